@@ -1,6 +1,6 @@
 import { CommandKind } from '../proto/gen/command_pb.ts'
-import { applyLogEntry } from '../src/fsm/apply.ts'
-import { StateReader } from '../src/fsm/reader.ts'
+import { applyLogEntry } from '../src/fsm/apply-log-entry.ts'
+import { StateReader } from '../src/fsm/state-reader.ts'
 import { LogWriter, identity, policy, service } from '../test/fsm/support/log.ts'
 import { ClusterState } from '../src/fsm/access/cluster-state.ts'
 

@@ -7,7 +7,7 @@ import {
   createRootAuthority,
   validityStartingAt,
 } from '../src/pki/authority/authority.ts'
-import { issueCertificates } from '../src/pki/authority/certificate-order.ts'
+import { issueCertificates } from '../src/pki/authority/issue-certificates.ts'
 import { parseCertificate } from '../src/pki/certificate.ts'
 import { parseCertificateSigner } from '../src/pki/authority/enrolled-certificate.ts'
 import { CertificateWorker } from '../src/threads/certificate-worker.ts'

@@ -1,4 +1,4 @@
-import { StateReader } from '../src/fsm/reader.ts'
+import { StateReader } from '../src/fsm/state-reader.ts'
 import { newShortId } from '../src/lib/random.ts'
 import type { ListQuery } from '../src/ports/state-view.ts'
 import { heading, percentile } from './support/report.ts'

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
 import type { Entry } from '../src/raft/types.ts'
-import { createDataFolder } from '../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../src/store/folder/create-data-folder.ts'
 import { openLog } from '../src/store/log/open-log.ts'
 import { recordByteLength } from '../src/store/log/wal-format.ts'
 import { heading } from './support/report.ts'

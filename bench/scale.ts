@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 
 import { cheapestPaths } from '../src/fabric/circuits/path.ts'
 import { LinkTable } from '../src/fabric/links/link-table.ts'
-import { StateReader } from '../src/fsm/reader.ts'
+import { StateReader } from '../src/fsm/state-reader.ts'
 import { seededRandom } from '../src/lib/random.ts'
 import { identity } from '../test/fsm/support/log.ts'
 import { Network } from './access.ts'

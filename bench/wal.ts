@@ -7,7 +7,7 @@ import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Entry } from '../src/raft/types.ts'
-import { createDataFolder } from '../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../src/store/folder/create-data-folder.ts'
 import { openLog } from '../src/store/log/open-log.ts'
 import { recordByteLength } from '../src/store/log/wal-format.ts'
 

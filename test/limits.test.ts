@@ -2,29 +2,29 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
-import { tokenLimits } from '../src/auth/tokens/token-text.ts'
+import { tokenLimits } from '../src/auth/tokens/unverified-token.ts'
 import { enrollmentLimits } from '../src/api/enrollment/limits.ts'
 import { httpLimits } from '../src/api/http/limits.ts'
 import { recordLimits } from '../src/api/records/limits.ts'
 import { signerSetUpLimits } from '../src/api/signers/limits.ts'
 import { apiSessionLimits } from '../src/api/sessions/limits.ts'
 import { externalTokenLimits } from '../src/auth/tokens/limits.ts'
-import { responseTimeLimits } from '../src/api/cluster/answer-times.ts'
+import { responseTimeLimits } from '../src/api/cluster/response-time-limits.ts'
 import { traceMsMax } from '../src/ports/identity-traces.ts'
 import { explanationRequestLimits } from '../src/api/access/explain.ts'
 import { explanationViewLimits } from '../src/api/access/explanation-view.ts'
 import { previewResponseLimits } from '../src/api/access/preview.ts'
 import { previewBodyLimits } from '../src/api/access/preview-schema.ts'
-import { roleCountLimits } from '../src/api/access/roles.ts'
+import { roleCountLimits } from '../src/api/access/role-counts.ts'
 import { trafficLimits } from '../src/api/traffic/limits.ts'
 import { clusterTrafficLimits } from '../src/cluster/traffic/limits.ts'
-import { metricHistoryLimits } from '../src/api/metrics/figure-history.ts'
-import { refusalLogLimits } from '../src/api/http/refusal-quota.ts'
-import { detachedReferenceLimits } from '../src/api/records/detachments.ts'
+import { metricHistoryLimits } from '../src/api/metrics/metric-history.ts'
+import { refusalLogLimits } from '../src/api/http/refusal-log-quota.ts'
+import { detachedReferenceLimits } from '../src/api/records/detached-references.ts'
 import { inspectionLimits } from '../src/api/fabric/inspections.ts'
 import { validationLimits } from '../src/api/fabric/validations.ts'
 import { traceLimits } from '../src/fabric/circuits/traced-identities.ts'
-import { callerWriteLimits } from '../src/api/http/write-allowance.ts'
+import { callerWriteLimits } from '../src/api/http/caller-write-limiter.ts'
 import { channelLimits } from '../src/channel/limits.ts'
 import { messageBounds, OTHER_BODY_BYTES_MAX } from '../src/channel/message-bounds.ts'
 import { messageContentLimits } from '../src/channel/messages/limits.ts'
@@ -36,16 +36,16 @@ import {
   FAILED_MEMBER_AVOIDANCE_MS,
   commandTimeouts,
   consoleTimeouts,
-} from '../src/client/waits.ts'
+} from '../src/client/timeouts.ts'
 import { contextLimits } from '../src/cli/client/context-file.ts'
 import { renewalLimits } from '../src/cli/client/session-tokens.ts'
 import { redirectLimits } from '../src/cli/log-in/redirect-listener.ts'
 import { lineBufferLimits } from '../src/cli/terminal/line-writer.ts'
 import { adminSocketLimits } from '../src/controller/admin/socket.ts'
 import { admissionLimits } from '../src/cluster/membership/join-tickets.ts'
-import { SEED_LIMITS } from '../src/cluster/mesh/addresses-seeds.ts'
-import { ADDRESS_CLAIM_LIMITS } from '../src/cluster/mesh/addresses.ts'
-import { defaultClusterNodeOptions } from '../src/cluster/cluster-node-parts.ts'
+import { SEED_LIMITS } from '../src/cluster/mesh/seed-finder.ts'
+import { ADDRESS_CLAIM_LIMITS } from '../src/cluster/mesh/address-book.ts'
+import { defaultClusterNodeOptions } from '../src/cluster/cluster-node-deps.ts'
 import { HELLO_LIMITS } from '../src/cluster/mesh/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
 import { CONFIG_BYTES_MAX, CONFIG_FAULTS_MAX } from '../src/config/engine/load.ts'
@@ -61,13 +61,13 @@ import { migrateLimits } from '../src/migrate/limits.ts'
 import { restoreLimits } from '../src/fsm/records/restore-limits.ts'
 import { defaultSnapshotReceiverOptions } from '../src/cluster/state-transfer/snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/state-transfer/snapshot-sender.ts'
-import { classViewLimits } from '../src/fsm/access/class-grants.ts'
+import { classViewLimits } from '../src/fsm/access/access-class-cache.ts'
 import { explanationLimits } from '../src/fsm/access/explanation.ts'
-import { accessExpiryLimits } from '../src/fsm/ends/end-access.ts'
-import { previewLimits } from '../src/fsm/access/relation-change.ts'
+import { accessExpiryLimits } from '../src/fsm/expiry/expire-access.ts'
+import { previewLimits } from '../src/fsm/access/relation-change-finder.ts'
 import { lockoutLimits, mfaLimits } from '../src/fsm/apply/authentication.ts'
 import { recoveryCodesMax } from '../src/fsm/identities/mfa.ts'
-import { PROMPT_GRACE_MS } from '../src/posture/factor-judge.ts'
+import { PROMPT_GRACE_MS } from '../src/posture/factor-evaluation.ts'
 import { promptedServicesMax } from '../src/posture/posture-access.ts'
 import { disableMinutesMax } from '../src/fsm/identities/identity.ts'
 import { thirdPartyCasMax } from '../src/fsm/enrollment/ca-rules.ts'
@@ -80,7 +80,7 @@ import { batchLimits } from '../src/fsm/apply/entity.ts'
 import { integrityLimits } from '../src/fsm/cluster/integrity.ts'
 import { hostedTerminatorLimits } from '../src/fsm/services/hosted-terminator.ts'
 import { serviceSessionLimits } from '../src/fsm/sessions/service-session.ts'
-import { joiningLimits } from '../src/fsm/cluster/cluster.ts'
+import { joiningLimits } from '../src/fsm/cluster/join-tickets.ts'
 import { secretLimits } from '../src/fsm/cluster/secret.ts'
 import { stateTransferLimits } from '../src/cluster/state-transfer/state-transfer-server.ts'
 import { softTopics } from '../src/ports/soft-topics.ts'
@@ -95,12 +95,12 @@ import {
   requestIdsBytesMax,
   requestIdsPerCallerBytesMax,
   requestIdRetentionMs,
-} from '../src/fsm/records/dedupe.ts'
+} from '../src/fsm/records/deduplication.ts'
 import { pageLimits } from '../src/fsm/query/list.ts'
 import { queryLimits } from '../src/fsm/query/scanner.ts'
 import { writeBehindDefaults } from '../src/fsm/records/write-behind.ts'
 import { eventLimits } from '../src/events/limits.ts'
-import { descriptorLimits } from '../src/lib/bounds/descriptors.ts'
+import { descriptorLimits } from '../src/lib/bounds/file-descriptors.ts'
 import { patternCharactersMax } from '../src/lib/text/text-pattern.ts'
 import { fieldLimits } from '../src/entities/fields.ts'
 import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
@@ -125,7 +125,7 @@ import { monitoringLimits } from '../src/overlay/monitoring/limits.ts'
 import { tunnelLimits } from '../src/tunnel/limits.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
 import { DAMAGED_BYTES_MAX } from '../src/store/log/repair-log.ts'
-import { snapshotFileLimits } from '../src/controller/backups/database-snapshots.ts'
+import { snapshotFileLimits } from '../src/controller/backups/snapshot-folder.ts'
 import { pageNames, pageText } from './support/pages.ts'
 
 // The figures in docs/internals/limits.md must equal those of the code.
@@ -142,27 +142,27 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/sessions/limits.ts': apiSessionLimits,
   'src/api/signers/limits.ts': signerSetUpLimits,
   'src/auth/tokens/limits.ts': externalTokenLimits,
-  'src/auth/tokens/token-text.ts': tokenLimits,
-  'src/api/http/refusal-quota.ts': refusalLogLimits,
-  'src/api/records/detachments.ts': detachedReferenceLimits,
-  'src/api/http/write-allowance.ts': callerWriteLimits,
+  'src/auth/tokens/unverified-token.ts': tokenLimits,
+  'src/api/http/refusal-log-quota.ts': refusalLogLimits,
+  'src/api/records/detached-references.ts': detachedReferenceLimits,
+  'src/api/http/caller-write-limiter.ts': callerWriteLimits,
   'src/api/fabric/inspections.ts': inspectionLimits,
   'src/api/fabric/validations.ts': validationLimits,
   'src/api/access/explain.ts': explanationRequestLimits,
   'src/api/access/explanation-view.ts': explanationViewLimits,
-  'src/api/access/roles.ts': roleCountLimits,
-  'src/api/metrics/figure-history.ts': metricHistoryLimits,
+  'src/api/access/role-counts.ts': roleCountLimits,
+  'src/api/metrics/metric-history.ts': metricHistoryLimits,
   'src/api/traffic/limits.ts': trafficLimits,
   'src/cluster/traffic/limits.ts': clusterTrafficLimits,
   'src/api/access/preview.ts': previewResponseLimits,
   'src/api/access/preview-schema.ts': previewBodyLimits,
   'src/fabric/circuits/traced-identities.ts': traceLimits,
-  'src/api/cluster/answer-times.ts': responseTimeLimits,
+  'src/api/cluster/response-time-limits.ts': responseTimeLimits,
   'src/ports/identity-traces.ts': { traceMsMax },
   'src/fsm/query/list.ts': pageLimits,
   'src/auth/oidc/device-log-ins.ts': deviceLimits,
   'src/fsm/query/scanner.ts': queryLimits,
-  'src/fsm/records/dedupe.ts': {
+  'src/fsm/records/deduplication.ts': {
     requestWindowMs: requestIdRetentionMs,
     requestAheadMsMax: requestIdAheadMsMax,
     requestsBytesMax: requestIdsBytesMax,
@@ -175,7 +175,7 @@ const tables: Readonly<Record<string, object>> = {
   },
   'src/entities/fields.ts': fieldLimits,
   'src/fsm/apply/authentication.ts': { ...mfaLimits, ...lockoutLimits },
-  'src/posture/factor-judge.ts': { PROMPT_GRACE_MS },
+  'src/posture/factor-evaluation.ts': { PROMPT_GRACE_MS },
   'src/posture/posture-access.ts': { promptedServicesMax },
   'src/fsm/identities/mfa.ts': { recoveryCodesMax },
   'src/fsm/identities/identity.ts': { disableMinutesMax },
@@ -184,11 +184,11 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/sessions/revocation-rules.ts': revocationLimits,
   'src/fsm/services/hosted-terminator.ts': hostedTerminatorLimits,
   'src/fsm/sessions/service-session.ts': serviceSessionLimits,
-  'src/fsm/access/class-grants.ts': classViewLimits,
+  'src/fsm/access/access-class-cache.ts': classViewLimits,
   'src/fsm/access/explanation.ts': explanationLimits,
-  'src/fsm/access/relation-change.ts': previewLimits,
-  'src/fsm/ends/end-access.ts': accessExpiryLimits,
-  'src/fsm/cluster/cluster.ts': joiningLimits,
+  'src/fsm/access/relation-change-finder.ts': previewLimits,
+  'src/fsm/expiry/expire-access.ts': accessExpiryLimits,
+  'src/fsm/cluster/join-tickets.ts': joiningLimits,
   'src/fsm/cluster/secret.ts': secretLimits,
   'src/fsm/apply/entity.ts': batchLimits,
   'src/fsm/cluster/integrity.ts': integrityLimits,
@@ -197,7 +197,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/records/write-behind.ts': writeBehindDefaults,
   'src/cli/terminal/line-writer.ts': lineBufferLimits,
   'src/cli/client/context-file.ts': contextLimits,
-  'src/client/waits.ts': {
+  'src/client/timeouts.ts': {
     ...named('command', commandTimeouts),
     ...named('page', consoleTimeouts),
     AVOID_MS: FAILED_MEMBER_AVOIDANCE_MS,
@@ -206,7 +206,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/cli/client/session-tokens.ts': renewalLimits,
   'src/cli/log-in/redirect-listener.ts': redirectLimits,
   'src/cli/network/sections.ts': networkLimits,
-  'src/cluster/cluster-node-parts.ts': {
+  'src/cluster/cluster-node-deps.ts': {
     ...clusterNode,
     retainEntries: retention.entries,
     retainBytes: retention.bytes,
@@ -217,8 +217,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/mesh/handshake.ts': HELLO_LIMITS,
   'src/cluster/membership/limits.ts': membershipLimits,
   'src/cluster/mesh/membership-cache.ts': MEMBERSHIP_CACHE_LIMITS,
-  'src/cluster/mesh/addresses.ts': ADDRESS_CLAIM_LIMITS,
-  'src/cluster/mesh/addresses-seeds.ts': SEED_LIMITS,
+  'src/cluster/mesh/address-book.ts': ADDRESS_CLAIM_LIMITS,
+  'src/cluster/mesh/seed-finder.ts': SEED_LIMITS,
   'src/cluster/mesh/limits.ts': meshLimits,
   'src/cluster/mesh/mesh-service.ts': { FRAME_BYTES_MAX },
   'src/cluster/state-transfer/snapshot-receiver.ts': defaultSnapshotReceiverOptions,
@@ -233,7 +233,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/migrate/limits.ts': migrateLimits,
   'src/fsm/records/restore-limits.ts': restoreLimits,
   'src/events/limits.ts': eventLimits,
-  'src/lib/bounds/descriptors.ts': descriptorLimits,
+  'src/lib/bounds/file-descriptors.ts': descriptorLimits,
   'src/lib/text/text-pattern.ts': { patternCharactersMax },
   'src/channel/limits.ts': channelLimits,
   'src/channel/message-bounds.ts': messageLimits(),
@@ -262,7 +262,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/pki/verify/client-chain.ts': clientChainLimits,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },
   'src/store/log/repair-log.ts': { DAMAGED_BYTES_MAX },
-  'src/controller/backups/database-snapshots.ts': snapshotFileLimits,
+  'src/controller/backups/snapshot-folder.ts': snapshotFileLimits,
   'src/raft/options.ts': defaultCoreOptions,
   'src/raft/node.ts': defaultRaftNodeLimits,
 }
@@ -308,11 +308,11 @@ const configured: Readonly<Record<string, string>> = {
   'src/api/enrollment/limits.ts routerEnrollmentMs': 'enrollment.routerMinutes',
   'src/api/enrollment/limits.ts enrolledCertificateMs': 'enrollment.certificateDays',
   'src/api/enrollment/limits.ts sessionCertificateMs': 'enrollment.sessionCertificateMinutes',
-  'src/cluster/cluster-node-parts.ts proposeTimeoutMs': 'limits.writeTimeoutMs',
-  'src/cluster/cluster-node-parts.ts outstandingMax': 'limits.outstandingWritesMax',
-  'src/cluster/cluster-node-parts.ts retainEntries': 'log.retainEntries',
-  'src/cluster/cluster-node-parts.ts retainBytes': 'log.retainBytes',
-  'src/cluster/cluster-node-parts.ts catchUpBytes': 'log.catchUpBytes',
+  'src/cluster/cluster-node-deps.ts proposeTimeoutMs': 'limits.writeTimeoutMs',
+  'src/cluster/cluster-node-deps.ts outstandingMax': 'limits.outstandingWritesMax',
+  'src/cluster/cluster-node-deps.ts retainEntries': 'log.retainEntries',
+  'src/cluster/cluster-node-deps.ts retainBytes': 'log.retainBytes',
+  'src/cluster/cluster-node-deps.ts catchUpBytes': 'log.catchUpBytes',
   'src/cluster/state-transfer/snapshot-sender.ts bytesPerSecond': 'cluster.snapshotBytesPerSecond',
   'src/raft/node.ts tickMs': 'raft.tickMs',
   'src/raft/options.ts heartbeatTicks': 'raft.heartbeatMs',
@@ -482,25 +482,25 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   [
     'Writes',
     'Writes of one identity to its own records, per minute and controller',
-    'src/api/http/write-allowance.ts identityWritesMax',
+    'src/api/http/caller-write-limiter.ts identityWritesMax',
     '429',
   ],
   [
     'Writes',
     'Writes of one identity to its own records of one kind, per minute and controller',
-    'src/api/http/write-allowance.ts identityWritesOfKindMax',
+    'src/api/http/caller-write-limiter.ts identityWritesOfKindMax',
     '429',
   ],
   [
     'Writes',
     'Writes in progress through one controller',
-    'src/cluster/cluster-node-parts.ts outstandingMax',
+    'src/cluster/cluster-node-deps.ts outstandingMax',
     '429',
   ],
   [
     'Writes',
     'Time for which the cluster remembers a `net-request-id`',
-    'src/fsm/records/dedupe.ts requestWindowMs',
+    'src/fsm/records/deduplication.ts requestWindowMs',
     '409 `REQUEST_ID_EXPIRED`',
   ],
   [
@@ -558,7 +558,12 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
     'src/fsm/apply/authentication.ts pauseMsMax',
     '429',
   ],
-  ['Log-in', 'Characters of an external JWT', 'src/auth/tokens/token-text.ts charactersMax', '401'],
+  [
+    'Log-in',
+    'Characters of an external JWT',
+    'src/auth/tokens/unverified-token.ts charactersMax',
+    '401',
+  ],
   [
     'Log-in',
     'Time in which a device code can be confirmed',

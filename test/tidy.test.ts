@@ -56,9 +56,9 @@ const packageOwners: Readonly<Record<string, string>> = {
 const pureRooms = /^src\/(raft|entities|fsm)\//
 const drivers = new Set([
   'src/raft/node.ts',
-  'src/fsm/machine.ts',
+  'src/fsm/state-machine.ts',
   'src/fsm/records/load.ts',
-  'src/fsm/records/waiters.ts',
+  'src/fsm/records/index-waiters.ts',
   'src/fsm/records/write-behind.ts',
   // A query of the audit log runs on one controller, in slices; apply never calls it.
   'src/fsm/audit-query.ts',
@@ -265,11 +265,11 @@ test('each subfolder of src imports only the subfolders that this test allows', 
 const bags = /\b(ApiDeps|ApiServices)\b/
 const apiCompositions = new Set([
   'src/api/operations.ts',
-  'src/api/parts.ts',
+  'src/api/api-deps.ts',
   'src/api/services.ts',
   'src/api/server.ts',
   'src/controller/service/api.ts',
-  'src/controller/service/live-parts.ts',
+  'src/controller/service/live-data.ts',
 ])
 
 test('each part of the API declares only the dependencies that it needs', () => {

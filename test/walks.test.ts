@@ -94,7 +94,7 @@ test('the trace of a request through the source code starts with parsing the pat
   for (const [name, { visits }] of Object.entries(walks)) {
     const files = visits.map(({ file }) => file)
     expect(files[0], name).toBe('src/api/http/paths.ts')
-    expect(files.includes('src/fsm/apply.ts'), name).toBe(name !== 'list')
+    expect(files.includes('src/fsm/apply-log-entry.ts'), name).toBe(name !== 'list')
     expect(files.every((file, at) => file !== files[at + 1])).toBe(true)
   }
   expect(Object.keys(walks)).toEqual(['write', 'log-in', 'enroll', 'list'])

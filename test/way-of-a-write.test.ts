@@ -39,7 +39,7 @@ test('each file to which the page refers exists', () => {
 })
 
 test('each other message that the page mentions is defined in protobuf or in the link between threads', () => {
-  const sources = ['proto/command.proto', 'proto/mesh.proto', 'src/cluster/link.ts']
+  const sources = ['proto/command.proto', 'proto/mesh.proto', 'src/cluster/thread-channel.ts']
   const named = ['ProposeRefused', 'compact']
   for (const message of named) {
     expect(page).toContain(`\`${message}\``)

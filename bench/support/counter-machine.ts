@@ -4,8 +4,12 @@ import { create, fromBinary } from '@bufbuild/protobuf'
 
 import { CommandSchema } from '../../proto/gen/command_pb.ts'
 import { type Configuration, ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { ProposerDeduplication } from '../../src/fsm/records/dedupe.ts'
-import type { AppliedEntry, Digests, ReplicatedStateMachine } from '../../src/ports/machine.ts'
+import { ProposerDeduplication } from '../../src/fsm/records/deduplication.ts'
+import type {
+  AppliedEntry,
+  Digests,
+  ReplicatedStateMachine,
+} from '../../src/ports/replicated-state-machine.ts'
 import type {
   ApplyProgress,
   StorePosition,

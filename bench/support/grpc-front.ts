@@ -4,7 +4,7 @@ import pino from 'pino'
 
 import { CommandKind, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
 import { Controller } from '../../src/controller/controller.ts'
-import { runPreflight } from '../../src/controller/start/check.ts'
+import { runPreflight } from '../../src/controller/start/preflight.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import { newShortId } from '../../src/lib/random.ts'
 import { SYSTEM_ACTOR } from '../../src/ports/actor.ts'

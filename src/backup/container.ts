@@ -12,7 +12,7 @@
 import { createHash, hash, type Hash } from 'node:crypto'
 
 import { assert } from '../lib/assert.ts'
-import { BackupFault, truncatedBackupFault, damagedBackupFault } from './fault.ts'
+import { BackupFault, truncatedBackupFault, damagedBackupFault } from './backup-fault.ts'
 import { backupLimits } from './limits.ts'
 import {
   BACKUP_FORMAT,

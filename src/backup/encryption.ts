@@ -3,7 +3,7 @@ import { createCipheriv, createDecipheriv, createPublicKey, randomBytes } from '
 import { CertificateError } from '../pki/certificate.ts'
 import { parsePublicKey, spkiSha256 } from '../pki/public-key.ts'
 import { unwrapSecret, wrapSecret, WrappedSecretError } from '../pki/secrets/wrapped-secret.ts'
-import { BackupFault, damagedBackupFault } from './fault.ts'
+import { BackupFault, damagedBackupFault } from './backup-fault.ts'
 import { backupLimits } from './limits.ts'
 import type { BackupEncryption, BackupManifest } from './manifest.ts'
 

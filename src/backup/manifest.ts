@@ -1,6 +1,6 @@
 import { canonicalJson } from '../lib/text/canonical-json.ts'
 import type { StorePosition } from '../ports/state-store.ts'
-import { BackupFault, damagedBackupFault } from './fault.ts'
+import { BackupFault, damagedBackupFault } from './backup-fault.ts'
 import { isNonNegativeInteger, isJsonObject } from '../lib/text/json-value.ts'
 import { firstUnprintableCharacter } from '../lib/text/terminal-text.ts'
 

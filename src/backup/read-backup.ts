@@ -3,7 +3,7 @@ import { FEATURE_LEVEL } from '../ports/feature-level.ts'
 import { ContainerReader } from './container.ts'
 import { type BackupSecret, ContentReader } from './content.ts'
 import { FrameCipher, openContentKey } from './encryption.ts'
-import { BackupFault, damagedBackupFault } from './fault.ts'
+import { BackupFault, damagedBackupFault } from './backup-fault.ts'
 import type { BackupManifest, BackupSummary } from './manifest.ts'
 
 /** Manifest and summary of a backup whose checksums are intact. */

@@ -3,12 +3,12 @@ import {
   type SecretVersion,
   type SharedSecretName,
   sharedSecretNames,
-} from '../lib/cluster-records.ts'
+} from '../lib/shared-secrets.ts'
 import type { CertifiedKey } from '../pki/authority/authority.ts'
 import { newClusterKey } from '../pki/secrets/cluster-key.ts'
 import { wrapSecret } from '../pki/secrets/wrapped-secret.ts'
 import type { BackupSecret } from './content.ts'
-import { BackupFault } from './fault.ts'
+import { BackupFault } from './backup-fault.ts'
 
 /** The controller for which the new cluster's secrets are wrapped. */
 interface SecretHolder {

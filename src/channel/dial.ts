@@ -4,7 +4,7 @@ import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 
 import type { Clock } from '../lib/clock.ts'
 import { connectThroughProxy, type HttpProxy } from '../lib/runtime/http-proxy.ts'
-import type { CachedResolver } from '../lib/runtime/last-addresses.ts'
+import type { CachedResolver } from '../lib/runtime/cached-resolver.ts'
 import { Channel, type ChannelDeps } from './channel.ts'
 import type { ChannelMessage } from './frame.ts'
 import { readFlag, readInt32 } from './headers.ts'

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 
-import { nearestWord } from '../config/engine/suggest.ts'
-import { CommandFailure, EXIT_USAGE } from '../controller/failure.ts'
+import { nearestWord } from '../config/engine/nearest-word.ts'
+import { CommandFailure, EXIT_USAGE } from '../controller/command-failure.ts'
 
 /** Names that other programs use for commands of this program. */
 const synonyms: Readonly<Record<string, string>> = {

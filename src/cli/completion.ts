@@ -21,7 +21,7 @@ Examples:
     .command('complete-words', { hidden: true })
     .argument('[words...]')
     .action(async (words: string[]) => {
-      const { completeCommandLine } = await import('./completion-words.ts')
+      const { completeCommandLine } = await import('./complete-command-line.ts')
       for (const word of await completeCommandLine(program, words)) printLine(word)
     })
 }

@@ -1,12 +1,16 @@
 import { Command } from 'commander'
 
-import { EXIT_SUCCESS } from '../controller/failure.ts'
+import { EXIT_SUCCESS } from '../controller/command-failure.ts'
 import { programVersion } from '../controller/version.ts'
 import { addAccessCommands } from './access/program.ts'
 import { addClusterCommands } from './cluster/program.ts'
 import { addCompletionCommands } from './completion.ts'
 import { addDebugCommands } from './debug/program.ts'
-import { addCommonCommandOptions, CONFIG_VARIABLE, DEFAULT_CONFIG_PATH } from './conventions.ts'
+import {
+  addCommonCommandOptions,
+  CONFIG_VARIABLE,
+  DEFAULT_CONFIG_PATH,
+} from './common-command-options.ts'
 import { addEnrollmentCommands } from './enroll/enroll-program.ts'
 import { addEventsCommand } from './events/program.ts'
 import { verbsFirstHelpFormat } from './help.ts'
@@ -26,7 +30,7 @@ import { stopOnBrokenPipe } from './terminal/broken-pipe.ts'
 import { exitCodes } from './terminal/exit-codes.ts'
 import { isJsonRequested, reportFailure } from './terminal/failure-report.ts'
 import { printJson, printLine } from './terminal/output.ts'
-import { integerBetween } from './terminal/typed-number.ts'
+import { integerBetween } from './terminal/integer-option.ts'
 
 /**
  * Runs the program with the given arguments (like `process.argv`) and sets the exit code of the
@@ -253,7 +257,8 @@ Examples:
     .description('print every option of the configuration, as Markdown')
     .addHelpText('after', '\nExamples:\n  flotilla controller options')
     .action(async () => {
-      const { renderControllerConfigReference } = await import('../config/controller/document.ts')
+      const { renderControllerConfigReference } =
+        await import('../config/controller/config-reference.ts')
       printLine(renderControllerConfigReference().trimEnd())
     })
 }

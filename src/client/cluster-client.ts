@@ -1,15 +1,15 @@
 import type { Clock } from '../lib/clock.ts'
-import type { MemberOrder } from './members.ts'
-import { laterPosition } from './position.ts'
+import type { MemberOrder } from './member-order.ts'
+import { laterPosition } from './log-position.ts'
 import {
   ApiRefusalError,
   type MemberFault,
   NoResponseError,
   OutcomeUnknownError,
   UnreachableError,
-} from './problem.ts'
+} from './client-errors.ts'
 import { POST_RESET_ID_OFFSET_MS } from './request-id.ts'
-import type { ClientTimeouts } from './waits.ts'
+import type { ClientTimeouts } from './timeouts.ts'
 
 export const MANAGEMENT_API_PATH = '/edge/management/v1'
 export const FABRIC_API_PATH = '/fabric/v1'

@@ -1,4 +1,4 @@
-import { isoTime } from '../lib/text/shown-time.ts'
+import { isoTime } from '../lib/text/format-time.ts'
 import type { Index, Term } from '../raft/types.ts'
 
 type AlarmSeverity =

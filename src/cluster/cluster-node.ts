@@ -12,7 +12,7 @@ import type {
   ClusterNodeOptions,
   ClusterNodeDeps,
   ConfigurationInForce,
-} from './cluster-node-parts.ts'
+} from './cluster-node-deps.ts'
 import { ClusterObserver } from './cluster-observer.ts'
 import { Alarms } from './health/alarms.ts'
 import type { ClusterNodeStatus } from './health/cluster-node-status.ts'
@@ -22,9 +22,9 @@ import {
   type ConsensusThreadStatus,
   isPermanentlyRefused,
   type PeerReport,
-} from './link.ts'
-import { LocalProposals } from './replication/proposals.ts'
-import { ReadIndexRounds } from './replication/read-rounds.ts'
+} from './thread-channel.ts'
+import { LocalProposals } from './replication/local-proposals.ts'
+import { ReadIndexRounds } from './replication/read-index-rounds.ts'
 import type { FormerMember } from './soft-state/known-members.ts'
 import { defaultSoftStateOptions, SoftStateChannel } from './soft-state/soft-state.ts'
 import { StateFollower } from './state-follower.ts'

@@ -5,14 +5,14 @@ import {
   ConfigurationSchema,
 } from '../../proto/gen/membership_pb.ts'
 import type { Clock } from '../lib/clock.ts'
-import { EventLoopDelay, type EventLoopDelayGauge } from '../lib/runtime/loop-delay.ts'
+import { EventLoopDelay, type EventLoopDelayGauge } from '../lib/runtime/event-loop-delay.ts'
 import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
-import type { ReplicatedStateMachine } from '../ports/machine.ts'
+import type { ReplicatedStateMachine } from '../ports/replicated-state-machine.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { SoftState } from '../ports/soft-topics.ts'
 import type { Index, NodeId } from '../raft/types.ts'
-import type { ConfigurationInForce } from './cluster-node-parts.ts'
-import type { StateDivergenceHandler } from './state-transfer/state-guard.ts'
+import type { ConfigurationInForce } from './cluster-node-deps.ts'
+import type { StateDivergenceHandler } from './state-transfer/state-divergence-handler.ts'
 import { AlarmWatch } from './health/alarm-watch.ts'
 import type { Alarms } from './health/alarms.ts'
 import type { ClusterNodeStatus } from './health/cluster-node-status.ts'
@@ -23,7 +23,7 @@ import {
   type ConsensusThreadStatus,
   type MainThreadProgress,
   INITIAL_CONSENSUS_STATUS,
-} from './link.ts'
+} from './thread-channel.ts'
 import type { Logger } from './logger.ts'
 import {
   type FormerMember,

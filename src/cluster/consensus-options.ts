@@ -1,14 +1,14 @@
 import type { Clock } from '../lib/clock.ts'
-import type { EventLoopDelayGauge } from '../lib/runtime/loop-delay.ts'
+import type { EventLoopDelayGauge } from '../lib/runtime/event-loop-delay.ts'
 import type { ApiAddress } from '../ports/cluster-view.ts'
 import type { MembershipRecord } from '../ports/membership-cache.ts'
 import type { DiskStats } from '../ports/stats.ts'
 import type { CoreOptions } from '../raft/options.ts'
 import type { Disk, NodeId, Position, RestoredLog } from '../raft/types.ts'
-import type { ConsensusThreadLink } from './link.ts'
+import type { ConsensusThreadLink } from './thread-channel.ts'
 import type { SnapshotSenderOptions } from './state-transfer/snapshot-sender.ts'
 import type { MeshIdentity } from './mesh/mesh-service.ts'
-import type { MeshEvents, MeshOptions, MeshDeps } from './mesh/mesh-parts.ts'
+import type { MeshEvents, MeshOptions, MeshDeps } from './mesh/mesh-deps.ts'
 import type { ConsensusMesh } from './mesh/mesh.ts'
 
 /** Inputs of a consensus thread; plain values that can be posted to a worker. */

@@ -4,7 +4,7 @@ import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb
 import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { NodeId } from '../raft/types.ts'
-import type { PeerReport } from './link.ts'
+import type { PeerReport } from './thread-channel.ts'
 import { refusalProblem } from '../lib/refusal-problem.ts'
 
 /** Feature levels of this controller and its peers, as known here. */

@@ -1,17 +1,17 @@
 import type { Clock } from '../lib/clock.ts'
-import type { AppliedEntry, ReplicatedStateMachine } from '../ports/machine.ts'
+import type { AppliedEntry, ReplicatedStateMachine } from '../ports/replicated-state-machine.ts'
 import type { PeerChannel } from './peer-channel.ts'
 import type { Entry, Index, NodeId, Position } from '../raft/types.ts'
 import type { ClusterObserver } from './cluster-observer.ts'
 import type { QuarantineRecord } from './state-transfer/quarantine.ts'
-import { StateDivergenceHandler } from './state-transfer/state-guard.ts'
+import { StateDivergenceHandler } from './state-transfer/state-divergence-handler.ts'
 import type { Alarms } from './health/alarms.ts'
-import type { ConsensusThreadStatus, MainThreadLink } from './link.ts'
+import type { ConsensusThreadStatus, MainThreadLink } from './thread-channel.ts'
 import type { Logger } from './logger.ts'
 import { ApplyQueue } from './replication/apply-queue.ts'
-import { SnapshotLogRetention } from './state-transfer/catch-up.ts'
+import { SnapshotLogRetention } from './state-transfer/snapshot-log-retention.ts'
 import { LogRetention, type RetentionOptions } from './state-transfer/log-retention.ts'
-import { type SnapshotEvent, SnapshotStoreWorker } from './state-transfer/snapshot-source.ts'
+import { type SnapshotEvent, SnapshotStoreWorker } from './state-transfer/snapshot-store-worker.ts'
 
 /**
  * Reports the applied index to the consensus thread at this interval, or after this number of

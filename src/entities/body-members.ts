@@ -1,5 +1,5 @@
 import type { JsonObject } from '../lib/text/canonical-json.ts'
-import type { BodyMember, RequestMode } from './define.ts'
+import type { BodyMember, RequestMode } from './define-entity.ts'
 
 /** A body member that is accepted only when a record is created. */
 export function bodyMemberForCreate(schema: JsonObject, rule: 'required' | 'optional'): BodyMember {

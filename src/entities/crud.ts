@@ -1,4 +1,4 @@
-import type { OperationShape } from './define.ts'
+import type { OperationShape } from './define-entity.ts'
 
 /** All operations of a kind, all with the same permission. */
 export function crudPermissions(permission: string): Readonly<Record<OperationShape, string>> {

@@ -1,4 +1,4 @@
-import type { Entity } from './define.ts'
+import type { Entity } from './define-entity.ts'
 import type { KindName } from './kind-names.ts'
 import type { ComputedSource } from './fields.ts'
 import { findEntity } from './registry.ts'

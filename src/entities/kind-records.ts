@@ -1,5 +1,5 @@
 import type { EntityRecord } from '../lib/entity-record.ts'
-import type { EntityOf } from './define.ts'
+import type { EntityOf } from './define-entity.ts'
 import type { KindName } from './kind-names.ts'
 import type { entityByKind } from './registry.ts'
 

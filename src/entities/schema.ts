@@ -1,8 +1,8 @@
 import type { JsonObject } from '../lib/text/canonical-json.ts'
-import type { Entity, RequestMode } from './define.ts'
+import type { Entity, RequestMode } from './define-entity.ts'
 import type { Field } from './fields.ts'
-import { lenientSchema, nullableSchema } from './nested.ts'
-import { dateTimeSchema, linksSchema, text, openObjectSchema } from './shapes.ts'
+import { lenientSchema, nullableSchema } from './nested-schemas.ts'
+import { dateTimeSchema, linksSchema, text, openObjectSchema } from './response-schemas.ts'
 
 function sortedFields(entity: Entity): [string, Field][] {
   return Object.entries(entity.fields).sort(([a], [b]) => (a < b ? -1 : 1))

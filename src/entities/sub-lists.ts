@@ -1,4 +1,4 @@
-import type { SubList } from './define.ts'
+import type { SubList } from './define-entity.ts'
 import type { KindName } from './kind-names.ts'
 
 type SubListInput = Pick<SubList, 'of' | 'through' | 'unknownParent'> & {

@@ -1,6 +1,6 @@
 import { type EventFilter, type EventPosition, positionText } from '../ports/events.ts'
 import type { EventNamespace } from '../lib/event-namespaces.ts'
-import type { NewEvent } from './field.ts'
+import type { NewEvent } from './event-field.ts'
 
 /**
  * An event with its position. Its text is created when the first reader needs the text, because

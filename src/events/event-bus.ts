@@ -2,7 +2,7 @@ import type { EventNamespace } from '../lib/event-namespaces.ts'
 import type { EventPosition } from '../ports/events.ts'
 import { EmittedEvent, type RingSlot } from './emitted-event.ts'
 import { EventRing, type RingLimits } from './event-ring.ts'
-import type { NewEvent } from './field.ts'
+import type { NewEvent } from './event-field.ts'
 
 interface EventBusDeps {
   /** Id of the controller. */

@@ -1,5 +1,5 @@
 import { EVENT_NAMESPACES, type EventNamespace } from '../lib/event-namespaces.ts'
-import type { EventSubject } from './field.ts'
+import type { EventSubject } from './event-field.ts'
 import { accessEndSubject } from './subjects/access-end.ts'
 import { alertSubject } from './subjects/alert.ts'
 import { apiSession } from './subjects/api-session.ts'

@@ -16,12 +16,12 @@ import { clientAddress, clientPort } from '../lib/bounds/client-address.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
-import { type ObservationSink, discardObservation } from '../ports/live-facts.ts'
+import { type ObservationSink, discardObservation } from '../ports/observations.ts'
 import type { LiveTable, LiveChannel } from '../ports/live-table.ts'
-import type { RouterAdmitter } from './admission.ts'
-import { type MessageHandler, RouterConnection } from './connection.ts'
+import type { RouterAdmitter } from './router-admission.ts'
+import { type MessageHandler, RouterConnection } from './router-connection.ts'
 import type { ChannelHandler } from './channel-handler.ts'
-import { type ControllerIdentity, helloResponse, helloFault } from './hello-answer.ts'
+import { type ControllerIdentity, helloResponse, helloFault } from './hello-response.ts'
 import { routerLimits } from './limits.ts'
 import {
   addressesMessage,
@@ -29,8 +29,8 @@ import {
   type ControllerAddress,
   leaderMessage,
 } from '../channel/messages/control.ts'
-import { LiveRowTable } from './live-rows.ts'
-import type { RouterStatusTopic } from './status-topic.ts'
+import { LiveRowTable } from './live-row-table.ts'
+import type { RouterStatusTopic } from './router-status-topic.ts'
 
 const MINUTE_MS = 60_000
 

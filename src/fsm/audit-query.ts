@@ -13,7 +13,7 @@ import { pageLimits } from './query/list.ts'
 import { Compiler, noLinks, type Predicate } from './query/evaluate.ts'
 import { parseQuery, parseSort } from './query/parser.ts'
 import { sortComparator } from './query/symbols.ts'
-import { QueryCostCounter } from './query/work.ts'
+import { QueryCostCounter } from './query/query-cost.ts'
 
 export const auditQueryLimits = {
   /** Records that one step of a query reads. */

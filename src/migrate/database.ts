@@ -1,6 +1,6 @@
 import { BoltFile, type Bucket } from './bolt/bolt-file.ts'
 import { type ByteSource, FileSource } from './bolt/byte-source.ts'
-import { isFileLocked } from './bolt/locks.ts'
+import { isFileLocked } from './bolt/file-locks.ts'
 import { readStoredEntries, type StoredEntry } from './boltz/stored-bucket.ts'
 import { decodeTypedValue, decodeUtf8, type TypedValue } from './boltz/typed-value.ts'
 import { MigrateFault } from './fault.ts'

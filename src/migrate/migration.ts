@@ -20,8 +20,8 @@ import { configurationFault } from './configuration/settings.ts'
 import { OpenZitiDatabase } from './database.ts'
 import { MigrateFault } from './fault.ts'
 import { migrateLimits } from './limits.ts'
-import { addMemberEnrollmentTokens } from './member-tokens.ts'
-import { convertDatabase } from './network-conversion.ts'
+import { addMemberEnrollmentTokens } from './member-enrollment-tokens.ts'
+import { convertDatabase } from './database-conversion.ts'
 import { MigrationReport } from './report.ts'
 
 export interface MigrationOptions {

@@ -16,7 +16,7 @@ import {
   routerIdFromSpiffe,
   type SpiffeId,
 } from './spiffe.ts'
-import { isoTime } from '../lib/text/shown-time.ts'
+import { isoTime } from '../lib/text/format-time.ts'
 
 /**
  * Parsing limits: PEM characters per file, certificates per file, bytes and names per certificate.

@@ -2,7 +2,7 @@ import type { RecordOf } from '../entities/kind-records.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { Problem } from '../lib/problems.ts'
 import type { DialBind, EvaluatedCheck, PromptedService, CodePrompts } from './state-view.ts'
-import type { EvaluatedPosture } from './judged-posture.ts'
+import type { EvaluatedPosture } from './evaluated-posture.ts'
 
 /** Reports of an identity's devices about themselves. They are not verified. */
 export interface Posture {

@@ -3,7 +3,7 @@ import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { FieldName, KindName, RecordOf } from '../entities/kind-records.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Index } from '../raft/types.ts'
-import { type EvaluatedPosture, unknownPosture } from './judged-posture.ts'
+import { type EvaluatedPosture, unknownPosture } from './evaluated-posture.ts'
 
 /** Names of kinds, and types of their records, for code that must not import descriptors. */
 export type { KindName, RecordOf }

@@ -1,6 +1,6 @@
 import type { PostureCheck } from '../entities/kinds/posture-check.ts'
 import type { GrantedRight, Posture, PostureFailure, StoredFactor } from '../ports/posture.ts'
-import type { EvaluatedPosture, PostureQuery } from '../ports/judged-posture.ts'
+import type { EvaluatedPosture, PostureQuery } from '../ports/evaluated-posture.ts'
 import type {
   CheckedPolicy,
   EvaluatedCheck,
@@ -8,8 +8,12 @@ import type {
   CodePrompts,
   StateView,
 } from '../ports/state-view.ts'
-import { clientFactorTimes, timesUntilCodeRequired } from './factor-judge.ts'
-import { expectedAndActualValues, passesPostureCheck, requiredProcesses } from './posture-judge.ts'
+import { clientFactorTimes, timesUntilCodeRequired } from './factor-evaluation.ts'
+import {
+  expectedAndActualValues,
+  passesPostureCheck,
+  requiredProcesses,
+} from './posture-evaluation.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 
 /**

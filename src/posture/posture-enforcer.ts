@@ -10,11 +10,11 @@ import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { Posture, PostureReport } from '../ports/posture.ts'
-import type { EvaluatedPosture } from '../ports/judged-posture.ts'
+import type { EvaluatedPosture } from '../ports/evaluated-posture.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
 import { identityPostureChecks, lazyEvaluatedPosture, postureFailures } from './posture-access.ts'
-import { passesPostureCheck } from './posture-judge.ts'
+import { passesPostureCheck } from './posture-evaluation.ts'
 import type { PostureReports } from './posture-reports.ts'
 
 interface EnforcerLimits {

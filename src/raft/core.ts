@@ -12,7 +12,7 @@ import type { Input } from './input.ts'
 import { RaftLog } from './log.ts'
 import { changeConfiguration } from './membership-change.ts'
 import { checkOptions, type CoreOptions } from './options.ts'
-import { clearMissingTailIfCovered } from './owed.ts'
+import { clearMissingTailIfCovered } from './missing-tail.ts'
 import type { ProgressState } from './progress.ts'
 import { propose } from './propose.ts'
 import {
@@ -80,7 +80,7 @@ export interface FullCoreStatus extends CoreStatus {
   readonly isOnDiskWhole: boolean
   /**
    * Position up to which the log may lack entries that this node acknowledged before the log was
-   * damaged (see owed.ts); null if nothing is missing.
+   * damaged (see missing-tail.ts); null if nothing is missing.
    */
   readonly owed: Position | null
   readonly uncommittedBytes: number

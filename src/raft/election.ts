@@ -1,7 +1,7 @@
 import { electionOutcome } from './quorum.ts'
 import { memberIds } from './configuration.ts'
 import { isLogUpToDate } from './log.ts'
-import { voteThresholdPosition } from './owed.ts'
+import { voteThresholdPosition } from './missing-tail.ts'
 import { becomeCandidate, becomeFollower, becomeLeader, becomePreCandidate } from './role.ts'
 import type { RaftState } from './state.ts'
 import type { Message } from './types.ts'

@@ -1,7 +1,7 @@
 import { assert } from '../lib/assert.ts'
 import { raiseCommitIndex } from './commit.ts'
 import { decodeMembership } from './configuration.ts'
-import { applyAttestation } from './owed.ts'
+import { applyAttestation } from './missing-tail.ts'
 import { becomeFollower } from './role.ts'
 import type { RaftState } from './state.ts'
 import type { Entry, Index, Message, NodeId, Position } from './types.ts'

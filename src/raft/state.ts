@@ -83,7 +83,7 @@ export class RaftState {
   onDisk: DurableState
   /**
    * Position up to which the log may lack entries that this node acknowledged before the log was
-   * damaged (see owed.ts); null if nothing is missing.
+   * damaged (see missing-tail.ts); null if nothing is missing.
    */
   owed: Position | null
   /** Commit index; never decreases. */
@@ -202,7 +202,7 @@ export class RaftState {
    * without the removed node's vote, but the removed node can win with both votes.
    *
    * A node that lost a part of its log must not campaign until it has recovered that part
-   * (owed.ts).
+   * (missing-tail.ts).
    */
   get isEligible(): boolean {
     // @guard log-that-owes-does-not-campaign

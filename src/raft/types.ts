@@ -89,7 +89,7 @@ export type MessageBody =
       readonly type: 'heartbeatRequest'
       readonly commit: Index
       readonly readSequence: number
-      /** Sent to a peer that reported a missing tail (owed.ts). */
+      /** Sent to a peer that reported a missing tail (missing-tail.ts). */
       readonly attested?: Attestation
     }
   | {
@@ -98,7 +98,7 @@ export type MessageBody =
       readonly clockMs: number
       /**
        * Boot number of the sender's store; present while the sender's log has a missing tail
-       * (owed.ts).
+       * (missing-tail.ts).
        */
       readonly owingBoot?: number
     }
@@ -170,8 +170,8 @@ export interface Disk {
   reset(position: Position, token: number): void
   /**
    * Persists how far the log may still be incomplete: entries up to `owed` may be missing; null
-   * means that none is (raft/owed.ts). Ordered with other writes, but reports no token. If a crash
-   * loses this record, the node repeats this step after its next start.
+   * means that none is (raft/missing-tail.ts). Ordered with other writes, but reports no token. If
+   * a crash loses this record, the node repeats this step after its next start.
    */
   settle(owed: Position | null): void
   /**

@@ -3,7 +3,7 @@ import {
   type CertificateIssueOrder,
   issueCertificates,
   type IssuingSettings,
-} from '../pki/authority/certificate-order.ts'
+} from '../pki/authority/issue-certificates.ts'
 import {
   type CertificateSigner,
   parseCertificateSigner,

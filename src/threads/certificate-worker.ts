@@ -1,7 +1,7 @@
 import { requirePresent } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import { Problem } from '../lib/problems.ts'
-import type { CertificateIssueOrder, IssuingSettings } from '../pki/authority/certificate-order.ts'
+import type { CertificateIssueOrder, IssuingSettings } from '../pki/authority/issue-certificates.ts'
 import type {
   CertificateIssuer,
   ExtensionCertificateRequest,

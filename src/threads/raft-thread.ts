@@ -3,7 +3,7 @@ import { type MessagePort, workerData } from 'node:worker_threads'
 
 import { ConsensusThread } from '../cluster/replication/consensus-thread.ts'
 import type { ConsensusOptions } from '../cluster/consensus-options.ts'
-import type { ConsensusThreadCommand, ConsensusThreadEvent } from '../cluster/link.ts'
+import type { ConsensusThreadCommand, ConsensusThreadEvent } from '../cluster/thread-channel.ts'
 import { systemClock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import { decodeEntries } from '../raft/entry-codec.ts'

@@ -8,7 +8,7 @@ import {
   type ConsensusThreadEvent,
   createSameThreadChannel,
   type MainThreadLink,
-} from '../cluster/link.ts'
+} from '../cluster/thread-channel.ts'
 import type { DiskStats } from '../ports/stats.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { Index } from '../raft/types.ts'
@@ -16,7 +16,7 @@ import { StoreError, type StoreErrorCode } from '../store/errors.ts'
 import { type LogOptions, openLog } from '../store/log/open-log.ts'
 import { nodeFileSystem } from '../store/file-system.ts'
 import type { LogRepair } from '../store/log/repair-log.ts'
-import { MeasuredFileSystem } from '../store/log/timed-files.ts'
+import { MeasuredFileSystem } from '../store/log/measured-file-system.ts'
 import { PortLink } from './port-link.ts'
 import type { RaftThreadData } from './raft-thread.ts'
 import type { WalReport, WalThreadData } from './wal-messages.ts'

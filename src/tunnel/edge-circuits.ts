@@ -5,8 +5,8 @@ import type {
   CircuitApplication,
   CircuitEndpoint,
   LocalCircuit,
-} from '../overlay/circuits/circuit-ends.ts'
-import { closedCircuitEndpoint } from '../overlay/circuits/refused-end.ts'
+} from '../overlay/circuits/circuit-endpoint.ts'
+import { closedCircuitEndpoint } from '../overlay/circuits/closed-circuit-endpoint.ts'
 import { Xgress } from '../overlay/circuits/xgress.ts'
 import { xgressOptions } from '../overlay/circuits/xgress-options.ts'
 import { circuitLimits } from '../overlay/circuits/limits.ts'

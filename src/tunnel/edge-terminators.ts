@@ -4,7 +4,7 @@ import { errorMessage } from '../lib/error-code.ts'
 import { TaskPool } from '../lib/bounds/task-pool.ts'
 import type { Random } from '../lib/random.ts'
 import { edgeHeaderKey, edgeContentType } from '../channel/messages/edge.ts'
-import type { TerminatorDialer } from '../overlay/circuits/circuit-ends.ts'
+import type { TerminatorDialer } from '../overlay/circuits/circuit-endpoint.ts'
 import { serviceLimits } from '../overlay/services/limits.ts'
 import type { ProgramLogger } from '../overlay/logger.ts'
 import type { TerminatorPublisher } from '../overlay/services/hosted-services.ts'
@@ -12,7 +12,7 @@ import {
   type RequestedTunnelTerminator,
   terminatorPrecedence,
 } from '../channel/messages/terminators.ts'
-import type { TunnelCounts } from './counts.ts'
+import type { TunnelCounts } from './tunnel-counts.ts'
 import type { EdgeChannel, IncomingDial } from './edge-channel.ts'
 import { tunnelLimits } from './limits.ts'
 import type { ServiceSessions } from './service-sessions.ts'

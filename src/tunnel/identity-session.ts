@@ -12,14 +12,14 @@ import {
   SessionEndedError,
   readTextField,
 } from './controller-api.ts'
-import type { TunnelCounts } from './counts.ts'
+import type { TunnelCounts } from './tunnel-counts.ts'
 import type { FollowedServices } from './followed-services.ts'
 import { tunnelLimits } from './limits.ts'
 import {
   readControllerOrigins,
   type UsableEdgeRouter,
   readEdgeRouters,
-} from './router-addresses.ts'
+} from './edge-router-addresses.ts'
 
 interface IdentitySessionDeps {
   readonly api: ControllerApi

@@ -7,7 +7,7 @@ import {
   formatPrometheusMetrics,
   type Metric,
   prometheusContentType,
-} from '../overlay/monitoring/exposition.ts'
+} from '../overlay/monitoring/prometheus-metrics.ts'
 import {
   type MonitoringResponse,
   MonitoringServer,

@@ -1,5 +1,5 @@
-import type { Metric, MetricSample } from '../overlay/monitoring/exposition.ts'
-import type { ResultCounts, ServiceCounts, TunnelCounts } from './counts.ts'
+import type { Metric, MetricSample } from '../overlay/monitoring/prometheus-metrics.ts'
+import type { ResultCounts, ServiceCounts, TunnelCounts } from './tunnel-counts.ts'
 import { tunnelLimits } from './limits.ts'
 
 /** The tunnel of one identity at the time of a scrape. */

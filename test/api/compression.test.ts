@@ -1,6 +1,6 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { ResponseCompression } from '../../src/api/http/answers/compression.ts'
+import { ResponseCompression } from '../../src/api/http/responses/response-compression.ts'
 import { management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { makeManyIdentities } from './support/many.ts'

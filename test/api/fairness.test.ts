@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Problem, type ProblemCode, problems } from '../../src/lib/problems.ts'
-import { problemResponse } from '../../src/api/http/answers/problem.ts'
+import { problemResponse } from '../../src/api/http/responses/problem-response.ts'
 import { CallerOf, management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 

@@ -5,7 +5,7 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 import type { LightMyRequestResponse } from 'fastify'
 import { afterAll, describe, expect, test } from 'vitest'
 
-import { acceptedCodings } from '../../src/api/http/answers/codings.ts'
+import { acceptedCodings } from '../../src/api/http/responses/accepted-codings.ts'
 import type { FileMount } from '../../src/api/files/file-mount.ts'
 import { FileSet } from '../../src/api/files/file-set.ts'
 import { fileMediaType } from '../../src/api/files/file-types.ts'

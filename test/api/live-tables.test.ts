@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { LiveRowTable } from '../../src/fabric/live-rows.ts'
+import { LiveRowTable } from '../../src/fabric/live-row-table.ts'
 import { CallerOf, fabric } from './support/caller.ts'
 import { startController, type TestController } from './support/controller.ts'
 

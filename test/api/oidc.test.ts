@@ -8,7 +8,7 @@ import { claimsOf } from './support/network.ts'
 import { turnOnMfa } from './support/mfa.ts'
 import { raiseLevel } from './support/raise-level.ts'
 import { newShortId } from '../../src/lib/random.ts'
-import type { Observation } from '../../src/ports/live-facts.ts'
+import type { Observation } from '../../src/ports/observations.ts'
 
 const facts: Observation[] = []
 const { controller, root } = await controllerForFile({}, undefined, {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { RouterClientAuthorizer } from '../../src/api/fabric/router-clients.ts'
+import { RouterClientAuthorizer } from '../../src/api/fabric/router-client-authorizer.ts'
 import { createServices } from '../../src/api/services.ts'
 import { newShortId } from '../../src/lib/random.ts'
 import {
@@ -7,7 +7,7 @@ import {
   generatePrivateKeyPem,
 } from '../../src/pki/authority/certificate-request.ts'
 import type { ClientAccessRequest } from '../../src/ports/router-clients.ts'
-import { PROMPT_GRACE_MS } from '../../src/posture/factor-judge.ts'
+import { PROMPT_GRACE_MS } from '../../src/posture/factor-evaluation.ts'
 import { type CallerOf, client, management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { type Authenticator, giveCode, mfaPath, turnOnMfa } from './support/mfa.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { MetricHistory, metricHistoryLimits } from '../../src/api/metrics/figure-history.ts'
+import { MetricHistory, metricHistoryLimits } from '../../src/api/metrics/metric-history.ts'
 import { fabric, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { newIdentity, newService } from './support/network.ts'

@@ -1,6 +1,6 @@
 import { expect, expectTypeOf, test } from 'vitest'
 import { type OperationBody, operationWithBody } from '../../src/api/http/operation.ts'
-import { emptyResponse } from '../../src/api/http/answers/envelope.ts'
+import { emptyResponse } from '../../src/api/http/responses/envelope.ts'
 import { emptyBodySchema } from '../../src/api/schemas/envelope.ts'
 import { objectSchema, type SchemaValue } from '../../src/api/schemas/typed-schema.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'

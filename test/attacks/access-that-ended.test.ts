@@ -7,7 +7,7 @@ import { controllerForFile } from '../api/support/for-file.ts'
 import { made, newIdentity, newService } from '../api/support/network.ts'
 import { Restore, contentOf } from '../fsm/support/restoring.ts'
 import { formedState, identity, policy, service } from '../fsm/support/log.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
 import type { Actor } from '../../src/ports/actor.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { OidcProviderClient } from '../../src/cli/client/provider.ts'
-import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { OidcProviderClient } from '../../src/cli/client/oidc-provider-client.ts'
+import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import { runHere } from '../cli/run-here.ts'
 import { HostileServer } from './support/hostile-server.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import { callerWriteLimits, CallerWriteLimiter } from '../../src/api/http/write-allowance.ts'
+import { callerWriteLimits, CallerWriteLimiter } from '../../src/api/http/caller-write-limiter.ts'
 import { auditLimits } from '../../src/fsm/records/audit-line.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'

@@ -1,7 +1,7 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { CommandKind, CommandSchema } from '../../proto/gen/command_pb.ts'
-import { LocalProposals } from '../../src/cluster/replication/proposals.ts'
+import { LocalProposals } from '../../src/cluster/replication/local-proposals.ts'
 import type { Actor } from '../../src/ports/actor.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { ManualClock } from '../api/support/manual-time.ts'

@@ -11,7 +11,7 @@ import {
   type LeafOptions,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import { newCa } from '../support/authorities.ts'
 
 // The attack: an operator's authority, or the program that renews with it, is compromised. It

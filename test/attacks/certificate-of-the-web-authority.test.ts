@@ -16,7 +16,7 @@ import {
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import { externalSpiffeId } from '../../src/pki/spiffe.ts'
 import { startController, type TestController } from '../api/support/controller.ts'
 import { newCa } from '../support/authorities.ts'

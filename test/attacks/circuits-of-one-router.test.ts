@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest'
 
 import { routerLimits } from '../../src/fabric/limits.ts'
-import { CircuitRequestLimiter } from '../../src/fabric/circuits/circuit-allowance.ts'
+import { CircuitRequestLimiter } from '../../src/fabric/circuits/circuit-request-limiter.ts'
 import { type Circuit, CircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 
 // The attack: a stolen router requests circuits to itself as fast as it can, with the sessions of

@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { CircuitConfirmationSchema, FaultSchema, FaultSubject } from '../../proto/gen/router_pb.ts'
-import { encodeCircuit } from '../../src/fabric/circuits/circuit-record.ts'
+import { encodeCircuit } from '../../src/fabric/circuits/circuit-codec.ts'
 import { createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 import { SharedCircuits } from '../../src/fabric/circuits/shared-circuits.ts'
 import { systemClock } from '../../src/lib/clock.ts'

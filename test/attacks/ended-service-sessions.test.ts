@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 
-import { RouterClientAuthorizer } from '../../src/api/fabric/router-clients.ts'
+import { RouterClientAuthorizer } from '../../src/api/fabric/router-client-authorizer.ts'
 import { createServices } from '../../src/api/services.ts'
 import type { ClientAccessRequest, ClientAccessDecision } from '../../src/ports/router-clients.ts'
 import type { CommandWriter } from '../../src/ports/writer.ts'

@@ -4,7 +4,7 @@ import { type CallerOf, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { made, newIdentity, shown } from '../api/support/network.ts'
 import { convertToNewCluster } from '../../src/fsm/restored-state.ts'
-import { sharedSecretNames } from '../../src/lib/cluster-records.ts'
+import { sharedSecretNames } from '../../src/lib/shared-secrets.ts'
 import { identity, type LogWriter } from '../fsm/support/log.ts'
 import { contentOf, restorableState, Restore } from '../fsm/support/restoring.ts'
 

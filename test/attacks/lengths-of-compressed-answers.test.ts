@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import { ResponseCompression, isKnownSecretName } from '../../src/api/http/answers/compression.ts'
+import {
+  ResponseCompression,
+  isKnownSecretName,
+} from '../../src/api/http/responses/response-compression.ts'
 import { management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { makeManyIdentities } from '../api/support/many.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { allOperations } from '../../src/api/operations.ts'
-import type { ApiDeps } from '../../src/api/parts.ts'
+import type { ApiDeps } from '../../src/api/api-deps.ts'
 import { createServices } from '../../src/api/services.ts'
 
 // An attacker chooses text in a list that an administrator's console reads again and again, and

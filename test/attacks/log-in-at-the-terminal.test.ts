@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 
 import { readContexts } from '../../src/cli/client/context-file.ts'
-import { OidcProviderClient } from '../../src/cli/client/provider.ts'
+import { OidcProviderClient } from '../../src/cli/client/oidc-provider-client.ts'
 import { SessionTokens } from '../../src/cli/client/session-tokens.ts'
 import { logInByCodeFlow } from '../../src/cli/log-in/code-flow.ts'
 import { RedirectListener } from '../../src/cli/log-in/redirect-listener.ts'
-import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import { admin } from '../api/support/controller.ts'
 import { Administrator } from '../cli/client/support.ts'
 

@@ -7,10 +7,10 @@ import {
   RequestIdSchema,
   SessionActorSchema,
 } from '../../proto/gen/command_pb.ts'
-import { requestIdAheadMsMax } from '../../src/fsm/records/dedupe.ts'
+import { requestIdAheadMsMax } from '../../src/fsm/records/deduplication.ts'
 import { newUuidv7 } from '../../src/lib/text/uuid.ts'
 import type { Actor } from '../../src/ports/actor.ts'
-import type { AppliedEntry } from '../../src/ports/machine.ts'
+import type { AppliedEntry } from '../../src/ports/replicated-state-machine.ts'
 import { type LogWriter, service } from '../fsm/support/log.ts'
 import { restorableState } from '../fsm/support/restoring.ts'
 

@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest'
 
 import { runTunnel } from '../../src/cli/tunnel/run.ts'
 import type { MonitoringServer } from '../../src/overlay/monitoring/monitoring-server.ts'
-import { ServiceCounts } from '../../src/tunnel/counts.ts'
+import { ServiceCounts } from '../../src/tunnel/tunnel-counts.ts'
 import { tunnelLimits } from '../../src/tunnel/limits.ts'
 import { startMetricsServer } from '../../src/tunnel/metrics-server.ts'
 

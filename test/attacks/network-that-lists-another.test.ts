@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import type { ContextFile } from '../../src/cli/client/context-file.ts'
-import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import { runHere } from '../cli/run-here.ts'
 import type { Finished } from '../cli/support.ts'
 import { HostileServer } from './support/hostile-server.ts'

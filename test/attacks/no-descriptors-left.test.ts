@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, expect, test } from 'vitest'
 
-import { clientSocketsMax, fileDescriptorsMax } from '../../src/lib/bounds/descriptors.ts'
+import { clientSocketsMax, fileDescriptorsMax } from '../../src/lib/bounds/file-descriptors.ts'
 
 // An attacker without credentials holds so many connections that the controller has no file
 // descriptor left: then no log segment opens, no peer connects, and a thread that reads its memory

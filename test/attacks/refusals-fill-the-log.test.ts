@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { refusalLogLimits } from '../../src/api/http/refusal-quota.ts'
+import { refusalLogLimits } from '../../src/api/http/refusal-log-quota.ts'
 import { startController } from '../api/support/controller.ts'
 
 // The attack: somebody with or without a session causes many refused writes, each of which is a

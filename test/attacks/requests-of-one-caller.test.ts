@@ -3,7 +3,7 @@ import type { TLSSocket } from 'node:tls'
 import { expect, test, vi } from 'vitest'
 
 import { problems } from '../../src/lib/problems.ts'
-import { RequestAuthenticator } from '../../src/auth/sessions/session-guard.ts'
+import { RequestAuthenticator } from '../../src/auth/sessions/request-authenticator.ts'
 import { client, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { listenerBefore } from './support/listener.ts'

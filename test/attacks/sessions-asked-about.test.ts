@@ -5,7 +5,7 @@ import { SessionRemovedSchema, ValidateSessionsSchema } from '../../proto/gen/ro
 import { unverifiedSessionId } from '../../src/auth/sessions/service-session-token.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { SessionHandler } from '../../src/fabric/clients/session-handler.ts'
-import { PresentedSessionTokens } from '../../src/fabric/clients/shown-sessions.ts'
+import { PresentedSessionTokens } from '../../src/fabric/clients/presented-session-tokens.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { admittingClients } from '../fabric/fuzz.ts'
 import { RouterStage, upToDate } from '../fabric/stage.ts'

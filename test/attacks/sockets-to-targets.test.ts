@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { terminatorDialers } from '../../src/router/dial/dialers.ts'
 import { TargetSockets } from '../../src/overlay/sockets/target-sockets.ts'
-import type { TerminatorDialer } from '../../src/overlay/circuits/circuit-ends.ts'
+import type { TerminatorDialer } from '../../src/overlay/circuits/circuit-endpoint.ts'
 import { xgressOptions } from '../../src/overlay/circuits/xgress-options.ts'
 import { parseHostConfig } from '../../src/overlay/services/host-config.ts'
 import { TunnelDialer } from '../../src/overlay/services/tunnel-dialer.ts'

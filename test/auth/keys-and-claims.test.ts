@@ -1,7 +1,7 @@
 import { createSecretKey, generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { selectClaim, selectTextClaim } from '../../src/auth/tokens/claims.ts'
-import { bearerTokens, parseUnverifiedToken } from '../../src/auth/tokens/token-text.ts'
+import { bearerTokens, parseUnverifiedToken } from '../../src/auth/tokens/unverified-token.ts'
 import {
   signatureAlgorithms,
   verificationKeyFromCertificate,

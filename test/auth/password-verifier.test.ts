@@ -6,7 +6,7 @@ import {
   PasswordVerifier,
 } from '../../src/auth/factors/password-verifier.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import { addressShareKey } from '../../src/lib/bounds/source.ts'
+import { addressShareKey } from '../../src/lib/bounds/source-network.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
 
 const bob = from('10.0.0.2')

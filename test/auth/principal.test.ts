@@ -5,7 +5,7 @@ import {
   type Principal,
   type SessionPrincipal,
 } from '../../src/auth/principal/principal.ts'
-import { zeroRecord } from '../../src/entities/define.ts'
+import { zeroRecord } from '../../src/entities/define-entity.ts'
 import { apiSession } from '../../src/entities/kinds/api-session.ts'
 import { identity } from '../../src/entities/kinds/identity.ts'
 import { actorFault, actorName, createSystemActor } from '../../src/ports/actor.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { StateReader } from '../../src/fsm/reader.ts'
-import { issuingCaId } from '../../src/auth/certificates/signing-authority.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
+import { issuingCaId } from '../../src/auth/certificates/issuing-ca-id.ts'
 import type { StateView } from '../../src/ports/state-view.ts'
 import {
   type CertifiedKey,

@@ -14,15 +14,15 @@ import { Problem, type ProblemCode } from '../../src/lib/problems.ts'
 import type { StoreRecord, StoreSnapshot } from '../../src/ports/state-store.ts'
 import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
-import { readFileChunks } from '../../src/backup/files.ts'
+import { readFileChunks } from '../../src/backup/backup-files.ts'
 import { backupLimits } from '../../src/backup/limits.ts'
 import { readBackup } from '../../src/backup/read-backup.ts'
 import {
   snapshotFileLimits,
   SnapshotFolder,
   type SnapshotFolderDeps,
-} from '../../src/controller/backups/database-snapshots.ts'
-import type { ReplicatedStateMachine } from '../../src/ports/machine.ts'
+} from '../../src/controller/backups/snapshot-folder.ts'
+import type { ReplicatedStateMachine } from '../../src/ports/replicated-state-machine.ts'
 import { SnapshotDecoder } from '../../src/store/state/snapshot-stream.ts'
 import { newCa } from '../support/authorities.ts'
 import { markAt } from '../store/state-store-suite.ts'

@@ -7,14 +7,14 @@ import type { KindName } from '../../src/entities/kind-records.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { fillDataFolderFromBackup, type RestoreTarget } from '../../src/backup/restore-backup.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'
-import { StateMachine } from '../../src/fsm/machine.ts'
+import { StateMachine } from '../../src/fsm/state-machine.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import {
   type CertifiedKey,
   issueControllerCertificate,
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
-import { createDataFolderWithState } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolderWithState } from '../../src/store/folder/create-data-folder.ts'
 import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
 import { startMs, TRUST_DOMAIN } from '../cluster/secrets-fixture.ts'

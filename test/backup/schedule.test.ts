@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 
 import { checkWholeBackup } from '../../src/backup/load-backup.ts'
-import { readFileChunks } from '../../src/backup/files.ts'
+import { readFileChunks } from '../../src/backup/backup-files.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
 import { BackupFolder } from '../../src/controller/backups/backup-folder.ts'
 import {

@@ -2,7 +2,7 @@ import { chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 
-import { runAsFileOwner } from '../../src/controller/as-owner.ts'
+import { runAsFileOwner } from '../../src/controller/run-as-file-owner.ts'
 import { lockDataFolder } from '../../src/store/folder/folder-lock.ts'
 
 // Some user that owns nothing here.

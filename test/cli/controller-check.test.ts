@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { runPreflight } from '../../src/controller/start/check.ts'
+import { runPreflight } from '../../src/controller/start/preflight.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import type { ControllerConfig } from '../../src/config/controller/options.ts'
 import { requirePresent } from '../../src/lib/assert.ts'

@@ -2,9 +2,13 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
 
-import { NoResponseError, OutcomeUnknownError, UnreachableError } from '../../src/client/problem.ts'
+import {
+  NoResponseError,
+  OutcomeUnknownError,
+  UnreachableError,
+} from '../../src/client/client-errors.ts'
 import { AdminError } from '../../src/cli/client/admin-socket.ts'
-import { ApiRefusal } from '../../src/cli/client/refusal.ts'
+import { ApiRefusal } from '../../src/cli/client/api-refusal.ts'
 import { exitCodes, findFailureCause } from '../../src/cli/terminal/exit-codes.ts'
 import {
   CommandFailure,
@@ -12,7 +16,7 @@ import {
   EXIT_FAILED,
   EXIT_NOT_FOUND,
   EXIT_USAGE,
-} from '../../src/controller/failure.ts'
+} from '../../src/controller/command-failure.ts'
 
 // Goal: a script knows the cause of a failure from the exit code alone.
 

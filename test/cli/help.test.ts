@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { describe, expect, test } from 'vitest'
 
 import { buildProgram } from '../../src/cli/program.ts'
-import { allCommands } from '../../src/cli/conventions.ts'
+import { allCommands } from '../../src/cli/common-command-options.ts'
 import { nameOf, ranBy, shownVerbs, verbIn, wordsOf } from './command-lines.ts'
 
 // Goal: the help of every verb has examples, and each of them is a command line that the program

@@ -16,7 +16,7 @@ import { parse, stringify } from 'yaml'
 
 import type { AdminFile } from '../../src/cli/bootstrap/admin-file.ts'
 import { planConfig } from '../../src/cli/bootstrap/config-from-flags.ts'
-import { createCluster } from '../../src/cli/bootstrap/form.ts'
+import { createCluster } from '../../src/cli/bootstrap/create-cluster.ts'
 import type { InitResult } from '../../src/cli/bootstrap/init.ts'
 import { composeConfig, setConfigOptions } from '../../src/config/controller/compose.ts'
 import { parseControllerConfig } from '../../src/config/controller/load.ts'
@@ -27,7 +27,7 @@ import {
   issueControllerCertificate,
 } from '../../src/pki/authority/authority.ts'
 import { checkChain, leafControllerId, parseCertificates } from '../../src/pki/certificate.ts'
-import { readDataIdentity } from '../../src/store/log/identity.ts'
+import { readDataIdentity } from '../../src/store/log/data-identity.ts'
 import { formedSecret } from '../support/formed-secret.ts'
 import { freePortBlock } from '../support/ports.ts'
 import { flotilla, run } from './support.ts'

@@ -5,7 +5,7 @@ import type {
   ListedMember,
   MemberStatus,
 } from '../../src/api/cluster/cluster-status.ts'
-import { JoinProgress } from '../../src/cli/bootstrap/run-joined.ts'
+import { JoinProgress } from '../../src/cli/bootstrap/run-joined-controller.ts'
 import {
   removalActionAfterAdmission,
   removalActionAfterRefusal,

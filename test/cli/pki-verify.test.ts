@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { parseCertificateRequest } from '../../src/pki/authority/certificate-request.ts'
 import type { DerTree } from '../../src/pki/asn1/der.ts'
 import { readEnrollmentRequest } from '../../src/pki/authority/enrollment-request.ts'
-import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import {
   alternativeNames,
   basicConstraints,

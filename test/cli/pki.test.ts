@@ -20,7 +20,7 @@ import {
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
-import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'
 import { runHere as run } from './run-here.ts'
 import { type ServedSocket, serveSocket } from './served-socket.ts'

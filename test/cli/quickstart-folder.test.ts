@@ -14,8 +14,11 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { CommandFailure } from '../../src/controller/failure.ts'
-import { finishClusterCreation, createFirstController } from '../../src/cli/quickstart/form.ts'
+import { CommandFailure } from '../../src/controller/command-failure.ts'
+import {
+  finishClusterCreation,
+  createFirstController,
+} from '../../src/cli/quickstart/create-quickstart-cluster.ts'
 import {
   inspectFolder,
   isControllerPrepared,

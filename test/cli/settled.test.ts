@@ -6,7 +6,7 @@ import {
   ConfigurationSchema,
   MemberSchema,
 } from '../../proto/gen/membership_pb.ts'
-import { StateReadiness } from '../../src/controller/service/startup-readiness.ts'
+import { StateReadiness } from '../../src/controller/service/state-readiness.ts'
 
 const own = new Uint8Array(16).fill(7)
 const other = new Uint8Array(16).fill(8)

@@ -7,21 +7,21 @@ import {
   type SessionTokenSource,
   type MemberTarget,
 } from '../../src/client/cluster-client.ts'
-import { MemberOrder } from '../../src/client/members.ts'
-import { laterPosition } from '../../src/client/position.ts'
+import { MemberOrder } from '../../src/client/member-order.ts'
+import { laterPosition } from '../../src/client/log-position.ts'
 import {
   ApiRefusalError,
   NoResponseError,
   OutcomeUnknownError,
   UnreachableError,
-} from '../../src/client/problem.ts'
+} from '../../src/client/client-errors.ts'
 import { newRequestId } from '../../src/client/request-id.ts'
 import {
   FAILED_MEMBER_AVOIDANCE_MS,
   type ClientTimeouts,
   commandTimeouts,
   consoleTimeouts,
-} from '../../src/client/waits.ts'
+} from '../../src/client/timeouts.ts'
 
 // Goal: one core decides for the command line, the console and the tunnel which member to call, how
 // long, how often and with which session; a write takes effect at most once.

@@ -26,7 +26,7 @@ import {
   type ValidityPeriod,
 } from '../../src/pki/authority/authority.ts'
 import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
-import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../src/pki/secret-file.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const start = Date.UTC(2030, 0, 1)

@@ -7,13 +7,13 @@ import { ClusterNode } from '../../src/cluster/cluster-node.ts'
 import {
   type ClusterNodeOptions,
   defaultClusterNodeOptions,
-} from '../../src/cluster/cluster-node-parts.ts'
+} from '../../src/cluster/cluster-node-deps.ts'
 import type { MemberDescriptionStore } from '../../src/cluster/soft-state/known-members.ts'
 import type { QuarantineRecord } from '../../src/cluster/state-transfer/quarantine.ts'
 import type { ApiAddress } from '../../src/ports/cluster-view.ts'
 import { ConsensusThread } from '../../src/cluster/replication/consensus-thread.ts'
 import type { ConsensusOptions } from '../../src/cluster/consensus-options.ts'
-import { createSameThreadChannel, type SelfRefusal } from '../../src/cluster/link.ts'
+import { createSameThreadChannel, type SelfRefusal } from '../../src/cluster/thread-channel.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import { type Clock, systemClock } from '../../src/lib/clock.ts'
 import type { AuditRecord } from '../../src/ports/audit.ts'

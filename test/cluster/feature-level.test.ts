@@ -8,12 +8,12 @@ import {
   commonVoterFeatureLevel,
   proposeFeatureLevel,
 } from '../../src/cluster/feature-level.ts'
-import type { PeerReport } from '../../src/cluster/link.ts'
-import { MemberChanger } from '../../src/cluster/membership/changer.ts'
-import type { MembershipConsensus } from '../../src/cluster/membership/consensus.ts'
+import type { PeerReport } from '../../src/cluster/thread-channel.ts'
+import { MemberChanger } from '../../src/cluster/membership/member-changer.ts'
+import type { MembershipConsensus } from '../../src/cluster/membership/membership-consensus.ts'
 import { MembershipReconciler } from '../../src/cluster/membership/reconciler.ts'
 import { unpackProposals } from '../../src/cluster/replication/proposal-codec.ts'
-import { LocalProposals } from '../../src/cluster/replication/proposals.ts'
+import { LocalProposals } from '../../src/cluster/replication/local-proposals.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../src/ports/actor.ts'

@@ -6,7 +6,7 @@ import {
   defaultLeadershipTiming,
   type LeadershipView,
 } from '../../src/cluster/membership/leadership.ts'
-import { LeadershipBalancer } from '../../src/cluster/membership/balancer.ts'
+import { LeadershipBalancer } from '../../src/cluster/membership/leadership-balancer.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ClusterView, MemberView, MemberStats } from '../../src/ports/cluster-view.ts'
 import { type OpenSoftTopic, type SoftState, softTopics } from '../../src/ports/soft-topics.ts'

@@ -4,15 +4,15 @@ import { afterEach, expect, test } from 'vitest'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { CounterMachine } from '../../bench/support/counter-machine.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
-import { SnapshotLogRetention } from '../../src/cluster/state-transfer/catch-up.ts'
+import { SnapshotLogRetention } from '../../src/cluster/state-transfer/snapshot-log-retention.ts'
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
-import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
+import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-deps.ts'
 import {
   type ConsensusThreadCommand,
   type ConsensusThreadStatus,
   createSameThreadChannel,
   type PeerReport,
-} from '../../src/cluster/link.ts'
+} from '../../src/cluster/thread-channel.ts'
 import { LogRetention } from '../../src/cluster/state-transfer/log-retention.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { ZERO_CONSENSUS_STATS } from '../../src/ports/stats.ts'

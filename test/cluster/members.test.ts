@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { defaultLeadershipTiming } from '../../src/cluster/membership/leadership.ts'
-import { LeadershipBalancer } from '../../src/cluster/membership/balancer.ts'
+import { LeadershipBalancer } from '../../src/cluster/membership/leadership-balancer.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { KnownMembersFile } from '../../src/store/folder/known-members-file.ts'
 import { command, formCluster, type TestCluster, type TestNode } from './cluster-fixture.ts'

@@ -7,11 +7,14 @@ import {
   MemberSchema,
 } from '../../proto/gen/membership_pb.ts'
 import { DigestRequestSchema, DigestAnswerSchema } from '../../proto/gen/peer_pb.ts'
-import { MemberChanger, type RequestedMemberChange } from '../../src/cluster/membership/changer.ts'
-import type { MembershipConsensus } from '../../src/cluster/membership/consensus.ts'
+import {
+  MemberChanger,
+  type RequestedMemberChange,
+} from '../../src/cluster/membership/member-changer.ts'
+import type { MembershipConsensus } from '../../src/cluster/membership/membership-consensus.ts'
 import { AdmissionServer } from '../../src/cluster/membership/admission-server.ts'
 import { encodeAdmissionRequest } from '../../src/cluster/membership/decide-admission.ts'
-import { LeaderRequestForwarder } from '../../src/cluster/membership/leader-calls.ts'
+import { LeaderRequestForwarder } from '../../src/cluster/membership/leader-request-forwarder.ts'
 import {
   decodeLeaderCall,
   decodePeerMessage,

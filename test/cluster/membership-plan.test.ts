@@ -14,9 +14,9 @@ import {
   decideAdmission,
 } from '../../src/cluster/membership/decide-admission.ts'
 import { planChange } from '../../src/cluster/membership/plan.ts'
-import type { MembershipSnapshot } from '../../src/cluster/membership/members-now.ts'
+import type { MembershipSnapshot } from '../../src/cluster/membership/membership-snapshot.ts'
 import { membershipLimits } from '../../src/cluster/membership/limits.ts'
-import { addRemovedKey } from '../../src/cluster/membership/record.ts'
+import { addRemovedKey } from '../../src/cluster/membership/member-keys.ts'
 import { isWellFormedTarget } from '../../src/raft/configuration.ts'
 import { FEATURE_LEVEL, REMOVED_KEYS_LEVEL } from '../../src/ports/feature-level.ts'
 import type { MembershipChange } from '../../src/ports/membership.ts'

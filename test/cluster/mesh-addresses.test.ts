@@ -8,7 +8,7 @@ import { beforeAll, expect, test } from 'vitest'
 
 import type { Member } from '../../proto/gen/membership_pb.ts'
 import { type AddressClaim, AddressClaimSchema } from '../../proto/gen/mesh_pb.ts'
-import { AddressBook } from '../../src/cluster/mesh/addresses.ts'
+import { AddressBook } from '../../src/cluster/mesh/address-book.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import { X509CertificateGenerator } from '../../src/pki/authority/x509.ts'
 import {

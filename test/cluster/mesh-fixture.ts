@@ -9,11 +9,11 @@ import {
 } from '../../proto/gen/mesh_pb.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { seededRandom } from '../../src/lib/random.ts'
-import { AddressBook } from '../../src/cluster/mesh/addresses.ts'
+import { AddressBook } from '../../src/cluster/mesh/address-book.ts'
 import type { Logger } from '../../src/cluster/logger.ts'
 import type { MeshRefusal } from '../../src/cluster/mesh/mesh-refusal.ts'
 import { Mesh } from '../../src/cluster/mesh/mesh.ts'
-import type { MeshEvents } from '../../src/cluster/mesh/mesh-parts.ts'
+import type { MeshEvents } from '../../src/cluster/mesh/mesh-deps.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import type { RaftStreamFrame } from '../../src/cluster/message-codec.ts'
 import {

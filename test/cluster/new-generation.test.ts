@@ -8,7 +8,7 @@ import { startNewGeneration } from '../../src/controller/recover/new-generation.
 import { readSurvivor } from '../../src/controller/recover/survivor.ts'
 import { inspectLog } from '../../src/store/log/inspect-log.ts'
 import { readFence, writeFence } from '../../src/store/folder/fence-file.ts'
-import { writeDataIdentity } from '../../src/store/log/identity.ts'
+import { writeDataIdentity } from '../../src/store/log/data-identity.ts'
 import { logFolder } from '../../src/store/log/open-log.ts'
 import { readMembershipCacheFile } from '../../src/store/folder/membership-cache-file.ts'
 import { layOut } from '../support/lay-out.ts'

@@ -2,16 +2,16 @@ import { expect, test } from 'vitest'
 
 import type { ForwardFrame } from '../../proto/gen/mesh_pb.ts'
 import { DigestRing } from '../../src/cluster/state-transfer/digest-ring.ts'
-import { LeaderForwarder } from '../../src/cluster/replication/forwarding.ts'
-import type { ConsensusThreadEvent } from '../../src/cluster/link.ts'
+import { LeaderForwarder } from '../../src/cluster/replication/leader-forwarder.ts'
+import type { ConsensusThreadEvent } from '../../src/cluster/thread-channel.ts'
 import { LogThrottle } from '../../src/cluster/logger.ts'
 import { decodeRaft, integer, MessageEncoder } from '../../src/cluster/message-codec.ts'
 import {
   type OutstandingProposal,
   OutstandingProposals,
-} from '../../src/cluster/replication/pending-proposals.ts'
+} from '../../src/cluster/replication/outstanding-proposals.ts'
 import { packProposals, unpackProposals } from '../../src/cluster/replication/proposal-codec.ts'
-import { ReadIndexRounds } from '../../src/cluster/replication/read-rounds.ts'
+import { ReadIndexRounds } from '../../src/cluster/replication/read-index-rounds.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import type { Problem } from '../../src/lib/problems.ts'

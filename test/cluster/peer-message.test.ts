@@ -13,7 +13,7 @@ import { peerMethods } from '../../src/cluster/peer/peer-methods.ts'
 import { StateChunkEncoder } from '../../src/cluster/state-transfer/state-chunks.ts'
 import { fetchState } from '../../src/cluster/state-transfer/state-transfer-client.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import type { ReplicatedStateMachine } from '../../src/ports/machine.ts'
+import type { ReplicatedStateMachine } from '../../src/ports/replicated-state-machine.ts'
 
 const bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text)
 const text = (payload: Uint8Array): string => new TextDecoder().decode(payload)

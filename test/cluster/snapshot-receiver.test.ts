@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
 import { PositionSchema, type SnapshotAck, type SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
-import type { ConsensusThreadEvent } from '../../src/cluster/link.ts'
+import type { ConsensusThreadEvent } from '../../src/cluster/thread-channel.ts'
 import {
   type ReceivedSnapshot,
   SnapshotReceiver,

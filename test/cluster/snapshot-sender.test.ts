@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 
 import type { SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
-import type { ConsensusThreadEvent } from '../../src/cluster/link.ts'
+import type { ConsensusThreadEvent } from '../../src/cluster/thread-channel.ts'
 import { SnapshotSender } from '../../src/cluster/state-transfer/snapshot-sender.ts'
 import { TransferPacer } from '../../src/cluster/state-transfer/transfer-pacer.ts'
 import { configuration, first, ManualClock, second } from './snapshot-fixture.ts'

@@ -4,14 +4,14 @@ import { afterEach, expect, test } from 'vitest'
 
 import type { SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
-import { SnapshotLogRetention } from '../../src/cluster/state-transfer/catch-up.ts'
+import { SnapshotLogRetention } from '../../src/cluster/state-transfer/snapshot-log-retention.ts'
 import {
   type ConsensusThreadCommand,
   type ConsensusThreadLink,
   createSameThreadChannel,
   type MainThreadLink,
-} from '../../src/cluster/link.ts'
-import { SnapshotStoreWorker } from '../../src/cluster/state-transfer/snapshot-source.ts'
+} from '../../src/cluster/thread-channel.ts'
+import { SnapshotStoreWorker } from '../../src/cluster/state-transfer/snapshot-store-worker.ts'
 import {
   defaultSnapshotReceiverOptions,
   type ReceivedSnapshot,

@@ -6,7 +6,7 @@ import {
   quarantineLimits,
   type QuarantineRecord,
 } from '../../src/cluster/state-transfer/quarantine.ts'
-import { evaluateDigests } from '../../src/cluster/state-transfer/state-guard.ts'
+import { evaluateDigests } from '../../src/cluster/state-transfer/state-divergence-handler.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { RecordedLog } from './mesh-fixture.ts'
 

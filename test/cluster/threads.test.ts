@@ -9,9 +9,9 @@ import { RaftCluster } from '../../bench/support/raft-cluster.ts'
 import { CounterMachine } from '../../bench/support/counter-machine.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
-import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
+import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-deps.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../src/store/folder/create-data-folder.ts'
 import {
   type LogAndConsensusStart,
   type StartedLogAndConsensus,

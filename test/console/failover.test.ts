@@ -1,7 +1,11 @@
 import { expect, test } from 'vitest'
 
 import type { SessionTokenSource } from '../../src/client/cluster-client.ts'
-import { ApiRefusalError, OutcomeUnknownError, UnreachableError } from '../../src/client/problem.ts'
+import {
+  ApiRefusalError,
+  OutcomeUnknownError,
+  UnreachableError,
+} from '../../src/client/client-errors.ts'
 import { ApiClient } from '../../src/console/client/api-client.ts'
 import { EventLines } from '../../src/console/client/event-lines.ts'
 import { Members } from '../../src/console/client/members.ts'

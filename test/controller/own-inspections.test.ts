@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { createOwnInspections } from '../../src/controller/service/own-inspections.ts'
-import type { RouterConnection } from '../../src/fabric/connection.ts'
+import type { RouterConnection } from '../../src/fabric/router-connection.ts'
 import type { RouterModel } from '../../src/ports/router-model.ts'
 
 const router = { router: { id: 'er1', name: 'edge' }, version: { version: 'v2.0.3' } }

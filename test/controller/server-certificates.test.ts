@@ -17,7 +17,7 @@ import {
   type LeafOptions,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import { alarmTable } from '../../src/cluster/alarm-table.ts'
 import { startController, type TestController } from '../api/support/controller.ts'
 import { newCa } from '../support/authorities.ts'

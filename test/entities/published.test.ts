@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { defineEntity } from '../../src/entities/define.ts'
+import { defineEntity } from '../../src/entities/define-entity.ts'
 import { computedField, text } from '../../src/entities/fields.ts'
-import { markShownInEvents, markHiddenFromEvents } from '../../src/entities/published.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../../src/entities/event-visibility.ts'
 
 const about = { name: 'mfa', plural: 'mfas', operations: {}, symbols: [] } as const
 

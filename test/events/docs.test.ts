@@ -2,7 +2,11 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
-import { type EventField, type EventSubject, commonEventFields } from '../../src/events/field.ts'
+import {
+  type EventField,
+  type EventSubject,
+  commonEventFields,
+} from '../../src/events/event-field.ts'
 import { eventSubjects } from '../../src/events/namespaces.ts'
 import { EVENT_NAMESPACES } from '../../src/lib/event-namespaces.ts'
 import { RECORD_NAMESPACES } from '../../src/ports/events.ts'

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import { EventBus } from '../../src/events/event-bus.ts'
 import { EntryEvents } from '../../src/events/entry-events.ts'
-import type { NewEvent } from '../../src/events/field.ts'
+import type { NewEvent } from '../../src/events/event-field.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import type { EventNamespace } from '../../src/lib/event-namespaces.ts'
 import {

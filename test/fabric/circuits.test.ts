@@ -20,10 +20,10 @@ import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { DialCounter } from '../../src/events/sources/dial-counter.ts'
 import { EventBus } from '../../src/events/event-bus.ts'
 import { eventLimits } from '../../src/events/limits.ts'
-import { ObservationEvents } from '../../src/events/sources/live-follower.ts'
-import { MetricSampler } from '../../src/events/sources/sampler.ts'
+import { ObservationEvents } from '../../src/events/sources/observation-events.ts'
+import { MetricSampler } from '../../src/events/sources/metric-sampler.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import type { Host, HostedService } from '../../src/fabric/circuits/hosts.ts'
+import type { Host, HostedService } from '../../src/fabric/circuits/host-lookup.ts'
 import { ZERO_CONSENSUS_STATS } from '../../src/ports/stats.ts'
 import type {
   ClientAccessRequest,

@@ -29,7 +29,7 @@ import type {
 } from '../../src/ports/router-clients.ts'
 import { ConnectionHandler } from '../../src/fabric/clients/connection-handler.ts'
 import { SessionHandler } from '../../src/fabric/clients/session-handler.ts'
-import { PresentedSessionTokens } from '../../src/fabric/clients/shown-sessions.ts'
+import { PresentedSessionTokens } from '../../src/fabric/clients/presented-session-tokens.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'

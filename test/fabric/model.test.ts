@@ -16,7 +16,10 @@ import type {
   RouterModel,
 } from '../../src/ports/router-model.ts'
 import { ModelHandler } from '../../src/fabric/model/model-handler.ts'
-import { appendPreviousIndex, ModelChangeHistory } from '../../src/fabric/model/model-log.ts'
+import {
+  appendPreviousIndex,
+  ModelChangeHistory,
+} from '../../src/fabric/model/model-change-history.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { until } from '../process/support/client.ts'
 import { RouterStage } from './stage.ts'

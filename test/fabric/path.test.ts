@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import { seededRandom } from '../../src/lib/random.ts'
 import type { LiveLink, LiveLinks } from '../../src/ports/live-table.ts'
-import type { Host } from '../../src/fabric/circuits/hosts.ts'
+import type { Host } from '../../src/fabric/circuits/host-lookup.ts'
 import { chooseHost, type HostCandidate } from '../../src/fabric/circuits/choose-host.ts'
 import { cheapestPaths, type PathRules } from '../../src/fabric/circuits/path.ts'
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { RouterStatus as RouterStatusMessage } from '../../proto/gen/soft_pb.ts'
 import { noRouterStatuses, type RouterStatus } from '../../src/ports/router-status.ts'
 import { softTopics } from '../../src/ports/soft-topics.ts'
-import { routerStatusMessage, RouterStatusTopic } from '../../src/fabric/status-topic.ts'
+import { routerStatusMessage, RouterStatusTopic } from '../../src/fabric/router-status-topic.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 

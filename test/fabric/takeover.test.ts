@@ -7,7 +7,7 @@ import {
   FaultSubject,
   RouterLinksSchema,
 } from '../../proto/gen/router_pb.ts'
-import { decodeCircuit, encodeCircuit } from '../../src/fabric/circuits/circuit-record.ts'
+import { decodeCircuit, encodeCircuit } from '../../src/fabric/circuits/circuit-codec.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { circuitOf, HeirStage, routes, unroutes } from './heir-stage.ts'
 

@@ -6,8 +6,8 @@ import {
   ServiceSessionCreateSchema,
 } from '../../proto/gen/command_pb.ts'
 import { accessEndRecordId } from '../../src/entities/kinds/access-end.ts'
-import { accessExpiryLimits, nextAccessExpiryMs } from '../../src/fsm/ends/end-access.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
+import { accessExpiryLimits, nextAccessExpiryMs } from '../../src/fsm/expiry/expire-access.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
 

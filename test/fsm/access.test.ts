@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import { CommandKind, ServiceSessionCreateSchema } from '../../proto/gen/command_pb.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
 import { runCampaign } from './access-campaign.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
 

@@ -18,7 +18,7 @@ import {
   requestIdsPerCallerBytesMax,
   RequestDeduplication,
   requestIdRetentionMs,
-} from '../../src/fsm/records/dedupe.ts'
+} from '../../src/fsm/records/deduplication.ts'
 import { digestLanes, SetDigest } from '../../src/fsm/records/digest.ts'
 import { newShortId } from '../../src/lib/random.ts'
 import { newUuidv7 } from '../../src/lib/text/uuid.ts'

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { entities } from '../../src/entities/registry.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
 

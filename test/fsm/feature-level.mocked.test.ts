@@ -3,7 +3,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { CommandKind, FeatureLevelRaiseSchema, FormSchema } from '../../proto/gen/command_pb.ts'
 import { entities } from '../../src/entities/registry.ts'
-import { applyLogEntry } from '../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../src/fsm/apply-log-entry.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
@@ -49,7 +49,7 @@ async function nextGeneration(): Promise<Generation> {
     return { ...module, service: withNextFields(known) }
   })
   const next = {
-    ...(await import('../../src/fsm/apply.ts')),
+    ...(await import('../../src/fsm/apply-log-entry.ts')),
     ...(await import('../../src/fsm/records/load.ts')),
     ...(await import('../../src/fsm/access/cluster-state.ts')),
     ...(await import('../../src/fsm/records/write-behind.ts')),

@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { CommandKind, FeatureLevelRaiseSchema, FormSchema } from '../../proto/gen/command_pb.ts'
-import { applyLogEntry } from '../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../src/fsm/apply-log-entry.ts'
 import { initialRecords } from '../../src/fsm/seed/seed.ts'
 import { LogWriter, formedState, identity } from './support/log.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'

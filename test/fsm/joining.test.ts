@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import { joiningLimits } from '../../src/fsm/cluster/cluster.ts'
+import { joiningLimits } from '../../src/fsm/cluster/join-tickets.ts'
 import { Joining } from './support/joining.ts'
 
 const ann = { nodeId: 'ctrl4', key: 'key-ctrl4', store: 'ctrl4' }

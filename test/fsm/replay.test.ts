@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { applyLogEntry } from '../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../src/fsm/apply-log-entry.ts'
 import { appliedLogs } from '../support/applied-logs.ts'
 import { Replay } from '../support/replayed.ts'
 import { LogWriter, formedState, service } from './support/log.ts'

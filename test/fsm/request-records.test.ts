@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import {
   type DeduplicationRecord,
   DeduplicationRecords,
-} from '../../src/fsm/records/request-records.ts'
+} from '../../src/fsm/records/deduplication-records.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 
 function record(index: number): DeduplicationRecord {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { StateMachine } from '../../src/fsm/machine.ts'
+import { StateMachine } from '../../src/fsm/state-machine.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { service } from './support/log.ts'

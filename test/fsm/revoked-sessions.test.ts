@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { defaultApiLimits } from '../../src/api/limits.ts'
-import type { WriteConsequences } from '../../src/fsm/apply/context.ts'
+import type { WriteConsequences } from '../../src/fsm/apply/command-context.ts'
 import { revocationLimits, revokeSession } from '../../src/fsm/sessions/revocation-rules.ts'
 
 // Goal: ends of sessions never fill the table permanently, and no access token outlives the

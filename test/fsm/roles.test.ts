@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
 import { matchesRoles, idsSelectedByRoles } from '../../src/fsm/records/roles.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'

@@ -7,7 +7,7 @@ import {
 } from '../../proto/gen/command_pb.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { lockoutLimits } from '../../src/fsm/apply/authentication.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
 import { noServiceDetailScope } from '../../src/ports/state-view.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { formedState, identity, type LogWriter, policy, service, startMs } from './support/log.ts'

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
 import { formedState, type LogWriter, service, startMs } from './support/log.ts'
 
 function hosted(log: LogWriter, id: string, changes: JsonObject = {}, kind = 'terminator') {

@@ -7,7 +7,7 @@ import {
   CachedResolver,
   lastAddressLimits,
   type LookupResult,
-} from '../../src/lib/runtime/last-addresses.ts'
+} from '../../src/lib/runtime/cached-resolver.ts'
 
 let folder: string
 let path: string

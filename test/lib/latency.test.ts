@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { LATENCY_BOUNDS_MS, LatencyHistogram } from '../../src/lib/runtime/latency-histogram.ts'
-import { EventLoopDelay } from '../../src/lib/runtime/loop-delay.ts'
+import { EventLoopDelay } from '../../src/lib/runtime/event-loop-delay.ts'
 import { eventually } from '../support/eventually.ts'
 
 test('the latency percentile covers the last ten seconds, and the counts cover everything since the start', () => {

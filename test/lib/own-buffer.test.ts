@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { toTransferableBytes } from '../../src/lib/runtime/own-buffer.ts'
+import { toTransferableBytes } from '../../src/lib/runtime/transferable-bytes.ts'
 
 describe('bytes in their own buffer', () => {
   test('are returned without a copy if they fill the whole buffer', () => {

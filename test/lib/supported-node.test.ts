@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { unsupportedNodeReason } from '../../src/lib/runtime/supported-node.ts'
+import { unsupportedNodeReason } from '../../src/lib/runtime/unsupported-node.ts'
 
 describe('unsupportedNode', () => {
   test('accepts the version that runs the tests', () => {

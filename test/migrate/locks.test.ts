@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { lockedInodes } from '../../src/migrate/bolt/locks.ts'
+import { lockedInodes } from '../../src/migrate/bolt/file-locks.ts'
 
 test('the list of file locks contains each locked file once, and no file whose lock is only requested', () => {
   const locks = `1: POSIX  ADVISORY  READ 1204 fd:00:917 128 128

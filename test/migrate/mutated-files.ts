@@ -4,7 +4,7 @@ import { MemorySource } from '../../src/migrate/bolt/byte-source.ts'
 import { fnv1a } from '../../src/migrate/bolt/meta.ts'
 import { OpenZitiDatabase } from '../../src/migrate/database.ts'
 import { MigrateFault } from '../../src/migrate/fault.ts'
-import { convertDatabase } from '../../src/migrate/network-conversion.ts'
+import { convertDatabase } from '../../src/migrate/database-conversion.ts'
 import { MigrationReport } from '../../src/migrate/report.ts'
 import { IntegrityScan } from '../../src/fsm/cluster/integrity-scan.ts'
 

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 
-import { convertDatabase } from '../../src/migrate/network-conversion.ts'
+import { convertDatabase } from '../../src/migrate/database-conversion.ts'
 import { MemorySource } from '../../src/migrate/bolt/byte-source.ts'
 import { OpenZitiDatabase } from '../../src/migrate/database.ts'
 import { MigrationReport } from '../../src/migrate/report.ts'

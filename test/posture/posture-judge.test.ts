@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { postureCheck, type PostureCheck } from '../../src/entities/kinds/posture-check.ts'
-import { clientFactorTimes } from '../../src/posture/factor-judge.ts'
-import { expectedAndActualValues, passesPostureCheck } from '../../src/posture/posture-judge.ts'
+import { clientFactorTimes } from '../../src/posture/factor-evaluation.ts'
+import {
+  expectedAndActualValues,
+  passesPostureCheck,
+} from '../../src/posture/posture-evaluation.ts'
 import type { Posture, ProcessReport, StoredFactor } from '../../src/ports/posture.ts'
 
 const zeros = Object.fromEntries(

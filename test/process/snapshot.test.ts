@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { readFileChunks } from '../../src/backup/files.ts'
+import { readFileChunks } from '../../src/backup/backup-files.ts'
 import { loadBackup } from '../../src/backup/load-backup.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { allServices, createService, until } from './support/client.ts'

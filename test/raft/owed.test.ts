@@ -3,7 +3,8 @@ import type { PeerStatus } from '../../src/raft/core.ts'
 import type { Message, Position } from '../../src/raft/types.ts'
 import { ScriptCluster } from './script-cluster.ts'
 
-// Rules of a node with a missing tail that the golden scripts do not show (src/raft/owed.ts).
+// Rules of a node with a missing tail that the golden scripts do not show
+// (src/raft/missing-tail.ts).
 
 /** 1 leads 2 and 3 with entries up to 6. */
 function led(): ScriptCluster {

@@ -9,8 +9,8 @@ import type {
   CircuitApplication,
   CircuitEndpoint,
   LocalCircuit,
-} from '../../src/overlay/circuits/circuit-ends.ts'
-import type { RouterIdentity } from '../../src/router/identity/identity.ts'
+} from '../../src/overlay/circuits/circuit-endpoint.ts'
+import type { RouterIdentity } from '../../src/router/identity/reloadable-identity.ts'
 import { ClientListeners } from '../../src/router/listen/client-listeners.ts'
 import { freePort } from '../support/ports.ts'
 import { configured, dialTo, TestTarget } from './dial/support.ts'

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
 import type { MetricsBatch } from '../../src/channel/messages/reports.ts'
-import { MetricsReporter } from '../../src/router/reports/metrics.ts'
+import { MetricsReporter } from '../../src/router/reports/metrics-reporter.ts'
 import { scheduleByIntervals, scheduleBySharedTimer } from '../support/fake-schedule.ts'
 import { configured } from './dial/support.ts'
 

@@ -17,7 +17,7 @@ import {
 import { hostInterfaces } from '../../src/router/reports/host-interfaces.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { CachedResolver } from '../../src/lib/runtime/last-addresses.ts'
+import { CachedResolver } from '../../src/lib/runtime/cached-resolver.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { ProgramFailure } from '../../src/overlay/failure.ts'
 import {

@@ -11,7 +11,7 @@ import type { ChannelMessage, OutboundMessage } from '../../src/channel/frame.ts
 import { type Hello, readHello } from '../../src/channel/hello.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { CachedResolver } from '../../src/lib/runtime/last-addresses.ts'
+import { CachedResolver } from '../../src/lib/runtime/cached-resolver.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import {
   type CertifiedKey,
@@ -22,9 +22,9 @@ import {
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { parseRouterConfig } from '../../src/config/router/load.ts'
-import type { SendRenewalRequest } from '../../src/router/identity/extension.ts'
+import type { SendRenewalRequest } from '../../src/router/identity/certificate-renewer.ts'
 import { RouterProgram } from '../../src/router/router.ts'
-import { helloResponse } from '../../src/fabric/hello-answer.ts'
+import { helloResponse } from '../../src/fabric/hello-response.ts'
 import { addressesMessage } from '../../src/channel/messages/control.ts'
 import { newCa } from '../support/authorities.ts'
 

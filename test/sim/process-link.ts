@@ -3,7 +3,7 @@ import type {
   ConsensusThreadEvent,
   ConsensusThreadLink,
   MainThreadLink,
-} from '../../src/cluster/link.ts'
+} from '../../src/cluster/thread-channel.ts'
 import type { Context, VirtualLoop } from './virtual-loop.ts'
 
 /** Links two threads of one process by a port: in order, each in its own event loop. */

@@ -12,7 +12,7 @@ import type {
   MeshOptions,
   MeshDeps,
   MeshPeer,
-} from '../../src/cluster/mesh/mesh-parts.ts'
+} from '../../src/cluster/mesh/mesh-deps.ts'
 import type { ConsensusMesh } from '../../src/cluster/mesh/mesh.ts'
 import { FRAME_BYTES_MAX } from '../../src/cluster/mesh/mesh-service.ts'
 import {

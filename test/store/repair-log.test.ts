@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { seededRandom, type Random } from '../../src/lib/random.ts'
 import type { Entry, Position } from '../../src/raft/types.ts'
-import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../src/store/folder/create-data-folder.ts'
 import type { FileDisk } from '../../src/store/log/file-disk.ts'
 import { higherPosition } from '../../src/store/log/log-evidence.ts'
 import { openLog, type LogOptions, type OpenedLog } from '../../src/store/log/open-log.ts'

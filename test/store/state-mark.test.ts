@@ -4,7 +4,7 @@ import {
   STATE_FORMAT,
   decodeStorePosition,
   encodeStorePosition,
-} from '../../src/store/state/state-mark.ts'
+} from '../../src/store/state/store-position.ts'
 
 const mark = {
   position: { term: 2, index: 9 },

@@ -5,7 +5,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, CommandSchema, FormSchema } from '../../proto/gen/command_pb.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
-import type { SecretVersion, SharedSecretName } from '../../src/lib/cluster-records.ts'
+import type { SecretVersion, SharedSecretName } from '../../src/lib/shared-secrets.ts'
 import { unwrapSecret } from '../../src/pki/secrets/wrapped-secret.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import { openLog } from '../../src/store/log/open-log.ts'

@@ -1,8 +1,11 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { createCluster } from '../../src/cli/bootstrap/form.ts'
-import { finishClusterCreation, planQuickstartConfig } from '../../src/cli/quickstart/form.ts'
+import { createCluster } from '../../src/cli/bootstrap/create-cluster.ts'
+import {
+  finishClusterCreation,
+  planQuickstartConfig,
+} from '../../src/cli/quickstart/create-quickstart-cluster.ts'
 import { planQuickstart, type QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { freePortBlock } from './ports.ts'
 

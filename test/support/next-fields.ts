@@ -1,4 +1,4 @@
-import type { Entity } from '../../src/entities/define.ts'
+import type { Entity } from '../../src/entities/define-entity.ts'
 import {
   roleAttributesField,
   boolean,

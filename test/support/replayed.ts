@@ -1,4 +1,4 @@
-import { applyLogEntry } from '../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../src/fsm/apply-log-entry.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'

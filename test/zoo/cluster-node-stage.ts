@@ -3,15 +3,15 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
-import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
+import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-deps.ts'
 import {
   type ConsensusThreadCommand,
   type ConsensusThreadEvent,
   type ConsensusThreadLink,
   type ConsensusThreadStatus,
   createSameThreadChannel,
-} from '../../src/cluster/link.ts'
-import { StateMachine } from '../../src/fsm/machine.ts'
+} from '../../src/cluster/thread-channel.ts'
+import { StateMachine } from '../../src/fsm/state-machine.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import { ZERO_CONSENSUS_STATS } from '../../src/ports/stats.ts'

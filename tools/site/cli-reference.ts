@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 
-import { allCommands } from '../../src/cli/conventions.ts'
+import { allCommands } from '../../src/cli/common-command-options.ts'
 import { commandFullName } from '../../src/cli/command-names.ts'
 import { buildProgram } from '../../src/cli/program.ts'
 

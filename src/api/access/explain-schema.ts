@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { nullableSchema } from '../../entities/nested.ts'
+import { nullableSchema } from '../../entities/nested-schemas.ts'
 import {
   arraySchema,
   dateTimeSchema,
@@ -8,10 +8,10 @@ import {
   nullableEntityRefSchema,
   text,
   openObjectSchema,
-} from '../../entities/shapes.ts'
+} from '../../entities/response-schemas.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { integer, texts } from '../schemas/envelope.ts'
-import { accessObstacleCodes } from './missing-pieces.ts'
+import { accessObstacleCodes } from './access-obstacles.ts'
 
 const count = { type: ['integer', 'null'] } as const
 

@@ -1,20 +1,23 @@
 import type { Service } from '../../entities/kinds/service.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
-import type { StateReader } from '../../fsm/reader.ts'
+import type { StateReader } from '../../fsm/state-reader.ts'
 import type { ListQuery, ListSource, StateView } from '../../ports/state-view.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import type { Reply } from '../http/answers/envelope.ts'
-import { type ListResponsePrinter, createRowPrinter } from '../http/answers/list-answers.ts'
-import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
-import type { RequestContext } from '../http/call.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
+import type { Reply } from '../http/responses/envelope.ts'
+import {
+  type ListResponsePrinter,
+  createRowPrinter,
+} from '../http/responses/list-response-printer.ts'
+import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import type { RequestContext } from '../http/request-context.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { Operation } from '../http/operation.ts'
 import { accessExplanationSchema } from './explain-schema.ts'
 import { ExplanationView } from './explanation-view.ts'
-import { CallerReadPermissions } from './readable.ts'
+import { CallerReadPermissions } from './caller-read-permissions.ts'
 
 interface ExplainOperationsDeps {
   readonly state: StateView & Pick<StateReader, 'explainAccess'>

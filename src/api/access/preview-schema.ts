@@ -1,12 +1,12 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { nullableSchema } from '../../entities/nested.ts'
+import { nullableSchema } from '../../entities/nested-schemas.ts'
 import {
   arraySchema,
   entityRefSchema,
   booleanSchema,
   text,
   openObjectSchema,
-} from '../../entities/shapes.ts'
+} from '../../entities/response-schemas.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { accessRights } from '../../fsm/access/access-difference.ts'
 import { integer } from '../schemas/envelope.ts'

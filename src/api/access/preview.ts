@@ -11,14 +11,14 @@ import {
   type PairChanges,
   type PreviewedWrite,
 } from '../../fsm/access/access-difference.ts'
-import type { StateReader } from '../../fsm/reader.ts'
+import type { StateReader } from '../../fsm/state-reader.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { detailResponse, type Reply } from '../http/answers/envelope.ts'
-import type { RequestContext } from '../http/call.ts'
+import { detailResponse, type Reply } from '../http/responses/envelope.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import type { ApiLimits } from '../limits.ts'
 import { type OperationBody, type Operation, operationWithBody } from '../http/operation.ts'
 import type { Preparers } from '../preparers/preparers.ts'
-import { requireCaller } from '../sessions/current.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
 import { integer } from '../schemas/envelope.ts'
 import { accessPreviewRequestSchema, accessPreviewResponseSchema } from './preview-schema.ts'
 import {
@@ -26,8 +26,8 @@ import {
   PreviewedWriteBuilder,
   permissionsForPreview,
 } from './previewed-writes.ts'
-import type { Validator } from '../schemas/validation.ts'
-import { CallerReadPermissions } from './readable.ts'
+import type { Validator } from '../schemas/validator.ts'
+import { CallerReadPermissions } from './caller-read-permissions.ts'
 
 export interface PreviewOperationsDeps {
   readonly state: StateView & Pick<StateReader, 'previewAccess'>

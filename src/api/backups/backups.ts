@@ -1,11 +1,16 @@
 import type { BackupControl, BackupRequest } from './backup-control.ts'
-import { detailResponse, streamedResponse } from '../http/answers/envelope.ts'
-import { callActor } from '../http/call.ts'
+import { detailResponse, streamedResponse } from '../http/responses/envelope.ts'
+import { callActor } from '../http/request-context.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
-import { responseTimeLimits } from '../cluster/answer-times.ts'
+import { responseTimeLimits } from '../cluster/response-time-limits.ts'
 import { objectSchema, type SchemaValue } from '../schemas/typed-schema.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { booleanSchema, text, closedObjectSchema, arraySchema } from '../../entities/shapes.ts'
+import {
+  booleanSchema,
+  text,
+  closedObjectSchema,
+  arraySchema,
+} from '../../entities/response-schemas.ts'
 
 const flagOrNull = { type: ['boolean', 'null'] } as const
 

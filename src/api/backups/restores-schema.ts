@@ -1,5 +1,10 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { text, closedObjectSchema, openObjectSchema, arraySchema } from '../../entities/shapes.ts'
+import {
+  text,
+  closedObjectSchema,
+  openObjectSchema,
+  arraySchema,
+} from '../../entities/response-schemas.ts'
 import { restoreLimits } from '../../fsm/records/restore-limits.ts'
 import { objectSchema, type SchemaValue } from '../schemas/typed-schema.ts'
 

@@ -1,5 +1,5 @@
 import type { DecryptedFactor, RestoreControl } from './restore-control.ts'
-import { detailResponse, emptyResponse } from '../http/answers/envelope.ts'
+import { detailResponse, emptyResponse } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import {
@@ -11,8 +11,8 @@ import {
   restoreFactorsSchema,
   sealedFactorsSchema,
 } from './restores-schema.ts'
-import { responseTimeLimits } from '../cluster/answer-times.ts'
-import { callActor } from '../http/call.ts'
+import { responseTimeLimits } from '../cluster/response-time-limits.ts'
+import { callActor } from '../http/request-context.ts'
 
 interface RestoreOperationsDeps {
   readonly restores: RestoreControl

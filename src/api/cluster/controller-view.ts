@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
-import { rfc3339Text } from '../http/answers/envelope.ts'
+import { rfc3339Text } from '../http/responses/envelope.ts'
 import type { ApiName } from '../../auth/principal/permissions.ts'
 
 /** The controllers at which an identity can log in, for the enrollment response. */

@@ -1,5 +1,5 @@
-import { detailResponse, rfc3339Text } from '../http/answers/envelope.ts'
-import type { MetricHistory } from '../metrics/figure-history.ts'
+import { detailResponse, rfc3339Text } from '../http/responses/envelope.ts'
+import type { MetricHistory } from '../metrics/metric-history.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import { clusterHistorySchema } from './status-schema.ts'

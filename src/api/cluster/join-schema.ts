@@ -1,5 +1,10 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { arraySchema, booleanSchema, text, closedObjectSchema } from '../../entities/shapes.ts'
+import {
+  arraySchema,
+  booleanSchema,
+  text,
+  closedObjectSchema,
+} from '../../entities/response-schemas.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { integer } from '../schemas/envelope.ts'
 

@@ -1,16 +1,16 @@
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { ControllerAdmission, JoinResponse, JoinRequest } from '../../ports/membership.ts'
 import { createLogInThrottle, type LogInThrottle } from '../../auth/log-in/log-in-throttle.ts'
-import { callActor, type RequestContext } from '../http/call.ts'
+import { callActor, type RequestContext } from '../http/request-context.ts'
 import {
   detailResponse,
   emptyResponse,
   listResponse,
   type Reply,
-} from '../http/answers/envelope.ts'
+} from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import { TICKET_CHARACTERS_MAX } from '../../pki/secrets/ticket.ts'
-import { findIgnoredFields } from '../schemas/validation.ts'
+import { findIgnoredFields } from '../schemas/validator.ts'
 import {
   invitationSchema,
   invitationRequestSchema,

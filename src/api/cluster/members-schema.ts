@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { booleanSchema, text, openObjectSchema } from '../../entities/shapes.ts'
+import { booleanSchema, text, openObjectSchema } from '../../entities/response-schemas.ts'
 import { integer, texts } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 

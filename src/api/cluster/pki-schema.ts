@@ -1,5 +1,10 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { booleanSchema, text, closedObjectSchema, arraySchema } from '../../entities/shapes.ts'
+import {
+  booleanSchema,
+  text,
+  closedObjectSchema,
+  arraySchema,
+} from '../../entities/response-schemas.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { texts } from '../schemas/envelope.ts'
 

@@ -1,6 +1,6 @@
 import type { PkiControl } from './pki-control.ts'
-import { detailResponse, type Reply } from '../http/answers/envelope.ts'
-import { callActor } from '../http/call.ts'
+import { detailResponse, type Reply } from '../http/responses/envelope.ts'
+import { callActor } from '../http/request-context.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import {
   certificateRequestSchema,
@@ -11,8 +11,8 @@ import {
   memberCertificateSchema,
   memberCertificateRequestSchema,
 } from './pki-schema.ts'
-import { findIgnoredFields } from '../schemas/validation.ts'
-import { responseTimeLimits } from './answer-times.ts'
+import { findIgnoredFields } from '../schemas/validator.ts'
+import { responseTimeLimits } from './response-time-limits.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 

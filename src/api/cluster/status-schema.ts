@@ -1,6 +1,6 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { booleanSchema, text, closedObjectSchema } from '../../entities/shapes.ts'
-import { metricHistoryNames } from '../metrics/figure-history.ts'
+import { booleanSchema, text, closedObjectSchema } from '../../entities/response-schemas.ts'
+import { metricHistoryNames } from '../metrics/metric-history.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { integer } from '../schemas/envelope.ts'
 

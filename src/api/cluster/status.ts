@@ -2,10 +2,10 @@ import { requirePresent } from '../../lib/assert.ts'
 import type { ClusterStatus, MemberStatus } from './cluster-status.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
-import { detailResponse } from '../http/answers/envelope.ts'
+import { detailResponse } from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
 import { clusterStatusSchema } from './status-schema.ts'
-import type { HealthReport } from '../parts.ts'
+import type { HealthReport } from '../api-deps.ts'
 
 interface ClusterStatusOperationsDeps {
   readonly cluster: ClusterView

@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { booleanSchema, text, closedObjectSchema } from '../../entities/shapes.ts'
+import { booleanSchema, text, closedObjectSchema } from '../../entities/response-schemas.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 

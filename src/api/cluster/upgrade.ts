@@ -1,5 +1,5 @@
 import { upgradeStatusSchema, deriveUpgradeStatus } from './upgrade-status.ts'
-import { detailResponse } from '../http/answers/envelope.ts'
+import { detailResponse } from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 

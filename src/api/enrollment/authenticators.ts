@@ -1,11 +1,11 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { AuthenticatorRequestExtendSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
-import { emptyResponse } from '../http/answers/envelope.ts'
+import { emptyResponse } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import { authenticatorExtensionRequestSchema } from '../sessions/sessions-schema.ts'
-import { requestOrigin } from '../http/call.ts'
-import type { ProposalWriter } from '../http/writes.ts'
+import { requestOrigin } from '../http/request-context.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
 
 interface AuthenticatorOperationsDeps {
   readonly writer: ProposalWriter

@@ -1,20 +1,20 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import { type RequestContext, toWriteRequest } from '../http/call.ts'
+import { type RequestContext, toWriteRequest } from '../http/request-context.ts'
 import { CaEnrollment } from '../../auth/enrollment/ca-enrollment.ts'
 import {
   authoritiesPem,
   issuedCertificatesResponse,
   enrolledIdentityResponse,
-} from './enrollment-answers.ts'
+} from './enrollment-responses.ts'
 import type { EnrollRequest } from '../../auth/enrollment/enroll-request.ts'
 import { IdentityEnrollment } from '../../auth/enrollment/identity-enrollment.ts'
 import { TokenEnrollment } from '../../auth/enrollment/token-enrollment.ts'
 import { RouterEnrollment } from '../../auth/enrollment/router-enrollment.ts'
-import { responseWithoutEnvelope, emptyResponse, type Reply } from '../http/answers/envelope.ts'
+import { responseWithoutEnvelope, emptyResponse, type Reply } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
-import { tokenEnrollmentMethod } from '../../auth/enrollment/tokens.ts'
-import { queryParametersNamed } from '../http/answers/query-parameters.ts'
+import { tokenEnrollmentMethod } from '../../auth/enrollment/enrollment-tokens.ts'
+import { queryParametersNamed } from '../http/query-parameters.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import {
   caEnrollmentSchema,
@@ -35,13 +35,13 @@ import {
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
-import type { CertificateAdoption } from '../../auth/certificates/adoption.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
+import type { CertificateAdoption } from '../../auth/certificates/certificate-adoption.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { ProposalWriter } from '../http/writes.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { TokenVerifier } from '../../auth/tokens/token-verifier.ts'
 import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'

@@ -9,7 +9,7 @@ import {
   text,
   openObjectSchema,
   arraySchema,
-} from '../../entities/shapes.ts'
+} from '../../entities/response-schemas.ts'
 
 /** JSON Schemas of enrollment and of certificate requests. */
 const csr = { type: ['string', 'null'], maxLength: 16_384 } as const

@@ -1,31 +1,31 @@
-import { retryWhenRecordsChange } from '../../lib/retry-when-moved.ts'
+import { retryWhenRecordsChange } from '../../lib/retry-when-records-change.ts'
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import { createdSchema } from '../../entities/schema.ts'
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import { Problem } from '../../lib/problems.ts'
-import { requestOrigin, type RequestContext, toWriteRequest } from '../http/call.ts'
+import { requestOrigin, type RequestContext, toWriteRequest } from '../http/request-context.ts'
 import { newEnrollmentToken, issueNetworkJwt } from '../preparers/enrollment-tokens.ts'
 import {
   createdResponse,
   emptyResponse,
   listResponse,
   type Reply,
-} from '../http/answers/envelope.ts'
+} from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import { enrollmentBatchStep, type NewEnrollment, parseTimeMs } from '../preparers/enrollment.ts'
 import { routerEnrollmentBatchStep } from '../preparers/router.ts'
 import { enrollmentExpirySchema } from '../identities/identities-schema.ts'
 import { networkJwtResponseSchema as networkJwtSchema } from '../schemas/about.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
-import { issuingCaId } from '../../auth/certificates/signing-authority.ts'
+import { issuingCaId } from '../../auth/certificates/issuing-ca-id.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { ProposalWriter } from '../http/writes.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { ApiVersionsKey } from '../parts.ts'
+import type { ApiVersionsKey } from '../api-deps.ts'
 import type { Clock } from '../../lib/clock.ts'
 
 interface EnrollmentsDeps {

@@ -1,31 +1,34 @@
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { retryWhenRecordsChange } from '../../lib/retry-when-moved.ts'
+import { retryWhenRecordsChange } from '../../lib/retry-when-records-change.ts'
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import { detailSchema } from '../../entities/schema.ts'
 import { findEntity } from '../../entities/registry.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
-import { requestOrigin, type RequestContext, toWriteRequest } from '../http/call.ts'
-import { detailResponse, emptyResponse, type Reply } from '../http/answers/envelope.ts'
+import { requestOrigin, type RequestContext, toWriteRequest } from '../http/request-context.ts'
+import { detailResponse, emptyResponse, type Reply } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import { prepareOwnAuthenticatorChange } from '../preparers/authenticator.ts'
-import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
+import { listParameters, readListQuery } from '../http/query-parameters.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 import {
   ownAuthenticatorPatchSchema,
   ownAuthenticatorUpdateSchema,
 } from '../sessions/sessions-schema.ts'
-import { requireCaller } from '../sessions/current.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
 import type { PasswordLockout } from '../../auth/factors/password-lockout.ts'
 import type { LogInThrottle } from '../../auth/log-in/log-in-throttle.ts'
-import type { ProposalWriter } from '../http/writes.ts'
-import { type ListResponsePrinter, createRowPrinter } from '../http/answers/list-answers.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
+import {
+  type ListResponsePrinter,
+  createRowPrinter,
+} from '../http/responses/list-response-printer.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 
 interface OwnAuthenticatorsDeps {

@@ -13,17 +13,17 @@ import {
   isRecordedCertificate,
   buildNetworkChain,
 } from '../../auth/certificates/client-certificate.ts'
-import { requestOrigin, type RequestContext } from '../http/call.ts'
-import { authoritiesPem, skipRequestDeduplication } from './enrollment-answers.ts'
+import { requestOrigin, type RequestContext } from '../http/request-context.ts'
+import { authoritiesPem, skipRequestDeduplication } from './enrollment-responses.ts'
 import {
   envelopeResponse,
   detailResponse,
   emptyResponse,
   type Reply,
-} from '../http/answers/envelope.ts'
+} from '../http/responses/envelope.ts'
 import { operationWithBody, type Operation } from '../http/operation.ts'
 import { parseOnlyCertificate } from '../preparers/certificates.ts'
-import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
+import { listParameters, readListQuery } from '../http/query-parameters.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import {
   extendIdentityEnrollmentSchema,
@@ -33,14 +33,17 @@ import {
   sessionCertificateCreatedSchema,
   sessionCertificateDetailSchema,
 } from './enrollment-schema.ts'
-import { requireCaller } from '../sessions/current.ts'
-import { issueSessionCertificate } from '../../auth/sessions/made-certificate.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
+import { issueSessionCertificate } from '../../auth/sessions/session-certificate.ts'
 import { toNetworkCommandCertificate } from '../../auth/certificates/trusted-authorities.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
-import type { ProposalWriter } from '../http/writes.ts'
-import { type ListResponsePrinter, createRowPrinter } from '../http/answers/list-answers.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
+import {
+  type ListResponsePrinter,
+  createRowPrinter,
+} from '../http/responses/list-response-printer.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import type { Clock } from '../../lib/clock.ts'
 

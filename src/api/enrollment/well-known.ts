@@ -1,6 +1,6 @@
 import { encodeCertsOnlyPkcs7 } from '../../pki/certs-only.ts'
 import { networkAuthorities } from '../../auth/certificates/trusted-authorities.ts'
-import { responseWithoutEnvelope, type Reply } from '../http/answers/envelope.ts'
+import { responseWithoutEnvelope, type Reply } from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
 import { estCertificatesSchema } from '../identities/identities-schema.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'

@@ -3,7 +3,7 @@ import { Problem, type ProblemCode } from '../../lib/problems.ts'
 import { type EventReader, type EventStreams, RECORD_NAMESPACES } from '../../ports/events.ts'
 import { mayCall, type CalledOperation } from '../../auth/principal/permissions.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
-import type { RequestAuthenticator } from '../../auth/sessions/session-guard.ts'
+import type { RequestAuthenticator } from '../../auth/sessions/request-authenticator.ts'
 
 interface ReaderOfDeps {
   readonly events: EventStreams

@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream'
 import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
 import { type EventStreams, RECORD_NAMESPACES } from '../../ports/events.ts'
-import { problemResponse } from '../http/answers/problem.ts'
+import { problemResponse } from '../http/responses/problem-response.ts'
 import type { CallerCredentials } from '../../auth/principal/credentials.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
 import { admitHostUser } from '../../auth/principal/host-user.ts'
@@ -15,7 +15,7 @@ import { basePaths } from '../http/paths.ts'
 import { requestCredentials, type AdminSocketCallerFinder } from '../http/transport/request-head.ts'
 import { EVENTS_PERMISSION, canSeeEvents, createEventReader } from './event-access.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
-import type { RequestAuthenticator } from '../../auth/sessions/session-guard.ts'
+import type { RequestAuthenticator } from '../../auth/sessions/request-authenticator.ts'
 
 interface TakeEventSocketsDeps extends ValidationDeps {
   readonly logger: ServiceLogger

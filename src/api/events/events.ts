@@ -14,15 +14,15 @@ import {
   parsePosition,
   RECORD_NAMESPACES,
 } from '../../ports/events.ts'
-import type { RequestContext } from '../http/call.ts'
-import { type Reply, streamedResponse } from '../http/answers/envelope.ts'
-import { requireCaller } from '../sessions/current.ts'
+import type { RequestContext } from '../http/request-context.ts'
+import { type Reply, streamedResponse } from '../http/responses/envelope.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
 import { EVENTS_PERMISSION, canSeeEvents, createEventReader } from './event-access.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
-import type { RequestAuthenticator } from '../../auth/sessions/session-guard.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
+import type { RequestAuthenticator } from '../../auth/sessions/request-authenticator.ts'
 
 interface EventOperationsDeps {
   readonly cluster: ClusterView

@@ -1,4 +1,4 @@
-import { defineEntity } from '../../entities/define.ts'
+import { defineEntity } from '../../entities/define-entity.ts'
 import { text } from '../../entities/fields.ts'
 import type { LiveTable, LiveCircuit } from '../../ports/live-table.ts'
 import type { StateView } from '../../ports/state-view.ts'

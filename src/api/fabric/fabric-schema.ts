@@ -5,7 +5,7 @@ import {
   text,
   openObjectSchema,
   arraySchema,
-} from '../../entities/shapes.ts'
+} from '../../entities/response-schemas.ts'
 import { baseRecordProperties, baseRecordRequired } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 

@@ -1,7 +1,7 @@
 import { readProcessMemory } from '../../lib/runtime/thread-memory.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import type { SchemaValidator } from '../schemas/schema-validator.ts'
-import { responseWithoutEnvelope } from '../http/answers/envelope.ts'
+import { responseWithoutEnvelope } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import { preferredLeaders } from '../cluster/controller-view.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
@@ -10,10 +10,15 @@ import type { LiveTable, LiveChannel } from '../../ports/live-table.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { ApiVersionsKey, HealthReport, VersionInfo } from '../parts.ts'
+import type { ApiVersionsKey, HealthReport, VersionInfo } from '../api-deps.ts'
 import type { ApiMetrics } from '../metrics/metrics.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { booleanSchema, text, closedObjectSchema, arraySchema } from '../../entities/shapes.ts'
+import {
+  booleanSchema,
+  text,
+  closedObjectSchema,
+  arraySchema,
+} from '../../entities/response-schemas.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 export const inspectionLimits = {

@@ -1,4 +1,4 @@
-import type { Entity } from '../../entities/define.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import { digestLanes } from '../../fsm/records/digest.ts'
 import { noLinks } from '../../fsm/query/evaluate.ts'
@@ -7,9 +7,9 @@ import { symbolNames } from '../../fsm/query/symbols.ts'
 import { Table } from '../../fsm/records/table.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { RequestContext } from '../http/call.ts'
-import { listResponse, type Reply } from '../http/answers/envelope.ts'
-import { readListQuery } from '../http/answers/query-parameters.ts'
+import type { RequestContext } from '../http/request-context.ts'
+import { listResponse, type Reply } from '../http/responses/envelope.ts'
+import { readListQuery } from '../http/query-parameters.ts'
 
 const lister = new Lister(noLinks)
 /** Live rows are not replicated, so no state digest covers them. */

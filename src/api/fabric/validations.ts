@@ -39,14 +39,14 @@ import type {
 } from '../../ports/router-inspections.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { backgroundWriteRequest, type ProposalWriter } from '../http/writes.ts'
+import { backgroundWriteRequest, type ProposalWriter } from '../http/proposal-writer.ts'
 import {
   circuitsFromInspection,
   type InspectedCircuits,
   circuitInspectionNames,
   linksFromInspection,
   type InspectedLink,
-} from './inspected-by-routers.ts'
+} from './router-inspection-values.ts'
 
 export interface ValidationDeps {
   readonly state: StateView

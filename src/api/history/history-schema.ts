@@ -1,6 +1,11 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { nullableSchema } from '../../entities/nested.ts'
-import { arraySchema, closedObjectSchema, booleanSchema, text } from '../../entities/shapes.ts'
+import { nullableSchema } from '../../entities/nested-schemas.ts'
+import {
+  arraySchema,
+  closedObjectSchema,
+  booleanSchema,
+  text,
+} from '../../entities/response-schemas.ts'
 import { accessPreviewResponseSchema } from '../access/preview-schema.ts'
 import { integer } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'

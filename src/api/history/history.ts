@@ -9,11 +9,11 @@ import {
   listResponse,
   type Reply,
   singlePagePagination,
-} from '../http/answers/envelope.ts'
-import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
-import type { RequestContext } from '../http/call.ts'
+} from '../http/responses/envelope.ts'
+import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
-import { auditRow, callerReadScope, isKindReadable } from './history-rows.ts'
+import { auditRow, callerReadScope, isKindReadable } from './audit-rows.ts'
 import {
   auditDetailSchema,
   undoBodySchema,

@@ -5,7 +5,7 @@ import { toKeptChange } from '../../fsm/apply/kept-change.ts'
 import { mayCall } from '../../auth/principal/permissions.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
-import { retryWhenRecordsChange } from '../../lib/retry-when-moved.ts'
+import { retryWhenRecordsChange } from '../../lib/retry-when-records-change.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Actor } from '../../ports/actor.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
@@ -15,17 +15,22 @@ import {
   type PreviewOperationsDeps,
 } from '../access/preview.ts'
 import { PreviewedWriteBuilder, permissionsForPreview } from '../access/previewed-writes.ts'
-import { CallerReadPermissions } from '../access/readable.ts'
-import { callActor, type RequestContext, requestOrigin, toWriteRequest } from '../http/call.ts'
-import type { ProposalWriter } from '../http/writes.ts'
-import { requireCaller } from '../sessions/current.ts'
-import { auditRow, keptChangeRow, callerReadScope, isKindReadable } from './history-rows.ts'
+import { CallerReadPermissions } from '../access/caller-read-permissions.ts'
+import {
+  callActor,
+  type RequestContext,
+  requestOrigin,
+  toWriteRequest,
+} from '../http/request-context.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
+import { auditRow, keptChangeRow, callerReadScope, isKindReadable } from './audit-rows.ts'
 import {
   cannotUndoProblem,
   type InverseWrite,
   inverseWrites,
   requireFieldsRestored,
-} from './inverse.ts'
+} from './inverse-writes.ts'
 
 export interface UndoServiceDeps extends PreviewOperationsDeps {
   readonly writer: ProposalWriter

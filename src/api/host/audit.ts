@@ -1,8 +1,8 @@
 import { auditEntry } from '../../entities/kinds/audit-entry.ts'
-import { listResponse } from '../http/answers/envelope.ts'
+import { listResponse } from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
-import { administratorReadScope, auditRow } from '../history/history-rows.ts'
+import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import { administratorReadScope, auditRow } from '../history/audit-rows.ts'
 import { auditDetailSchema } from '../history/history-schema.ts'
 import type { StateView } from '../../ports/state-view.ts'
 

@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { closedObjectSchema, arraySchema } from '../../entities/shapes.ts'
+import { closedObjectSchema, arraySchema } from '../../entities/response-schemas.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 const time = { type: ['string', 'null'], format: 'date-time' } as const

@@ -3,13 +3,13 @@ import { CommandKind, IntegrityStartSchema } from '../../../proto/gen/command_pb
 import { integrityRunRecordId } from '../../entities/kinds/integrity-run.ts'
 import { newShortId } from '../../lib/random.ts'
 import { actorName } from '../../ports/actor.ts'
-import { callActor, requestOrigin, type RequestContext } from '../http/call.ts'
+import { callActor, requestOrigin, type RequestContext } from '../http/request-context.ts'
 import {
   acceptedResponse,
   detailResponse,
   emptyResponse,
   rfc3339Text,
-} from '../http/answers/envelope.ts'
+} from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import {
@@ -17,11 +17,11 @@ import {
   snapshotDetailSchema,
   snapshotRequestSchema,
 } from './database-schema.ts'
-import { findIgnoredFields } from '../schemas/validation.ts'
+import { findIgnoredFields } from '../schemas/validator.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { DatabaseSnapshots } from '../../ports/database-snapshots.ts'
-import type { ProposalWriter } from '../http/writes.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
 import type { IntegrityRunner } from './integrity-runner.ts'
 
 interface DatabaseOperationsDeps {

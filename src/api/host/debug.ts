@@ -2,14 +2,14 @@ import { loadavg } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
 
 import { readProcessMemory } from '../../lib/runtime/thread-memory.ts'
-import { detailResponse } from '../http/answers/envelope.ts'
+import { detailResponse } from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { HealthReport, VersionInfo } from '../parts.ts'
+import type { HealthReport, VersionInfo } from '../api-deps.ts'
 import type { ConsensusStats } from '../../ports/stats.ts'
 import type { ApiMetrics } from '../metrics/metrics.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { text, closedObjectSchema } from '../../entities/shapes.ts'
+import { text, closedObjectSchema } from '../../entities/response-schemas.ts'
 
 /** Unstable output for operators and for support; the format may differ between releases. */
 const anything = { type: ['object', 'null'], additionalProperties: true } as const

@@ -1,10 +1,10 @@
-import { envelopeResponse, responseWithoutEnvelope } from '../http/answers/envelope.ts'
+import { envelopeResponse, responseWithoutEnvelope } from '../http/responses/envelope.ts'
 import { durationText } from '../../lib/text/duration-text.ts'
 import type { Operation } from '../http/operation.ts'
 import { healthSchema, metricsTextSchema, readinessSchema } from '../schemas/about.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { HealthReport } from '../parts.ts'
+import type { HealthReport } from '../api-deps.ts'
 import type { ProblemCode } from '../../lib/problems.ts'
 import type { ApiMetrics } from '../metrics/metrics.ts'
 

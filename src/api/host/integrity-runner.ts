@@ -13,7 +13,7 @@ import type {
   IntegrityRepair,
   IntegrityScan,
 } from '../../fsm/cluster/integrity-scan.ts'
-import type { StateReader } from '../../fsm/reader.ts'
+import type { StateReader } from '../../fsm/state-reader.ts'
 import type { Outcome, Proposer } from '../../ports/proposer.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'

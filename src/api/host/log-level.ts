@@ -1,11 +1,11 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { closedObjectSchema } from '../../entities/shapes.ts'
+import { closedObjectSchema } from '../../entities/response-schemas.ts'
 import { type LogLevelControl, switchableLogLevels } from './log-level-control.ts'
-import { detailResponse } from '../http/answers/envelope.ts'
+import { detailResponse } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
-import { findIgnoredFields } from '../schemas/validation.ts'
+import { findIgnoredFields } from '../schemas/validator.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
-import { callActor } from '../http/call.ts'
+import { callActor } from '../http/request-context.ts'
 
 interface LogLevelOperationsDeps {
   readonly logLevel: LogLevelControl

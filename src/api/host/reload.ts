@@ -1,7 +1,12 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { arraySchema, closedObjectSchema, booleanSchema, text } from '../../entities/shapes.ts'
-import { detailResponse } from '../http/answers/envelope.ts'
-import { callActor } from '../http/call.ts'
+import {
+  arraySchema,
+  closedObjectSchema,
+  booleanSchema,
+  text,
+} from '../../entities/response-schemas.ts'
+import { detailResponse } from '../http/responses/envelope.ts'
+import { callActor } from '../http/request-context.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ReloadControl } from './reload-control.ts'
 

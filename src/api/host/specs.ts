@@ -1,19 +1,19 @@
 import { gzipSync } from 'node:zlib'
 
-import { acceptedCodings } from '../http/answers/codings.ts'
+import { acceptedCodings } from '../http/responses/accepted-codings.ts'
 import {
   responseWithoutEnvelope,
   detailResponse,
   listResponse,
   type Reply,
-} from '../http/answers/envelope.ts'
+} from '../http/responses/envelope.ts'
 import { Problem } from '../../lib/problems.ts'
 import { openapiDocument as documentOf } from '../schemas/openapi.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ApiName } from '../../auth/principal/permissions.ts'
-import type { RequestContext } from '../http/call.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import { openapiSchema, specSchema, specBodySchema } from '../schemas/about.ts'
-import type { ApiVersionsKey, VersionInfo } from '../parts.ts'
+import type { ApiVersionsKey, VersionInfo } from '../api-deps.ts'
 
 interface SpecOperationsDeps {
   readonly version: VersionInfo

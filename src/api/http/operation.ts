@@ -1,8 +1,8 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import type { ApiName, Permission } from '../../auth/principal/permissions.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
-import type { RequestContext } from './call.ts'
-import type { Reply } from './answers/envelope.ts'
+import type { RequestContext } from './request-context.ts'
+import type { Reply } from './responses/envelope.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 import type { OperationTraits, RequestBody } from './operation-traits.ts'
 
@@ -80,8 +80,8 @@ export interface Operation extends OperationTraits {
   readonly hasEtag?: boolean
   /**
    * True for a read whose response may be compressed. Do not set it if the response contains a
-   * secret that `isKnownSecretName` in `answers/compression.ts` does not recognize by the name of
-   * its member.
+   * secret that `isKnownSecretName` in `responses/response-compression.ts` does not recognize by
+   * the name of its member.
    */
   readonly isCompressible?: boolean
   /**

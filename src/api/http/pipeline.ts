@@ -1,25 +1,28 @@
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
-import { addressShareKey } from '../../lib/bounds/source.ts'
+import { addressShareKey } from '../../lib/bounds/source-network.ts'
 import { missingPermission } from '../../auth/principal/permissions.ts'
-import type { ReplyWriter } from './answers/reply-writer.ts'
-import type { RequestAdmission, RequestAuthenticator } from '../../auth/sessions/session-guard.ts'
+import type { ReplyWriter } from './responses/reply-writer.ts'
+import type {
+  RequestAdmission,
+  RequestAuthenticator,
+} from '../../auth/sessions/request-authenticator.ts'
 import {
   admitHostUser,
   isSocketOnly,
   requireNotSocketOnly,
 } from '../../auth/principal/host-user.ts'
-import { RequestContext, type RequestQuery } from './call.ts'
-import { type LinearizableReads, parseMinIndex, parseNetRequestId } from './consistency.ts'
-import { corsPreflightHeaders } from './answers/cors.ts'
-import type { Reply } from './answers/envelope.ts'
+import { RequestContext, type RequestQuery } from './request-context.ts'
+import { type LinearizableReads, parseMinIndex, parseNetRequestId } from './linearizable-reads.ts'
+import { corsPreflightHeaders } from './responses/cors.ts'
+import type { Reply } from './responses/envelope.ts'
 import type { Operation, OperationCall } from './operation.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
-import { checkQuery } from './answers/query-parameters.ts'
-import { parseIfMatch } from '../records/revisions.ts'
-import type { Validator } from '../schemas/validation.ts'
-import { outcomeUnknownProblem } from './writes.ts'
+import { checkQuery } from './query-parameters.ts'
+import { parseIfMatch } from '../records/conditional-requests.ts'
+import type { Validator } from '../schemas/validator.ts'
+import { outcomeUnknownProblem } from './proposal-writer.ts'
 import {
   checkRequestHead,
   requestCredentials,

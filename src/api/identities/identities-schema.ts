@@ -9,7 +9,7 @@ import {
   booleanSchema,
   text,
   openObjectSchema,
-} from '../../entities/shapes.ts'
+} from '../../entities/response-schemas.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 /** Schemas for actions on identities, their enrollments and certificate authorities. */

@@ -6,8 +6,8 @@ import {
   ServiceConfigsSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { requestOrigin, type RequestContext } from '../http/call.ts'
-import { emptyResponse, type Reply, singlePagePagination } from '../http/answers/envelope.ts'
+import { requestOrigin, type RequestContext } from '../http/request-context.ts'
+import { emptyResponse, type Reply, singlePagePagination } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import {
   disableParamsSchema,
@@ -16,11 +16,14 @@ import {
 } from './identities-schema.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
-import { requireCaller } from '../sessions/current.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
-import type { ProposalWriter } from '../http/writes.ts'
-import { type ListResponsePrinter, createRowPrinter } from '../http/answers/list-answers.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
+import {
+  type ListResponsePrinter,
+  createRowPrinter,
+} from '../http/responses/list-response-printer.ts'
 
 interface IdentityOperationsDeps {
   readonly state: StateView

@@ -1,22 +1,22 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, MfaRemoveSchema } from '../../../proto/gen/command_pb.ts'
-import { GO_ZERO_TIME, formatTime } from '../../lib/text/shown-time.ts'
+import { GO_ZERO_TIME, formatTime } from '../../lib/text/format-time.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EndpointState, PostureService, StoredFactor } from '../../ports/posture.ts'
-import { requestOrigin, type RequestContext } from '../http/call.ts'
+import { requestOrigin, type RequestContext } from '../http/request-context.ts'
 import {
   detailResponse,
   emptyResponse,
   listResponse,
   type Reply,
   rfc3339Text,
-} from '../http/answers/envelope.ts'
+} from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
 import { failedServiceRequestSchema, postureDataSchema } from './posture-schema.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
-import type { ProposalWriter } from '../http/writes.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
 
 interface IdentityPostureOperationsDeps {
   readonly state: StateView

@@ -1,17 +1,17 @@
 import { extractHexDigits } from '../../lib/text/hex-digits.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import type { PostureReport, PostureService } from '../../ports/posture.ts'
-import type { RequestContext } from '../http/call.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
-import { envelopeResponse } from '../http/answers/envelope.ts'
+import { envelopeResponse } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import {
   postureResponseSchema,
   postureResponseBulkSchema,
   postureResponseCreateSchema,
 } from './posture-schema.ts'
-import { IGNORED_FIELDS_MAX, findIgnoredFields } from '../schemas/validation.ts'
-import { requireCaller } from '../sessions/current.ts'
+import { IGNORED_FIELDS_MAX, findIgnoredFields } from '../schemas/validator.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 

@@ -5,7 +5,7 @@ import {
   text,
   openObjectSchema,
   arraySchema,
-} from '../../entities/shapes.ts'
+} from '../../entities/response-schemas.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { integer, texts } from '../schemas/envelope.ts'

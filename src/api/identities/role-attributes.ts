@@ -1,13 +1,16 @@
 import type { KindName } from '../../entities/kind-records.ts'
 import { roleAttributeFields } from '../../fsm/access/role-attributes.ts'
-import type { RequestContext } from '../http/call.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import type { Operation } from '../http/operation.ts'
 import type { Permission } from '../../auth/principal/permissions.ts'
-import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
+import { listParameters, readListQuery } from '../http/query-parameters.ts'
 import { roleAttributeSchema, roleAttributeUsageSchema } from '../schemas/access.ts'
-import type { StateReader } from '../../fsm/reader.ts'
+import type { StateReader } from '../../fsm/state-reader.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { type ListResponsePrinter, createRowPrinter } from '../http/answers/list-answers.ts'
+import {
+  type ListResponsePrinter,
+  createRowPrinter,
+} from '../http/responses/list-response-printer.ts'
 
 interface RoleAttributeOperationsDeps {
   readonly state: StateView & Pick<StateReader, 'roleAttributes' | 'roleAttributeUsage'>

@@ -2,15 +2,15 @@ import type { RecordOf } from '../../entities/kind-records.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { mayCall, type Permission } from '../../auth/principal/permissions.ts'
-import type { RequestContext } from '../http/call.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import {
   detailResponse,
   type Reply,
   rfc3339Text,
   singlePagePagination,
-} from '../http/answers/envelope.ts'
+} from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
+import { listParameters, readListQuery } from '../http/query-parameters.ts'
 import { routerView, sortConnectedRoutersFirst } from '../fabric/router-view.ts'
 import {
   currentIdentityEdgeRouterSchema,
@@ -19,15 +19,18 @@ import {
   serviceUpdatesSchema,
 } from '../schemas/access.ts'
 import { verifyServiceSessionToken } from '../../auth/sessions/service-session-token.ts'
-import { requireCaller } from '../sessions/current.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { PostureService } from '../../ports/posture.ts'
-import { type ListResponsePrinter, createRowPrinter } from '../http/answers/list-answers.ts'
+import {
+  type ListResponsePrinter,
+  createRowPrinter,
+} from '../http/responses/list-response-printer.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
-import { MissingListenerWarnings } from './listener-warnings.ts'
+import { MissingListenerWarnings } from './missing-listener-warnings.ts'
 
 interface ServiceAccessOperationsDeps {
   readonly state: StateView

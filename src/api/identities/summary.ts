@@ -1,5 +1,5 @@
 import { entities } from '../../entities/registry.ts'
-import { detailResponse } from '../http/answers/envelope.ts'
+import { detailResponse } from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
 import { summarySchema } from '../schemas/about.ts'
 import { notBuiltYet } from '../../lib/not-built-yet.ts'

@@ -3,7 +3,7 @@ import { Counter, Gauge, type Registry } from 'prom-client'
 import type { LiveChannel, LiveCircuit, LiveLink, LiveTable } from '../../ports/live-table.ts'
 import type { DataPathCounts } from './data-path-counts.ts'
 import { metricsLimits } from './limits.ts'
-import { createCounterAdder, createGaugeAdder } from './read-values.ts'
+import { createCounterAdder, createGaugeAdder } from './metric-adders.ts'
 
 /** An enrolled router that is not disabled, as a source of metrics. */
 export interface MeasuredRouter {

@@ -1,11 +1,11 @@
 import { Counter, Registry, collectDefaultMetrics } from 'prom-client'
 import type { ClusterView } from '../../ports/cluster-view.ts'
-import type { AppliedIndexView } from '../http/consistency.ts'
+import type { AppliedIndexView } from '../http/linearizable-reads.ts'
 import { addDataPathMetrics, type DataPathSources } from './data-path-metrics.ts'
 import { addHistogram } from './counted-histogram.ts'
 import { addNetworkMetrics, type NetworkMetricsSources } from './network-metrics.ts'
 import { addNodeMetrics, type NodeMetricsSources } from './node-metrics.ts'
-import { createGaugeAdder } from './read-values.ts'
+import { createGaugeAdder } from './metric-adders.ts'
 
 /** Operation that opens sessions; its requests are counted as log-ins. */
 const LOG_IN = 'authenticate'

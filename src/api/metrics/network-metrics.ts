@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from 'prom-client'
 import type { KindName } from '../../entities/kind-records.ts'
 import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
-import type { VersionInfo } from '../parts.ts'
+import type { VersionInfo } from '../api-deps.ts'
 
 export interface NetworkMetricsSources {
   readonly version: VersionInfo

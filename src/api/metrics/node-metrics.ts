@@ -5,7 +5,7 @@ import type { NodeHealth } from '../../ports/node-health.ts'
 import type { SoftStateCounts } from '../../ports/soft-state.ts'
 import type { ConsensusStats } from '../../ports/stats.ts'
 import { addHistogram } from './counted-histogram.ts'
-import { createCounterAdder, createGaugeAdder } from './read-values.ts'
+import { createCounterAdder, createGaugeAdder } from './metric-adders.ts'
 
 export interface NodeMetricsSources {
   readonly vitals: () => ConsensusStats

@@ -1,5 +1,10 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { dateTimeSchema, booleanSchema, text, openObjectSchema } from '../../entities/shapes.ts'
+import {
+  dateTimeSchema,
+  booleanSchema,
+  text,
+  openObjectSchema,
+} from '../../entities/response-schemas.ts'
 import { baseRecordProperties, baseRecordRequired, texts } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 

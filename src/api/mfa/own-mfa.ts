@@ -10,7 +10,7 @@ import {
   factorNotFoundProblem,
   requiredFactorByPurpose,
 } from '../../auth/factors/second-factors.ts'
-import { requestOrigin, type RequestContext } from '../http/call.ts'
+import { requestOrigin, type RequestContext } from '../http/request-context.ts'
 import {
   envelopeResponse,
   responseWithoutEnvelope,
@@ -18,7 +18,7 @@ import {
   emptyResponse,
   type Reply,
   rfc3339Text,
-} from '../http/answers/envelope.ts'
+} from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import {
   mfaDetailSchema,
@@ -28,9 +28,9 @@ import {
   totpTokenSchema,
 } from './mfa-schema.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
-import { requireCaller } from '../sessions/current.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { PostureService } from '../../ports/posture.ts'
 

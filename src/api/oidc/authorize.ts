@@ -4,10 +4,10 @@ import {
 } from '../../auth/oidc/public-clients.ts'
 import type { DeviceFlow } from '../../auth/oidc/device-flow.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
-import type { RedirectTargets } from '../../auth/oidc/redirect-places.ts'
+import type { RedirectTargets } from '../../auth/oidc/redirect-targets.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
-import { type RequestContext, toWriteRequest } from '../http/call.ts'
-import type { Reply } from '../http/answers/envelope.ts'
+import { type RequestContext, toWriteRequest } from '../http/request-context.ts'
+import type { Reply } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import { basePaths } from '../http/paths.ts'
 import { unknownHostProblem } from './discovery.ts'
@@ -18,7 +18,7 @@ import {
   readRequestParameters,
   redirectResponse,
   addQueryParameters,
-} from './oauth-answers.ts'
+} from './oauth-responses.ts'
 import {
   FORM_BYTES_MAX,
   oauthFormBody,

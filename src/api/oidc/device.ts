@@ -7,11 +7,11 @@ import { DEVICE_DONE_PATH } from '../../auth/oidc/device-flow.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
 import { scopesSupported } from '../../auth/oidc/public-clients.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { Reply } from '../http/answers/envelope.ts'
-import type { RequestContext } from '../http/call.ts'
+import type { Reply } from '../http/responses/envelope.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import { basePaths } from '../http/paths.ts'
-import { readOauthClientId } from './client-of.ts'
+import { readOauthClientId } from './oauth-client.ts'
 import { unknownHostProblem } from './discovery.ts'
 import type { Issuers } from './issuers.ts'
 import {
@@ -19,15 +19,15 @@ import {
   catchOAuthError,
   readRequestParameters,
   addQueryParameters,
-} from './oauth-answers.ts'
+} from './oauth-responses.ts'
 import {
   FORM_BYTES_MAX,
   oauthFormBody,
   hostHeaderParameter,
   oidcOperationDefaults,
 } from './oidc-schemas.ts'
-import { renderHtmlPage } from './page-frame.ts'
-import { escapeHtml } from '../../lib/text/html-text.ts'
+import { renderHtmlPage } from './html-page.ts'
+import { escapeHtml } from '../../lib/text/escape-html.ts'
 
 interface DeviceOperationsDeps {
   readonly deviceLogIns: DeviceLogIns

@@ -3,7 +3,7 @@ import { scopesSupported } from '../../auth/oidc/public-clients.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { Operation } from '../http/operation.ts'
 import type { Issuers } from './issuers.ts'
-import { bareJsonResponse } from './oauth-answers.ts'
+import { bareJsonResponse } from './oauth-responses.ts'
 import { hostHeaderParameter, oidcOperationDefaults } from './oidc-schemas.ts'
 
 interface DiscoveryOperationsDeps {

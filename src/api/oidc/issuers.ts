@@ -1,5 +1,5 @@
-import type { RequestContext } from '../http/call.ts'
-import type { ApiVersionsKey } from '../parts.ts'
+import type { RequestContext } from '../http/request-context.ts'
+import type { ApiVersionsKey } from '../api-deps.ts'
 import { basePaths } from '../http/paths.ts'
 import type { PkiControl } from '../cluster/pki-control.ts'
 

@@ -12,9 +12,9 @@ import { Problem, problems } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
-import { type RequestContext, toWriteRequest } from '../http/call.ts'
-import { wwwAuthenticateValue } from '../http/answers/challenge.ts'
-import type { Reply } from '../http/answers/envelope.ts'
+import { type RequestContext, toWriteRequest } from '../http/request-context.ts'
+import { wwwAuthenticateValue } from '../http/responses/www-authenticate.ts'
+import type { Reply } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import { toAuthQuery } from '../sessions/session-view.ts'
 import {
@@ -24,7 +24,7 @@ import {
   noReferrerHeaders,
   readRequestParameters,
   redirectResponse,
-} from './oauth-answers.ts'
+} from './oauth-responses.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 import {
   FORM_BYTES_MAX,
@@ -32,7 +32,7 @@ import {
   type logInFormSchema,
   oidcOperationDefaults,
 } from './oidc-schemas.ts'
-import { logInPageResponse, type FlowPage, externalTokenPage } from './page.ts'
+import { logInPageResponse, type FlowPage, externalTokenPage } from './log-in-pages.ts'
 
 interface LogInStepsDeps {
   readonly state: StateView

@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { envInfoSchema, sdkInfoSchema, text } from '../../entities/shapes.ts'
+import { envInfoSchema, sdkInfoSchema, text } from '../../entities/response-schemas.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 const FORM_CHARACTERS_MAX = 12 * 1024

@@ -3,19 +3,19 @@ import { sealedCertificateRequest } from '../../auth/oidc/key-binding.ts'
 import type { FlowTokens } from '../../auth/oidc/flow-steps.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
-import type { RedirectTargets } from '../../auth/oidc/redirect-places.ts'
+import type { RedirectTargets } from '../../auth/oidc/redirect-targets.ts'
 import { isRedirectAllowed } from '../../auth/oidc/public-clients.ts'
-import type { FormerMemberTokens } from '../../auth/sessions/former-tokens.ts'
+import type { FormerMemberTokens } from '../../auth/sessions/former-member-tokens.ts'
 import type { MintedTokens, OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { OidcToken, TokenPurpose } from '../../pki/oidc-token.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { type RequestContext, toWriteRequest } from '../http/call.ts'
-import type { Reply } from '../http/answers/envelope.ts'
+import { type RequestContext, toWriteRequest } from '../http/request-context.ts'
+import type { Reply } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import { basePaths } from '../http/paths.ts'
-import { readOauthClientId } from './client-of.ts'
+import { readOauthClientId } from './oauth-client.ts'
 import { DEVICE_GRANT, unknownHostProblem } from './discovery.ts'
 import type { Issuers } from './issuers.ts'
 import {
@@ -26,14 +26,14 @@ import {
   redirectResponse,
   readTokenParameters,
   addQueryParameters,
-} from './oauth-answers.ts'
+} from './oauth-responses.ts'
 import {
   FORM_BYTES_MAX,
   oauthFormBody,
   hostHeaderParameter,
   oidcOperationDefaults,
 } from './oidc-schemas.ts'
-import { renderHtmlPage } from './page-frame.ts'
+import { renderHtmlPage } from './html-page.ts'
 
 interface TokenOperationsDeps {
   readonly oidcFlow: LogInFlow

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ca } from '../../entities/kinds/ca.ts'
-import { normalizeBody } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { type Certificate, CertificateError, parseCertificate } from '../../pki/certificate.ts'

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { ApiVersionsKey } from '../parts.ts'
+import type { ApiVersionsKey } from '../api-deps.ts'
 
 interface ClientApiUrlDeps {
   readonly cluster: ClusterView

@@ -1,19 +1,19 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import { enrollment, type EnrollmentMethod } from '../../entities/kinds/enrollment.ts'
-import { normalizeBody } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import { dateTimeMs } from '../../lib/text/date-time.ts'
 import { requirePresent } from '../../lib/assert.ts'
 import { newShortId } from '../../lib/random.ts'
 import { newEnrollmentToken } from './enrollment-tokens.ts'
-import type { BatchWriteStep } from '../http/writes.ts'
+import type { BatchWriteStep } from '../http/proposal-writer.ts'
 import type { Preparer } from './preparer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { ApiVersionsKey } from '../parts.ts'
+import type { ApiVersionsKey } from '../api-deps.ts'
 
 interface EnrollmentFieldsDeps {
   readonly cluster: ClusterView

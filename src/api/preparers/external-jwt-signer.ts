@@ -1,6 +1,6 @@
 import { externalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
-import { normalizeBody } from '../../entities/normalise.ts'
-import type { RequestMode } from '../../entities/define.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
+import type { RequestMode } from '../../entities/define-entity.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { type FieldFault, Problem } from '../../lib/problems.ts'
 import { isReservedHost } from '../../lib/reserved-hosts.ts'
@@ -9,7 +9,7 @@ import type { WritePlan, Preparer } from './preparer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 
 interface ExternalJwtSignerPreparerDeps {
   readonly cluster: ClusterView

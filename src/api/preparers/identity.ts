@@ -1,18 +1,18 @@
 import { identity } from '../../entities/kinds/identity.ts'
-import { normalizeBody } from '../../entities/normalise.ts'
-import type { RequestMode } from '../../entities/define.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
+import type { RequestMode } from '../../entities/define-entity.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import { storedRoleAttributeExpiries } from './access-ends.ts'
+import { storedRoleAttributeExpiries } from './access-expiry.ts'
 import { enrollmentBatchStep, type NewEnrollment } from './enrollment.ts'
 import type { Preparer } from './preparer.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { ApiVersionsKey } from '../parts.ts'
+import type { ApiVersionsKey } from '../api-deps.ts'
 
 interface IdentityPreparerDeps {
   readonly cluster: ClusterView

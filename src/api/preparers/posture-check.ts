@@ -1,17 +1,17 @@
-import { normalizeBody } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
 import {
   postureCheck,
   postureFields,
   type PostureType,
 } from '../../entities/kinds/posture-check.ts'
-import type { RequestMode } from '../../entities/define.ts'
+import type { RequestMode } from '../../entities/define-entity.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { extractHexDigits } from '../../lib/text/hex-digits.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { isVersionRange } from '../../lib/text/version-range.ts'
 import type { Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 
 interface PostureCheckPreparerDeps {
   readonly state: StateView

@@ -1,9 +1,9 @@
-import type { NormalizedFields } from '../../entities/normalise.ts'
-import type { RequestMode } from '../../entities/define.ts'
+import type { NormalizedFields } from '../../entities/normalize-body.ts'
+import type { RequestMode } from '../../entities/define-entity.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
-import type { RequestContext } from '../http/call.ts'
-import type { BatchWriteStep } from '../http/writes.ts'
+import type { RequestContext } from '../http/request-context.ts'
+import type { BatchWriteStep } from '../http/proposal-writer.ts'
 
 /**
  * The fields of a command made from a body, with the records on which the checks of the body

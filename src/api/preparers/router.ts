@@ -1,16 +1,16 @@
 import { edgeRouter } from '../../entities/kinds/edge-router.ts'
 import { fabricRouter } from '../../entities/kinds/fabric-router.ts'
-import { normalizeBody } from '../../entities/normalise.ts'
-import type { Entity } from '../../entities/define.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import { enrollmentBatchStep } from './enrollment.ts'
 import type { Preparer } from './preparer.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { ApiVersionsKey } from '../parts.ts'
+import type { ApiVersionsKey } from '../api-deps.ts'
 
 interface EdgeRouterPreparerDeps {
   readonly cluster: ClusterView

@@ -1,9 +1,9 @@
-import type { Entity, RequestMode } from '../../entities/define.ts'
-import { normalizeBody } from '../../entities/normalise.ts'
+import type { Entity, RequestMode } from '../../entities/define-entity.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 
 interface TerminatorPreparerDeps {
   readonly state: StateView

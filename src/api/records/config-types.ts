@@ -1,7 +1,7 @@
 import { configTypeIds } from '../../fsm/config-type-ids.ts'
 import { type ShownConfigTypes, noConfigTypes, type StateView } from '../../ports/state-view.ts'
 import { fieldProblem } from '../../lib/problems.ts'
-import type { RequestContext } from '../http/call.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
 import type { ApiLimits } from '../limits.ts'
 

@@ -1,7 +1,7 @@
-import { retryWhenRecordsChange } from '../../lib/retry-when-moved.ts'
+import { retryWhenRecordsChange } from '../../lib/retry-when-records-change.ts'
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
-import type { Entity, RequestMode } from '../../entities/define.ts'
-import { membersAtLevel } from '../../entities/levels.ts'
+import type { Entity, RequestMode } from '../../entities/define-entity.ts'
+import { membersAtLevel } from '../../entities/feature-levels.ts'
 import type { EntityOperation as EntityOperation } from '../../entities/operations.ts'
 import { disclosesAdminSecret } from '../../fsm/apply/admin-secrets.ts'
 import { assert, AssertionError } from '../../lib/assert.ts'
@@ -15,7 +15,7 @@ import {
   type ServiceDetailScope,
   type StateView,
 } from '../../ports/state-view.ts'
-import { requestOrigin, type RequestContext, toWriteRequest } from '../http/call.ts'
+import { requestOrigin, type RequestContext, toWriteRequest } from '../http/request-context.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
 import { configTypesForList, requestedConfigTypes } from './config-types.ts'
 import {
@@ -24,20 +24,20 @@ import {
   emptyResponse,
   responseFromJsonText,
   type Reply,
-} from '../http/answers/envelope.ts'
-import type { ListResponsePrinter } from '../http/answers/list-answers.ts'
-import { readListQuery } from '../http/answers/query-parameters.ts'
+} from '../http/responses/envelope.ts'
+import type { ListResponsePrinter } from '../http/responses/list-response-printer.ts'
+import { readListQuery } from '../http/query-parameters.ts'
 import {
   type DetachedReferences,
   collectReferencesBeforeDelete,
   detachedReferencesAfterDelete,
-} from './detachments.ts'
+} from './detached-references.ts'
 import type { Handler } from '../http/operation.ts'
 import type { Preparers } from '../preparers/preparers.ts'
-import { responseWithEtag, writeIfMatches } from './revisions.ts'
-import type { ProposalWriter } from '../http/writes.ts'
+import { responseWithEtag, writeIfMatches } from './conditional-requests.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
 import { visibleRecords, type VisibleRecords } from './visible-records.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { ApiLimits } from '../limits.ts'
 

@@ -1,4 +1,4 @@
-import type { Entity } from '../../entities/define.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import {
   type EntityOperation as EntityOperation,
   entityOperations,
@@ -7,14 +7,14 @@ import { entities } from '../../entities/registry.ts'
 import { assert } from '../../lib/assert.ts'
 import { type Operation, type ResponseShape, operationWithBody } from '../http/operation.ts'
 import { isPermission } from '../../auth/principal/permissions.ts'
-import { queryParametersNamed } from '../http/answers/query-parameters.ts'
+import { queryParametersNamed } from '../http/query-parameters.ts'
 import { ResourceHandlers } from './resource-handlers.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { ProposalWriter } from '../http/writes.ts'
-import type { ListResponsePrinter } from '../http/answers/list-answers.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
+import type { ListResponsePrinter } from '../http/responses/list-response-printer.ts'
 import type { Preparers } from '../preparers/preparers.ts'
 
 interface ResourceOperationsDeps {

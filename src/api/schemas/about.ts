@@ -6,7 +6,7 @@ import {
   text,
   openObjectSchema,
   arraySchema,
-} from '../../entities/shapes.ts'
+} from '../../entities/response-schemas.ts'
 import { baseRecordProperties, baseRecordRequired, integer, texts } from './envelope.ts'
 
 // Schemas of the information that a controller provides about itself: version, capabilities,

@@ -9,7 +9,7 @@ import {
   text,
   openObjectSchema,
   arraySchema,
-} from '../../entities/shapes.ts'
+} from '../../entities/response-schemas.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { objectSchema } from './typed-schema.ts'
 import { integer } from './envelope.ts'

@@ -7,7 +7,7 @@ import {
   openObjectSchema,
   closedObjectSchema,
   arraySchema,
-} from '../../entities/shapes.ts'
+} from '../../entities/response-schemas.ts'
 
 /** Schemas of the envelope of responses, and of the fields that all records have. */
 

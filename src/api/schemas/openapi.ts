@@ -2,7 +2,7 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import { type ApiName, permissionOnApi } from '../../auth/principal/permissions.ts'
 import { isSocketOnly } from '../../auth/principal/host-user.ts'
 import type { JsonSchema, Operation, ResponseShape } from '../http/operation.ts'
-import type { ApiVersionsKey, VersionInfo } from '../parts.ts'
+import type { ApiVersionsKey, VersionInfo } from '../api-deps.ts'
 import { basePaths } from '../http/paths.ts'
 import { errorEnvelopeSchema, responseMetaSchema } from './envelope.ts'
 

@@ -1,15 +1,18 @@
-import { detailResponse, emptyResponse } from '../http/answers/envelope.ts'
+import { detailResponse, emptyResponse } from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
+import { listParameters, readListQuery } from '../http/query-parameters.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import { sessionSchema } from './sessions-schema.ts'
 import { sessionView } from './session-view.ts'
-import { requireCaller, deleteCurrentSession } from './current.ts'
+import { requireCaller, deleteCurrentSession } from './current-identity.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
-import type { ProposalWriter } from '../http/writes.ts'
-import { type ListResponsePrinter, createRowPrinter } from '../http/answers/list-answers.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
+import {
+  type ListResponsePrinter,
+  createRowPrinter,
+} from '../http/responses/list-response-printer.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
 

@@ -7,7 +7,7 @@ import {
   booleanSchema,
   sdkInfoSchema,
   text,
-} from '../../entities/shapes.ts'
+} from '../../entities/response-schemas.ts'
 import { integer, texts, baseRecordProperties, baseRecordRequired } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 

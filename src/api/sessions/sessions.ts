@@ -3,15 +3,15 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { DialBind, ListResult, StateView } from '../../ports/state-view.ts'
-import { requestOrigin, type RequestContext } from '../http/call.ts'
+import { requestOrigin, type RequestContext } from '../http/request-context.ts'
 import {
   envelopeResponse,
   detailResponse,
   emptyResponse,
   type Reply,
-} from '../http/answers/envelope.ts'
+} from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
-import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
+import { listParameters, readListQuery } from '../http/query-parameters.ts'
 import { routerView, sortConnectedRoutersFirst } from '../fabric/router-view.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
@@ -23,17 +23,20 @@ import {
 } from '../schemas/access.ts'
 import { openServiceSession } from '../../auth/sessions/open-service-session.ts'
 import { signSessionToken } from '../../auth/sessions/service-session-token.ts'
-import { requireCaller } from './current.ts'
-import { RouterReconnectDelay } from './router-return.ts'
-import type { LinearizableReads } from '../http/consistency.ts'
+import { requireCaller } from './current-identity.ts'
+import { RouterReconnectDelay } from './router-reconnect-delay.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { LiveTable, LiveCircuit } from '../../ports/live-table.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { ProposalWriter } from '../http/writes.ts'
-import { type ListResponsePrinter, createRowPrinter } from '../http/answers/list-answers.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
+import {
+  type ListResponsePrinter,
+  createRowPrinter,
+} from '../http/responses/list-response-printer.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { ApiVersionsKey } from '../parts.ts'
+import type { ApiVersionsKey } from '../api-deps.ts'
 
 interface SessionOperationsDeps {
   readonly state: StateView

@@ -1,7 +1,12 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { nullableSchema } from '../../entities/nested.ts'
+import { nullableSchema } from '../../entities/nested-schemas.ts'
 import { urlCharactersMax } from '../../entities/kinds/client-external-jwt-signer.ts'
-import { arraySchema, booleanSchema, text, openObjectSchema } from '../../entities/shapes.ts'
+import {
+  arraySchema,
+  booleanSchema,
+  text,
+  openObjectSchema,
+} from '../../entities/response-schemas.ts'
 import { tokenChecks } from '../../auth/log-in/token-test.ts'
 import { texts } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'

@@ -1,5 +1,10 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { arraySchema, closedObjectSchema, dateTimeSchema, text } from '../../entities/shapes.ts'
+import {
+  arraySchema,
+  closedObjectSchema,
+  dateTimeSchema,
+  text,
+} from '../../entities/response-schemas.ts'
 import { integer } from '../schemas/envelope.ts'
 
 const number = { type: 'number' } as const

@@ -11,8 +11,8 @@ import {
   type TrafficKind,
   type TrafficSeries,
 } from '../../ports/traffic.ts'
-import { detailResponse, type Reply } from '../http/answers/envelope.ts'
-import type { RequestContext } from '../http/call.ts'
+import { detailResponse, type Reply } from '../http/responses/envelope.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import type { Operation } from '../http/operation.ts'
 import { trafficLimits } from './limits.ts'
 import { trafficDetail, trafficTop } from './traffic-schema.ts'

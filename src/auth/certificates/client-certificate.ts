@@ -16,7 +16,7 @@ import type { NetworkAuthorities } from './network-authorities.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LogInRefusalReason } from '../../lib/refusal-reason.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { firstPemCertificate } from '../../lib/text/pem-block.ts'
+import { firstPemCertificate } from '../../lib/text/first-pem-certificate.ts'
 
 export interface TrustDeps {
   readonly authorities: NetworkAuthorities

@@ -1,5 +1,5 @@
 import { create, toBinary } from '@bufbuild/protobuf'
-import { retryWhenRecordsChange } from '../../lib/retry-when-moved.ts'
+import { retryWhenRecordsChange } from '../../lib/retry-when-records-change.ts'
 import { CaEnrollSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { Ca } from '../../entities/kinds/ca.ts'
 import { fieldLimits } from '../../entities/fields.ts'

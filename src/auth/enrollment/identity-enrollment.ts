@@ -15,7 +15,7 @@ import {
 } from '../certificates/trusted-authorities.ts'
 import { type EnrollRequest, REQUEST_ID_NOT_STORED } from './enroll-request.ts'
 import type { CommandWriter, Idempotency } from '../../ports/writer.ts'
-import { isTokenUnknown, findOutstandingEnrollment, tokenUsedProblem } from './tokens.ts'
+import { isTokenUnknown, findOutstandingEnrollment, tokenUsedProblem } from './enrollment-tokens.ts'
 import { actorForPrincipal, writeOriginForPrincipal } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'

@@ -3,7 +3,7 @@ import { CommandKind, EnrollSchema, RouterExtendSchema } from '../../../proto/ge
 import { enrollmentTokenDigest } from '../../fsm/enrollment/enrollment.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import { Problem } from '../../lib/problems.ts'
-import { retryWhenRecordsChange } from '../../lib/retry-when-moved.ts'
+import { retryWhenRecordsChange } from '../../lib/retry-when-records-change.ts'
 import { toHex } from '../../lib/text/hex-digits.ts'
 import { certificateLifetime } from '../../pki/authority/renewal.ts'
 import type {
@@ -13,11 +13,11 @@ import type {
   RouterCertifier,
 } from '../../ports/certificate-issuer.ts'
 import { type Certificate, parseCertificates } from '../../pki/certificate.ts'
-import type { CertificateAdoption } from '../certificates/adoption.ts'
+import type { CertificateAdoption } from '../certificates/certificate-adoption.ts'
 import { findAcceptedRouter } from '../certificates/client-certificate.ts'
 import { type EnrollRequest, REQUEST_ID_NOT_STORED } from './enroll-request.ts'
 import { RouterNamingRules } from '../certificates/router-naming-rules.ts'
-import { isTokenUnknown, findOutstandingEnrollment, tokenUsedProblem } from './tokens.ts'
+import { isTokenUnknown, findOutstandingEnrollment, tokenUsedProblem } from './enrollment-tokens.ts'
 import { toNetworkCommandCertificate } from '../certificates/trusted-authorities.ts'
 import { actorForPrincipal, writeOriginForPrincipal } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'

@@ -1,5 +1,5 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
-import { retryWhenRecordsChange } from '../../lib/retry-when-moved.ts'
+import { retryWhenRecordsChange } from '../../lib/retry-when-records-change.ts'
 import {
   CommandKind,
   MfaAttemptSchema,

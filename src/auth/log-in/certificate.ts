@@ -10,7 +10,7 @@ import type { CredentialProof } from './proof.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
-import type { CertificateAdoption } from '../certificates/adoption.ts'
+import type { CertificateAdoption } from '../certificates/certificate-adoption.ts'
 import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
 
 export interface CertificateLogInDeps {

@@ -5,13 +5,13 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { RefusalCause } from '../../lib/refusal-reason.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
-import type { ExternalJwtChallenge } from '../tokens/challenge.ts'
+import type { ExternalJwtChallenge } from '../tokens/external-jwt-challenge.ts'
 import {
   type TokenVerifier,
   unreadableTokenRefusal,
   type VerifiedToken,
 } from '../tokens/token-verifier.ts'
-import { parseUnverifiedToken } from '../tokens/token-text.ts'
+import { parseUnverifiedToken } from '../tokens/unverified-token.ts'
 import type { CredentialProof } from './proof.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'

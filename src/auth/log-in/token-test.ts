@@ -8,7 +8,7 @@ import {
   parseUnverifiedToken,
   type UnverifiedToken,
   readUnverifiedClaims,
-} from '../tokens/token-text.ts'
+} from '../tokens/unverified-token.ts'
 import { holderRefusal, identityOfClaim, type ExternalJwtLogInDeps } from './external-jwt.ts'
 
 /** The checks of a log-in by token, in the order in which a controller makes them. */

@@ -12,7 +12,7 @@ import { type FlowSessions, redeemedCodeHash, flowSessionFields } from './flow-s
 import { type StartedFlow, type OpenedDeviceCode, LOG_IN_FLOW_TIMEOUT_MS } from './flow-steps.ts'
 import { invalidGrantError } from './oauth-error.ts'
 import type { AuthorizationRequest } from './public-clients.ts'
-import type { FlowStateSealer } from './sealed-texts.ts'
+import type { FlowStateSealer } from './flow-state-sealer.ts'
 
 /** Path below the issuer: the last page for a user who approved the log-in of a device. */
 export const DEVICE_DONE_PATH = '/device/done'

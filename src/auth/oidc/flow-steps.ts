@@ -3,7 +3,7 @@ import type { OidcToken } from '../../pki/oidc-token.ts'
 import type { LogInClientInfo, LogInRefusal, OidcSessionOptions } from '../log-in/log-in.ts'
 import type { CredentialProof } from '../log-in/proof.ts'
 import type { MintedTokens } from '../sessions/oidc-tokens.ts'
-import type { ExternalJwtChallenge } from '../tokens/challenge.ts'
+import type { ExternalJwtChallenge } from '../tokens/external-jwt-challenge.ts'
 import type { AuthorizationRequest } from './public-clients.ts'
 
 /** Time within which a user has to complete a log-in. */

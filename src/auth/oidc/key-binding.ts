@@ -8,7 +8,7 @@ import { writeOriginForPrincipal } from '../principal/principal.ts'
 import {
   type IssuedSessionCertificate,
   issueSessionCertificate,
-} from '../sessions/made-certificate.ts'
+} from '../sessions/session-certificate.ts'
 import { OAuthError } from './oauth-error.ts'
 
 /**

@@ -7,8 +7,8 @@ import {
   type PendingFactor,
   pendingFactors,
 } from '../../fsm/apply/authentication.ts'
-import { isKeyBound } from '../../fsm/apply/session-reach.ts'
-import { sessionValidity } from '../../fsm/apply/session-standing.ts'
+import { isKeyBound } from '../../fsm/apply/session-usability.ts'
+import { sessionValidity } from '../../fsm/apply/session-validity.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { WriteRequest } from '../../ports/writer.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -21,9 +21,9 @@ import type {
 } from '../log-in/log-in.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { SessionPrincipal } from '../principal/principal.ts'
-import { missingFactorChallenge, type ExternalJwtFactor } from '../principal/token-factor.ts'
+import { missingFactorChallenge, type ExternalJwtFactor } from '../principal/external-jwt-factor.ts'
 import type { SessionTracker } from '../sessions/session-tracker.ts'
-import type { RefreshTokenReuse } from '../sessions/refresh-uses.ts'
+import type { RefreshTokenReuse } from '../sessions/refresh-token-reuse.ts'
 import { invalidGrantError, OAuthError } from './oauth-error.ts'
 import { type FlowSessions, redeemedCodeHash, flowSessionFields } from './flow-sessions.ts'
 import type { OidcTokens } from '../sessions/oidc-tokens.ts'
@@ -39,7 +39,7 @@ import {
   type LogInStepResult,
   type TokenSession,
 } from './flow-steps.ts'
-import type { FlowStateSealer } from './sealed-texts.ts'
+import type { FlowStateSealer } from './flow-state-sealer.ts'
 import type { KeyBinding } from './key-binding.ts'
 
 const PROGRESS_MS = 60_000

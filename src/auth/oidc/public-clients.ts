@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 
 import { oidcClientIds } from '../../pki/oidc-token.ts'
 import { OAuthError } from './oauth-error.ts'
-import type { RedirectTargets } from './redirect-places.ts'
+import type { RedirectTargets } from './redirect-targets.ts'
 
 export const scopesSupported: readonly string[] = ['openid', 'offline_access']
 

@@ -1,4 +1,4 @@
-import { zeroRecord } from '../../entities/define.ts'
+import { zeroRecord } from '../../entities/define-entity.ts'
 import { apiSession } from '../../entities/kinds/api-session.ts'
 import { identity as identityKind } from '../../entities/kinds/identity.ts'
 import { Problem } from '../../lib/problems.ts'

@@ -4,7 +4,7 @@ import {
   isSessionPermission,
   type SessionPermission,
 } from '../../lib/permissions.ts'
-import { identityActionRefusalReason } from '../../fsm/apply/authority.ts'
+import { identityActionRefusalReason } from '../../fsm/apply/actor-rights.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { SessionWithIdentity, SessionPrincipal } from './principal.ts'

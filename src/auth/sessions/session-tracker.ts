@@ -5,7 +5,7 @@ import {
   SessionTouchSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import { sessionValidity } from '../../fsm/apply/session-standing.ts'
+import { sessionValidity } from '../../fsm/apply/session-validity.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'

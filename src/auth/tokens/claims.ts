@@ -1,4 +1,4 @@
-import { isObject } from '../../entities/check.ts'
+import { isObject } from '../../entities/check-fields.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 
 /** Maximum steps of one selector. */

@@ -1,5 +1,5 @@
 import { createPublicKey, type JsonWebKey, type KeyObject, X509Certificate } from 'node:crypto'
-import { isObject } from '../../entities/check.ts'
+import { isObject } from '../../entities/check-fields.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 
 const RSA_BITS_MIN = 2048

@@ -1,10 +1,10 @@
-import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { explainedPairText, explainedPairLines } from './explanation-text.ts'
-import { type ExplainedPair, pairsShape } from './pair.ts'
+import { type ExplainedPair, pairsShape } from './explained-pair.ts'
 
 export interface ExplainOptions extends ContextOptions {
   readonly service?: string

@@ -5,7 +5,7 @@ import type {
   ExplainedPair,
   ExplainedPairRight,
   NamedRecord,
-} from './pair.ts'
+} from './explained-pair.ts'
 
 /**
  * Explains one identity-service pair, with each policy that connects the identity and the service.

@@ -1,7 +1,7 @@
 import { readTextFile } from '../terminal/text-file.ts'
 import { parseYamlTree } from '../../config/engine/yaml-tree.ts'
-import { usageFailure } from '../../controller/failure.ts'
-import { isObject } from '../../entities/check.ts'
+import { usageFailure } from '../../controller/command-failure.ts'
+import { isObject } from '../../entities/check-fields.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
@@ -10,7 +10,7 @@ import { findField, type Kind, findKind } from '../records/kinds.ts'
 import { RecordNameResolver } from '../records/names.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readStandardInput } from '../terminal/secret-input.ts'
-import { requestPreview, CHANGES_MAX, type PreviewChange, previewText } from './previewed.ts'
+import { requestPreview, CHANGES_MAX, type PreviewChange, previewText } from './preview-response.ts'
 
 export interface PreviewOptions extends ContextOptions {
   readonly file: string

@@ -3,7 +3,7 @@ import { type Command } from 'commander'
 import { addContextOption } from '../client/connection-options.ts'
 import type { ExplainOptions } from './explain.ts'
 import type { PreviewOptions } from './preview.ts'
-import { integerBetween } from '../terminal/typed-number.ts'
+import { integerBetween } from '../terminal/integer-option.ts'
 
 /** `flotilla access …`. The code of each verb is loaded when it runs. */
 export function addAccessCommands(program: Command): void {

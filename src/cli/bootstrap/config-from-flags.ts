@@ -7,7 +7,7 @@ import { loadControllerConfig, parseControllerConfig } from '../../config/contro
 import { formatFault } from '../../config/engine/fault.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { formatHostPort, isControllerId, parseHostPort } from '../../lib/text/names.ts'
-import { type CommandFailure, usageFailure } from '../../controller/failure.ts'
+import { type CommandFailure, usageFailure } from '../../controller/command-failure.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 import { refuseForeignFolders } from '../terminal/folder-owner.ts'
 

@@ -6,8 +6,8 @@ import { passwordFault } from '../../auth/factors/password-rules.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { isTrustDomain } from '../../lib/text/names.ts'
-import { writeSecretFile } from '../../pki/key-file.ts'
-import { readDataIdentity } from '../../store/log/identity.ts'
+import { writeSecretFile } from '../../pki/secret-file.ts'
+import { readDataIdentity } from '../../store/log/data-identity.ts'
 import { ADMIN_FILE_NAME, type AdminFile } from './admin-file.ts'
 import {
   type ConfigFlags,
@@ -20,9 +20,13 @@ import {
   EXIT_FAILED,
   EXIT_USAGE,
   toOperatorFailure,
-} from '../../controller/failure.ts'
-import { createCluster, isClusterCreationInterrupted, clusterRootKeyPath } from './form.ts'
-import { readSuppliedAuthorities } from './form-supplied.ts'
+} from '../../controller/command-failure.ts'
+import {
+  createCluster,
+  isClusterCreationInterrupted,
+  clusterRootKeyPath,
+} from './create-cluster.ts'
+import { readSuppliedAuthorities } from './supplied-authorities.ts'
 import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 

@@ -9,9 +9,9 @@ import {
   parseCertificates,
 } from '../../pki/certificate.ts'
 import { checkControllerUsage } from '../../pki/verify/controller-leaf.ts'
-import { readSecretFile } from '../../pki/key-file.ts'
+import { readSecretFile } from '../../pki/secret-file.ts'
 import { parseTicket, type Ticket, TicketError } from '../../pki/secrets/ticket.ts'
-import { readDataIdentity } from '../../store/log/identity.ts'
+import { readDataIdentity } from '../../store/log/data-identity.ts'
 import type { CheckList } from '../terminal/check-list.ts'
 import { advertisedHosts } from '../../config/controller/advertised-hosts.ts'
 import type { PlannedConfig } from './config-from-flags.ts'
@@ -19,7 +19,7 @@ import { findListenFault } from '../../controller/start/check-listeners.ts'
 import { type ReachedMember, reachMembers } from './join-request.ts'
 import type { JoinState } from './join-state.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 
 const CLOCK_WARNING_MS = 2_000

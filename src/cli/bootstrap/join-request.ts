@@ -1,8 +1,8 @@
 import type { JoinResponse, JoinRequest, SharedOption } from '../../ports/membership.ts'
 import { type Certificate, leafControllerId } from '../../pki/certificate.ts'
 import type { Ticket } from '../../pki/secrets/ticket.ts'
-import { parseApiRefusal } from '../client/refusal.ts'
-import { sendHttpsRequest, HttpsFault, type HttpsResponse } from '../client/https.ts'
+import { parseApiRefusal } from '../client/api-refusal.ts'
+import { sendHttpsRequest, HttpsFault, type HttpsResponse } from '../client/https-request.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { isNonNegativeInteger } from '../../lib/text/json-value.ts'
 

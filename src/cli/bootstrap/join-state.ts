@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { newOpaqueId } from '../../lib/random.ts'
 import { generatePrivateKeyPem } from '../../pki/authority/certificate-request.ts'
 import type { Ticket } from '../../pki/secrets/ticket.ts'
-import { readSecretFile, syncFolder, writeSecretFile } from '../../pki/key-file.ts'
+import { readSecretFile, syncFolder, writeSecretFile } from '../../pki/secret-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 
 /**
  * State with which a repeated attempt counts as the same join: the cluster accepts a used ticket

@@ -13,8 +13,8 @@ import {
   refuseForeignPlannedFolders,
 } from './config-from-flags.ts'
 import { parseControllerOrigin } from '../client/api-client.ts'
-import { toOperatorFailure } from '../../controller/failure.ts'
-import { verifyJoinResponse, writeJoinFiles } from './lay-down.ts'
+import { toOperatorFailure } from '../../controller/command-failure.ts'
+import { verifyJoinResponse, writeJoinFiles } from './write-join-files.ts'
 import {
   checkConfig,
   checkJoinFolder,
@@ -24,7 +24,7 @@ import {
   checkTicket,
 } from './join-preflight.ts'
 import { type ReachedMember, requestJoin } from './join-request.ts'
-import { adoptClusterOptions } from './take-options.ts'
+import { adoptClusterOptions } from './adopt-cluster-options.ts'
 import { createJoinState, deleteJoinState, type JoinState, readJoinState } from './join-state.ts'
 import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
@@ -67,7 +67,7 @@ export async function joinCluster(path: string, options: JoinOptions): Promise<v
     throw toOperatorFailure(error)
   }
   if (options.run) {
-    const { runJoinedController } = await import('./run-joined.ts')
+    const { runJoinedController } = await import('./run-joined-controller.ts')
     await runJoinedController(planned.path, {
       isVoter: ticket.isVoter,
       isJson: options.json === true,

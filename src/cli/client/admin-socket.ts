@@ -8,8 +8,8 @@ import {
   HttpsFault,
   type HttpsRequest,
   readResponseText,
-} from './https.ts'
-import { parseApiRefusal } from './refusal.ts'
+} from './https-request.ts'
+import { parseApiRefusal } from './api-refusal.ts'
 
 const ANSWER_BYTES_MAX = 16 * 1024 * 1024
 const REFUSAL_BYTES_MAX = 64 * 1024

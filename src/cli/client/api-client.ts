@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import {
   ClusterClient,
   type ClusterResponse,
@@ -9,10 +9,14 @@ import {
   MANAGEMENT_API_PATH,
   type MemberTarget,
 } from '../../client/cluster-client.ts'
-import { MemberOrder } from '../../client/members.ts'
-import { ApiRefusalError, OutcomeUnknownError, UnreachableError } from '../../client/problem.ts'
+import { MemberOrder } from '../../client/member-order.ts'
+import {
+  ApiRefusalError,
+  OutcomeUnknownError,
+  UnreachableError,
+} from '../../client/client-errors.ts'
 import { newRequestId } from '../../client/request-id.ts'
-import { commandTimeouts } from '../../client/waits.ts'
+import { commandTimeouts } from '../../client/timeouts.ts'
 import { systemClock } from '../../lib/clock.ts'
 import {
   unknownShape,
@@ -23,10 +27,10 @@ import {
   optionalShape,
   type Shape,
   textShape,
-} from './answer-shape.ts'
-import { VerifyingHttpsAgent, type HttpsServerTarget } from './connections.ts'
-import { sendHttpsRequest } from './https.ts'
-import { ApiRefusal, toApiRefusal } from './refusal.ts'
+} from './response-shape.ts'
+import { VerifyingHttpsAgent, type HttpsServerTarget } from './verifying-https-agent.ts'
+import { sendHttpsRequest } from './https-request.ts'
+import { ApiRefusal, toApiRefusal } from './api-refusal.ts'
 import type { RenewedSession } from './session-tokens.ts'
 
 export const clientResponseLimits = {

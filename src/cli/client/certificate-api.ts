@@ -1,8 +1,8 @@
 import { hostname, release } from 'node:os'
 
-import { CommandFailure } from '../../controller/failure.ts'
+import { CommandFailure } from '../../controller/command-failure.ts'
 import { programVersion } from '../../controller/version.ts'
-import type { CachedResolver } from '../../lib/runtime/last-addresses.ts'
+import type { CachedResolver } from '../../lib/runtime/cached-resolver.ts'
 import {
   type ApiLogInResult,
   type ControllerApi,
@@ -13,7 +13,7 @@ import {
   readTextField,
 } from '../../tunnel/controller-api.ts'
 import { ApiClient } from './api-client.ts'
-import { ApiRefusal } from './refusal.ts'
+import { ApiRefusal } from './api-refusal.ts'
 
 const CLIENT_API = '/edge/client/v1'
 const LOG_IN_AGAIN = 'the tunnel does so by itself'

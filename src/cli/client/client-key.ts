@@ -1,8 +1,8 @@
 import { readTextFile } from '../terminal/text-file.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { readSecretFile, SecretFileError } from '../../pki/key-file.ts'
-import type { HttpsServerTarget } from './connections.ts'
+import { readSecretFile, SecretFileError } from '../../pki/secret-file.ts'
+import type { HttpsServerTarget } from './verifying-https-agent.ts'
 import type { Context } from './context-file.ts'
 
 export type ClientTlsKey = NonNullable<HttpsServerTarget['client']>

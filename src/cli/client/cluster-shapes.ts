@@ -14,7 +14,7 @@ import {
   type Shape,
   textShape,
   timeShape,
-} from './answer-shape.ts'
+} from './response-shape.ts'
 
 const number = optionalShape(numberShape)
 const flag = optionalShape(flagShape)

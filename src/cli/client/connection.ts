@@ -2,12 +2,17 @@ import { readTextFile } from '../terminal/text-file.ts'
 import { loadControllerConfig } from '../../config/controller/load.ts'
 import { formatFault } from '../../config/engine/fault.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE, usageFailure } from '../../controller/failure.ts'
+import {
+  CommandFailure,
+  EXIT_FAILED,
+  EXIT_USAGE,
+  usageFailure,
+} from '../../controller/command-failure.ts'
 import { findRunningPid } from '../../controller/admin/pid-file.ts'
 import { quoteShellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { AdminError, type AdminRequest, sendToAdminSocket } from './admin-socket.ts'
-import { unknownShape, validatedResponse, type Shape } from './answer-shape.ts'
+import { unknownShape, validatedResponse, type Shape } from './response-shape.ts'
 import { ApiClient, parseControllerOrigin } from './api-client.ts'
 import {
   changePlanShape,
@@ -23,7 +28,7 @@ import {
 } from './cluster-shapes.ts'
 import { checkLoggedIn, contextClient } from './context-client.ts'
 import { type Context, contextsForController, findContext, readContexts } from './context-file.ts'
-import { ApiRefusal } from './refusal.ts'
+import { ApiRefusal } from './api-refusal.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**

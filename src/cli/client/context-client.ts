@@ -1,4 +1,4 @@
-import { CommandFailure, EXIT_DENIED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_DENIED } from '../../controller/command-failure.ts'
 import { contextTlsKey } from './client-key.ts'
 import { ApiClient, type ApiClientOptions } from './api-client.ts'
 import {

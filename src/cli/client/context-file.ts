@@ -8,8 +8,8 @@ import {
   EXIT_FAILED,
   EXIT_NOT_FOUND,
   EXIT_USAGE,
-} from '../../controller/failure.ts'
-import { readSecretFile, SecretFileError, writeSecretFile } from '../../pki/key-file.ts'
+} from '../../controller/command-failure.ts'
+import { readSecretFile, SecretFileError, writeSecretFile } from '../../pki/secret-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { quoteShellWord } from '../terminal/output.ts'
 import { lockFileNow } from './file-lock.ts'

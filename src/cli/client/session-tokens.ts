@@ -1,4 +1,4 @@
-import { CommandFailure, EXIT_DENIED, EXIT_UNREACHABLE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_DENIED, EXIT_UNREACHABLE } from '../../controller/command-failure.ts'
 import { contextTlsKey } from './client-key.ts'
 import {
   changeContexts,
@@ -9,7 +9,7 @@ import {
   addOrReplaceContext,
 } from './context-file.ts'
 import { waitForFileLock } from './file-lock.ts'
-import { HttpsFault } from './https.ts'
+import { HttpsFault } from './https-request.ts'
 
 export const renewalLimits = {
   /** A token that expires within this time is renewed before use. */
@@ -102,7 +102,7 @@ export class SessionTokens implements RenewedSession {
   }
 
   async #refreshed(context: Context, { refreshToken }: Held): Promise<Held | null> {
-    const { OidcProviderClient, OidcProviderRefusal } = await import('./provider.ts')
+    const { OidcProviderClient, OidcProviderRefusal } = await import('./oidc-provider-client.ts')
     const { controllers, caPem } = context
     const peer = { caPem, ...contextTlsKey(context) }
     const endMs = performance.now() + renewalLimits.renewalMs

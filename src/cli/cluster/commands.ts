@@ -5,7 +5,7 @@ import {
 } from '../client/connection.ts'
 import type { ClusterStatus, ListedMember } from '../../api/cluster/cluster-status.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
-import { EXIT_SUCCESS } from '../../controller/failure.ts'
+import { EXIT_SUCCESS } from '../../controller/command-failure.ts'
 import { formatTable, printJson, printLine, printNote } from '../terminal/output.ts'
 import { statusText } from './status-screen.ts'
 import { watchStatus } from './status-watch.ts'

@@ -1,5 +1,5 @@
 import type { ClusterStatus } from '../../api/cluster/cluster-status.ts'
-import { CommandFailure, EXIT_DENIED, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_DENIED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { printableLine, printableValue } from '../../lib/text/terminal-text.ts'
 import { clusterVerbRequest, openClusterConnection } from '../client/connection.ts'
 import { contextClient, checkLoggedIn } from '../client/context-client.ts'

@@ -2,16 +2,16 @@ import { existsSync } from 'node:fs'
 
 import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { ChangePlan, Invitation, MembershipChange } from '../../ports/membership.ts'
-import { writeSecretFile } from '../../pki/key-file.ts'
+import { writeSecretFile } from '../../pki/secret-file.ts'
 import {
   type SendClusterRequest,
   type ConnectionOptions,
   openClusterConnection,
 } from '../client/connection.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { printJson, printLine, printNote, quoteShellWord } from '../terminal/output.ts'
-import { promptExactText } from '../terminal/typed-text.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { promptExactText } from '../terminal/exact-text-prompt.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 /**
  * Timeout of a membership change: the controller responds once the change is committed; the leader

@@ -12,7 +12,7 @@ import {
 import type { ChangeOptions, InviteOptions } from './membership-commands.ts'
 import type { InitOptions } from '../bootstrap/init.ts'
 import type { JoinOptions } from '../bootstrap/join.ts'
-import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
 import type { RecoverOptions } from './recover.ts'
 import { addSnapshotCommands } from '../snapshot/program.ts'
 import type { RecoverAdminOptions } from './recover-admin.ts'

@@ -7,21 +7,21 @@ import {
   EXIT_FAILED,
   EXIT_USAGE,
   toOperatorFailure,
-} from '../../controller/failure.ts'
-import { runAsFileOwner } from '../../controller/as-owner.ts'
+} from '../../controller/command-failure.ts'
+import { runAsFileOwner } from '../../controller/run-as-file-owner.ts'
 import { startNewGeneration } from '../../controller/recover/new-generation.ts'
 import { planRecovery, type RecoveryPlan } from '../../controller/recover/plan.ts'
-import { findReachableMembers } from '../../controller/recover/reach.ts'
+import { findReachableMembers } from '../../controller/recover/reachable-members.ts'
 import {
   readSurvivor,
   type ReadSurvivor,
   type SurvivingMemberFacts,
 } from '../../controller/recover/survivor.ts'
 import { decodeSurvivor } from '../../controller/recover/survivor-file.ts'
-import { readSecretFile } from '../../pki/key-file.ts'
+import { readSecretFile } from '../../pki/secret-file.ts'
 import { lockDataFolder } from '../../store/folder/folder-lock.ts'
 import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
-import { promptExactText } from '../terminal/typed-text.ts'
+import { promptExactText } from '../terminal/exact-text-prompt.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'

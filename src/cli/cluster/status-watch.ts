@@ -1,6 +1,6 @@
 import { printableText } from '../../lib/text/terminal-text.ts'
 import type { ClusterStatus } from '../../api/cluster/cluster-status.ts'
-import { CommandFailure } from '../../controller/failure.ts'
+import { CommandFailure } from '../../controller/command-failure.ts'
 import { formatStreamDocument } from '../terminal/output.ts'
 import { statusLine, statusText } from './status-screen.ts'
 

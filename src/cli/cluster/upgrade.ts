@@ -5,7 +5,7 @@ import type { UpgradeStatus } from '../../api/cluster/upgrade-status.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import type { ClusterOptions } from './commands.ts'
 import { type SendClusterRequest, openClusterConnection } from '../client/connection.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 
 const POLL_MS = 500
 

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { IDENTITY_FILE_NAME } from '../../store/log/identity.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
+import { IDENTITY_FILE_NAME } from '../../store/log/data-identity.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 

@@ -1,5 +1,5 @@
 import type { ReloadedOption, ReloadResult } from '../../api/host/reload-control.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import {
   validatedResponse,
   flagShape,
@@ -7,7 +7,7 @@ import {
   nullableShape,
   objectShape,
   textShape,
-} from '../client/answer-shape.ts'
+} from '../client/response-shape.ts'
 import { createOperationCaller } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 

@@ -2,13 +2,13 @@ import { flushCompileCache } from 'node:module'
 import { resolve } from 'node:path'
 import type { Logger } from 'pino'
 
-import { clusterScopeOptionsSha256 } from '../../config/controller/fingerprint.ts'
+import { clusterScopeOptionsSha256 } from '../../config/controller/cluster-scope-options.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { limitHeapGrowth, collectBufferGarbage } from '../../threads/collect-buffers.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { Controller } from '../../controller/controller.ts'
-import { runPreflight } from '../../controller/start/check.ts'
+import { runPreflight } from '../../controller/start/preflight.ts'
 import type { Credentials } from '../../controller/start/check-certificates.ts'
 import { type ControllerLog, createLog } from './log.ts'
 import {
@@ -16,7 +16,7 @@ import {
   EXIT_SUCCESS,
   EXIT_FAILED,
   toOperatorFailure,
-} from '../../controller/failure.ts'
+} from '../../controller/command-failure.ts'
 import {
   hasOtherVoters,
   type KnownMembership,

@@ -10,12 +10,12 @@ import {
   writeNewFile,
   writePublicFile,
   writeSecretFile,
-} from '../../pki/key-file.ts'
+} from '../../pki/secret-file.ts'
 import { CheckList } from '../terminal/check-list.ts'
-import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/command-failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
-import { withOneSentenceErrors } from './enrollment-failure.ts'
+import { withOneSentenceErrors } from './one-sentence-errors.ts'
 import { EnrollmentFault, EnrollmentRefusedError } from './enrollment-fault.ts'
 import {
   type EnrollmentKey,
@@ -26,9 +26,9 @@ import { type ClientKey, EnrollmentServer } from './enrollment-server.ts'
 import { checkTokenTime, type EnrollmentToken, readEnrollmentToken } from './enrollment-token.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { type EnrolledIdentity, identityFileText } from './identity-file.ts'
-import { fetchControllerAddresses } from './known-controllers.ts'
+import { fetchControllerAddresses } from './controller-addresses.ts'
 import { readTokenFile } from './token-file.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 /**
  * Maximum time by which the clock of this host may be behind: a certificate is valid from one

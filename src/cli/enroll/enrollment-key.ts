@@ -3,7 +3,7 @@ import { existsSync, rmSync } from 'node:fs'
 
 import { parsePrivateKey } from '../../pki/certificate.ts'
 import { generatePrivateKeyPem, type KeyKind } from '../../pki/authority/certificate-request.ts'
-import { readSecretFile, writeNewFile } from '../../pki/key-file.ts'
+import { readSecretFile, writeNewFile } from '../../pki/secret-file.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
 
 /** Suffix of the key file that exists until the identity file is written. */

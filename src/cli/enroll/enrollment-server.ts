@@ -14,8 +14,8 @@ import {
   type HttpsResponse,
   HttpsFault,
   type HttpsRequest,
-} from '../client/https.ts'
-import { parseApiRefusal } from '../client/refusal.ts'
+} from '../client/https-request.ts'
+import { parseApiRefusal } from '../client/api-refusal.ts'
 import { EnrollmentFault, EnrollmentRefusedError } from './enrollment-fault.ts'
 import { checkTokenSignature, type EnrollmentToken } from './enrollment-token.ts'
 

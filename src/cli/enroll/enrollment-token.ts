@@ -5,7 +5,7 @@ import { keyJwtAlgorithm, JWT_CHARACTERS_MAX } from '../../pki/jwt-verifier.ts'
 import { EnrollmentFault, EnrollmentRefusedError } from './enrollment-fault.ts'
 import { isControllerAddress } from '../../router/controllers/endpoints-file.ts'
 import { controllerLimits } from '../../router/controllers/limits.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 const CLAIM_CHARACTERS_MAX = 256
 /** Claims are shown to the user, so control characters are not allowed. */

@@ -1,6 +1,6 @@
 import { closeSync, openSync, statSync } from 'node:fs'
 
-import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { JWT_CHARACTERS_MAX } from '../../pki/jwt-verifier.ts'
 import { readFileDescriptor, readStandardInput } from '../terminal/secret-input.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'

@@ -1,6 +1,6 @@
 import { parseJsonOrNull } from '../../lib/text/json-value.ts'
-import { openHttpsStream, toHttpsFault, readResponseText } from '../client/https.ts'
-import { ApiRefusal, parseApiRefusal } from '../client/refusal.ts'
+import { openHttpsStream, toHttpsFault, readResponseText } from '../client/https-request.ts'
+import { ApiRefusal, parseApiRefusal } from '../client/api-refusal.ts'
 import type { ClientTlsKey } from '../client/client-key.ts'
 import { sessionHeader } from '../../client/cluster-client.ts'
 

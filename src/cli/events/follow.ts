@@ -3,17 +3,17 @@ import {
   EXIT_DENIED,
   EXIT_FAILED,
   EXIT_UNREACHABLE,
-} from '../../controller/failure.ts'
+} from '../../controller/command-failure.ts'
 import type { EVENT_NAMESPACES, EventNamespace } from '../../lib/event-namespaces.ts'
 import { escapeUnprintable, printableLine } from '../../lib/text/terminal-text.ts'
 import { isJsonObject, parseJsonOrNull } from '../../lib/text/json-value.ts'
-import { commandTimeouts } from '../../client/waits.ts'
+import { commandTimeouts } from '../../client/timeouts.ts'
 import { findContext, logInCommandLine, readContexts } from '../client/context-file.ts'
 import { connect, contextSession } from '../client/context-client.ts'
 import { contextTlsKey } from '../client/client-key.ts'
 import type { RenewedSession } from '../client/session-tokens.ts'
-import { ApiRefusal } from '../client/refusal.ts'
-import { HttpsFault } from '../client/https.ts'
+import { ApiRefusal } from '../client/api-refusal.ts'
+import { HttpsFault } from '../client/https-request.ts'
 import { printLine, printNote } from '../terminal/output.ts'
 import { readEvents, type ServerEvent } from './event-source.ts'
 

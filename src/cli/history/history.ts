@@ -1,8 +1,12 @@
-import { usageFailure } from '../../controller/failure.ts'
+import { usageFailure } from '../../controller/command-failure.ts'
 import { parseDuration } from '../../lib/text/duration.ts'
 import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import { type PreviewResponse, previewResponseShape, previewText } from '../access/previewed.ts'
+import {
+  type PreviewResponse,
+  previewResponseShape,
+  previewText,
+} from '../access/preview-response.ts'
 import {
   unknownShape,
   flagShape,
@@ -12,7 +16,7 @@ import {
   objectShape,
   type Shape,
   textShape,
-} from '../client/answer-shape.ts'
+} from '../client/response-shape.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { findKind } from '../records/kinds.ts'

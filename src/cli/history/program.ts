@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 
 import { addContextOption } from '../client/connection-options.ts'
-import { integerBetween } from '../terminal/typed-number.ts'
+import { integerBetween } from '../terminal/integer-option.ts'
 import type { HistoryOptions } from './history.ts'
 
 /** `flotilla history …`. Its code is loaded when it runs. */

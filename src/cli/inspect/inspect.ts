@@ -1,7 +1,7 @@
 import { inspectionLimits } from '../../api/fabric/inspections.ts'
 import { FABRIC_API_PATH } from '../../client/cluster-client.ts'
 import { formatYaml } from '../../config/engine/yaml-tree.ts'
-import { CommandFailure, EXIT_UNREACHABLE, usageFailure } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_UNREACHABLE, usageFailure } from '../../controller/command-failure.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import { parseJsonOrNull } from '../../lib/text/json-value.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
@@ -11,10 +11,10 @@ import {
   objectShape,
   type Shape,
   textShape,
-} from '../client/answer-shape.ts'
+} from '../client/response-shape.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
-import { ApiRefusal } from '../client/refusal.ts'
+import { ApiRefusal } from '../client/api-refusal.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 
 export interface InspectOptions extends ContextOptions {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 
-import { CommandFailure } from '../../controller/failure.ts'
-import type { GrantedTokens, OidcProviderClient } from '../client/provider.ts'
+import { CommandFailure } from '../../controller/command-failure.ts'
+import type { GrantedTokens, OidcProviderClient } from '../client/oidc-provider-client.ts'
 import { printNote } from '../terminal/output.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { RedirectListener } from './redirect-listener.ts'

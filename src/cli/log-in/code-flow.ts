@@ -1,13 +1,13 @@
-import { CommandFailure, EXIT_DENIED, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_DENIED, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { LogInMethod } from '../client/context-file.ts'
-import type { HttpsResponse } from '../client/https.ts'
+import type { HttpsResponse } from '../client/https-request.ts'
 import {
   type StartedLogIn,
   type GrantedTokens,
   type OidcProviderClient,
   OidcProviderRefusal,
-} from '../client/provider.ts'
+} from '../client/oidc-provider-client.ts'
 import {
   requiresTotpCode,
   type AuthQuery,

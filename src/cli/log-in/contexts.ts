@@ -1,5 +1,5 @@
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { HttpsFault } from '../client/https.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
+import { HttpsFault } from '../client/https-request.ts'
 import { formatTable, printJson, printLine, printNote } from '../terminal/output.ts'
 import { contextTlsKey } from '../client/client-key.ts'
 import { contextClient, type ContextOptions } from '../client/context-client.ts'
@@ -45,7 +45,8 @@ async function endSession(name: string, context: Context): Promise<string | null
  * @returns why no controller could be reached; null when the session has ended.
  */
 async function revoke(context: Context, refreshToken: string): Promise<string | null> {
-  const { OidcProviderClient, OidcProviderRefusal } = await import('../client/provider.ts')
+  const { OidcProviderClient, OidcProviderRefusal } =
+    await import('../client/oidc-provider-client.ts')
   const peer = { caPem: context.caPem, ...contextTlsKey(context) }
   const faults: string[] = []
   for (const controller of context.controllers) {

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 
-import { CommandFailure, EXIT_DENIED, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_DENIED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
 import { type ClientTlsKey, parseClientTlsKey } from '../client/client-key.ts'

@@ -1,13 +1,13 @@
-import { CommandFailure, EXIT_DENIED, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_DENIED, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { printableValue } from '../../lib/text/terminal-text.ts'
 import { printNote } from '../terminal/output.ts'
-import { HttpsFault } from '../client/https.ts'
+import { HttpsFault } from '../client/https-request.ts'
 import {
   type DeviceLogIn,
   type GrantedTokens,
   type OidcProviderClient,
   OidcProviderRefusal,
-} from '../client/provider.ts'
+} from '../client/oidc-provider-client.ts'
 
 /** RFC 8628, 3.5. */
 const SLOWER_MS = 5000

@@ -11,7 +11,7 @@ import {
   readContexts,
   addOrReplaceContext,
 } from '../client/context-file.ts'
-import { ApiRefusal } from '../client/refusal.ts'
+import { ApiRefusal } from '../client/api-refusal.ts'
 import {
   type CredentialOptions,
   readLogInCredential,
@@ -19,8 +19,8 @@ import {
   readSecondFactorCode,
 } from './credential.ts'
 import { openSession } from './open-session.ts'
-import type { LogInResult, SessionOpeningOptions } from './opening.ts'
-import { loadTrustedCa } from './trust.ts'
+import type { LogInResult, SessionOpeningOptions } from './session-opening.ts'
+import { loadTrustedCa } from './trusted-ca.ts'
 
 export interface LogInOptions extends CredentialOptions {
   readonly ca?: string

@@ -1,9 +1,13 @@
-import { commandTimeouts } from '../../client/waits.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { HttpsFault } from '../client/https.ts'
-import type { GrantedTokens, OidcProviderClient } from '../client/provider.ts'
+import { commandTimeouts } from '../../client/timeouts.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
+import { HttpsFault } from '../client/https-request.ts'
+import type { GrantedTokens, OidcProviderClient } from '../client/oidc-provider-client.ts'
 import { openRestSession } from './rest-session.ts'
-import { sessionlessClient, type SessionOpeningOptions, type LogInResult } from './opening.ts'
+import {
+  sessionlessClient,
+  type SessionOpeningOptions,
+  type LogInResult,
+} from './session-opening.ts'
 
 /**
  * Logs in by OpenID Connect if the cluster announces it; otherwise opens a session of the REST API.
@@ -37,7 +41,7 @@ async function openByProvider(opening: SessionOpeningOptions): Promise<LogInResu
     NOT_AN_OIDC_PROVIDER,
     OidcProviderClient: ofController,
     OidcProviderRefusal,
-  } = await import('../client/provider.ts')
+  } = await import('../client/oidc-provider-client.ts')
   const { controllers, caPem, credential } = opening
   const { client } = credential
   const peer = client === undefined ? { caPem } : { caPem, client }
@@ -91,7 +95,7 @@ function nextOf(
 ): () => Promise<OidcProviderClient> {
   let at = controllers.indexOf(first.controller)
   return async () => {
-    const { OidcProviderClient: ofController } = await import('../client/provider.ts')
+    const { OidcProviderClient: ofController } = await import('../client/oidc-provider-client.ts')
     at = (at + 1) % controllers.length
     return await ofController.discover(controllers[at] ?? first.controller, { caPem })
   }

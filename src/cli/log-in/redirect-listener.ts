@@ -2,10 +2,10 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { once } from 'node:events'
 
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { createServer } from '../../lib/runtime/node-http.ts'
 import { startListening, listeningPort } from '../../lib/runtime/listening.ts'
-import { escapeHtml } from '../../lib/text/html-text.ts'
+import { escapeHtml } from '../../lib/text/escape-html.ts'
 
 export const redirectLimits = {
   /** Time to wait for the user, equal to the time for which a controller waits. */

@@ -1,14 +1,18 @@
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import type { ApiResponse, ApiClient } from '../client/api-client.ts'
-import { ApiRefusal } from '../client/refusal.ts'
-import { isSessionToken } from '../client/token-text.ts'
+import { ApiRefusal } from '../client/api-refusal.ts'
+import { isSessionToken } from '../client/session-token-text.ts'
 import {
   requiresTotpCode,
   type AuthQuery,
   missingFactorFailure,
   logInRefusedFailure,
 } from './credential.ts'
-import { sessionlessClient, type LogInResult, type SessionOpeningOptions } from './opening.ts'
+import {
+  sessionlessClient,
+  type LogInResult,
+  type SessionOpeningOptions,
+} from './session-opening.ts'
 
 interface SessionDetail {
   readonly token: string

@@ -1,5 +1,10 @@
 import { systemClock } from '../../lib/clock.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE, usageFailure } from '../../controller/failure.ts'
+import {
+  CommandFailure,
+  EXIT_FAILED,
+  EXIT_USAGE,
+  usageFailure,
+} from '../../controller/command-failure.ts'
 import { MigrateFault } from '../../migrate/fault.ts'
 import { type Migration, planMigration } from '../../migrate/migration.ts'
 import { errorMessage } from '../../lib/error-code.ts'

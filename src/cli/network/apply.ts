@@ -3,7 +3,7 @@ import {
   EXIT_DIFFERENCES_FOUND,
   EXIT_FAILED,
   EXIT_USAGE,
-} from '../../controller/failure.ts'
+} from '../../controller/command-failure.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { createdRecordShape } from '../records/names.ts'
@@ -14,10 +14,15 @@ import {
   CHANGES_MAX,
   type PreviewResponse,
   previewText,
-} from '../access/previewed.ts'
-import { StepRunner } from './carry-out.ts'
-import { requireNoFaults, type NetworkFile, parseNetworkFile, readNetworkText } from './document.ts'
-import { type LiveNetwork, readNetwork } from './live.ts'
+} from '../access/preview-response.ts'
+import { StepRunner } from './step-runner.ts'
+import {
+  requireNoFaults,
+  type NetworkFile,
+  parseNetworkFile,
+  readNetworkText,
+} from './network-file.ts'
+import { type LiveNetwork, readNetwork } from './live-network.ts'
 import { planOf, type Step, type FieldChange } from './plan.ts'
 import { toPreviewChanges } from './preview-steps.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'

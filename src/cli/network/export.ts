@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { formatYaml } from '../../config/engine/yaml-tree.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { jsonText, printLine } from '../terminal/output.ts'
-import { type LiveNetwork, readNetwork } from './live.ts'
+import { type LiveNetwork, readNetwork } from './live-network.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { allSections, NETWORK_FILE_VERSION, type NetworkSection } from './sections.ts'
 

@@ -1,8 +1,8 @@
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { printNote } from '../terminal/output.ts'
 import { applyNetwork, type ApplyOptions } from './apply.ts'
-import { requireNoFaults, readNetworkText, parseYamlDocument } from './document.ts'
-import { fillFromCurrentNetwork, parseOpenZitiExport } from './stock.ts'
+import { requireNoFaults, readNetworkText, parseYamlDocument } from './network-file.ts'
+import { fillFromCurrentNetwork, parseOpenZitiExport } from './openziti-export.ts'
 
 export interface ImportOptions extends Omit<ApplyOptions, 'file' | 'prune'> {
   readonly acceptLostPostureChecks?: boolean

@@ -1,16 +1,16 @@
-import { nearestWord } from '../../config/engine/suggest.ts'
+import { nearestWord } from '../../config/engine/nearest-word.ts'
 import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical-json.ts'
 import { kindById, kindNameInWords } from '../records/kinds.ts'
-import { hasExpired, isOmittedExpiry } from './access-ends.ts'
+import { hasExpired, isOmittedExpiry } from './access-expiry.ts'
 import { isSameTime } from './disabled-state.ts'
-import type { FileFault, NetworkFileObject } from './document.ts'
+import type { FileFault, NetworkFileObject } from './network-file.ts'
 import {
   isImpliedRouterIdentity,
   type LiveNetwork,
   type LiveObject,
   seededConfigTypeFields,
   tableForKind,
-} from './live.ts'
+} from './live-network.ts'
 import { fileFieldName, portableFields, translateReferences } from './portable.ts'
 import type { NetworkObject } from './sections.ts'
 

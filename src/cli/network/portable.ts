@@ -1,7 +1,7 @@
 import { prepareAuthPolicyBody } from '../../api/preparers/auth-policy.ts'
 import { normalizePostureField } from '../../api/preparers/posture-check.ts'
-import { isObject } from '../../entities/check.ts'
-import { normalizeBody } from '../../entities/normalise.ts'
+import { isObject } from '../../entities/check-fields.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
 import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical-json.ts'
 import { CertificateError, parseCertificate } from '../../pki/certificate.ts'
 import { pemBlocks } from '../../pki/pem.ts'
@@ -9,7 +9,7 @@ import { addDefaultValues } from '../records/bodies.ts'
 import { type KindField, type ReferenceShape, defaultValues } from '../records/fields.ts'
 import { entityForKind, type Kind } from '../records/kinds.ts'
 import { readMemberAt, type Row, setMemberAt } from '../records/names.ts'
-import { normalizeFileExpiries, normalizeRecordExpiries } from './access-ends.ts'
+import { normalizeFileExpiries, normalizeRecordExpiries } from './access-expiry.ts'
 import { readDisabledFields, normalizeDisabled } from './disabled-state.ts'
 
 /** Name of a field in the network file. */

@@ -1,9 +1,9 @@
-import { isObject } from '../../entities/check.ts'
+import { isObject } from '../../entities/check-fields.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import type { PreviewChange } from '../access/previewed.ts'
+import type { PreviewChange } from '../access/preview-response.ts'
 import type { Kind } from '../records/kinds.ts'
-import { changeableFields } from './carry-out.ts'
-import { type LiveNetwork, tableForKind } from './live.ts'
+import { changeableFields } from './step-runner.ts'
+import { type LiveNetwork, tableForKind } from './live-network.ts'
 import type { Step } from './plan.ts'
 import { toRequestBody, translateReferences } from './portable.ts'
 

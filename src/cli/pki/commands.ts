@@ -9,7 +9,7 @@ import {
   optionalShape,
   textShape,
   timeShape,
-} from '../client/answer-shape.ts'
+} from '../client/response-shape.ts'
 import { readTextFile } from '../terminal/text-file.ts'
 import { systemClock } from '../../lib/clock.ts'
 import {
@@ -35,7 +35,7 @@ import {
   SecretFileError,
   writePublicFile,
   writeSecretFile,
-} from '../../pki/key-file.ts'
+} from '../../pki/secret-file.ts'
 import { limitValidity } from '../../pki/authority/renewal.ts'
 import type { ActiveCertificates } from '../../api/cluster/pki-control.ts'
 import {
@@ -43,10 +43,10 @@ import {
   type ConnectionOptions,
   loadConfigOrFail,
 } from '../client/connection.ts'
-import { runAsFileOwner } from '../../controller/as-owner.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { runAsFileOwner } from '../../controller/run-as-file-owner.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /** Maximum time until the cluster has committed the new issuing authority. */

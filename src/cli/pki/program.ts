@@ -3,7 +3,7 @@ import { type Command } from 'commander'
 import type { ConnectionOptions } from '../client/connection.ts'
 import { addConnectionOptions } from '../client/connection-options.ts'
 import { ISSUED_CERTIFICATE_DAYS_MAX } from '../../api/cluster/pki-control.ts'
-import { integerBetween } from '../terminal/typed-number.ts'
+import { integerBetween } from '../terminal/integer-option.ts'
 
 const CONFIG_HELP = 'configuration of a running controller on this host'
 

@@ -6,9 +6,9 @@ import {
   generatePrivateKeyPem,
 } from '../../pki/authority/certificate-request.ts'
 import { ALTERNATIVE_NAMES_MAX } from '../../pki/certificate.ts'
-import { readSecretFile, writeNewFile, writePublicFile } from '../../pki/key-file.ts'
+import { readSecretFile, writeNewFile, writePublicFile } from '../../pki/secret-file.ts'
 import { controllerSpiffeId } from '../../pki/spiffe.ts'
-import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { advertisedHosts } from '../../config/controller/advertised-hosts.ts'

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { rootCertificates } from 'node:tls'
 
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { type Credentials, readCredentials } from '../../controller/start/check-certificates.ts'
 import { StartCheckReport } from '../../controller/start/check-report.ts'
 import { systemClock } from '../../lib/clock.ts'
@@ -24,13 +24,13 @@ import {
   limitValidity,
 } from '../../pki/authority/renewal.ts'
 import { readServerCertificate } from '../../pki/verify/server-certificate.ts'
-import { readSigner } from '../../pki/authority/signer.ts'
+import { readSigner } from '../../pki/authority/signing-authority.ts'
 import { controllerSpiffeId, routerSpiffeId } from '../../pki/spiffe.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { CheckList } from '../terminal/check-list.ts'
 import { printJson } from '../terminal/output.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 const PROBE_MS = 60 * 60 * 1000
 

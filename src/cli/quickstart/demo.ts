@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { ADMIN_FILE_NAME } from '../bootstrap/admin-file.ts'
 import { ApiClient, type ApiClientOptions } from '../client/api-client.ts'

@@ -2,10 +2,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
 import { loadControllerConfig } from '../../config/controller/load.ts'
-import { IDENTITY_FILE_NAME } from '../../store/log/identity.ts'
+import { IDENTITY_FILE_NAME } from '../../store/log/data-identity.ts'
 import { JOIN_STATE_FILE_NAME } from '../bootstrap/join-state.ts'
 import { ADMIN_FILE_NAME, type AdminFile } from '../bootstrap/admin-file.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
 
 export const LOOPBACK = '127.0.0.1'
 const ROUTER_PORT_OFFSET = 100

@@ -9,10 +9,10 @@ import { sendToAdminSocket } from '../client/admin-socket.ts'
 import type { ClusterStatus, ListedMember } from '../../api/cluster/cluster-status.ts'
 import { findListenFault } from '../../controller/start/check-listeners.ts'
 import { QuickstartProcesses, type ProcessEvent } from './processes.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { formatTable, printLine, quoteShellWord } from '../terminal/output.ts'
 import { ADMIN_FILE_NAME } from '../bootstrap/admin-file.ts'
-import { sendHttpsRequest } from '../client/https.ts'
+import { sendHttpsRequest } from '../client/https-request.ts'
 import { readTail } from '../terminal/tail.ts'
 import {
   finishClusterCreation,
@@ -20,7 +20,7 @@ import {
   joinNextController,
   addSeedsToFirstController,
   removeFirstAdminFile,
-} from './form.ts'
+} from './create-quickstart-cluster.ts'
 import {
   type ControllerPlan,
   inspectFolder,

@@ -1,5 +1,5 @@
 import { detailSchema, requestSchema } from '../../entities/schema.ts'
-import type { Entity } from '../../entities/define.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import type { Field } from '../../entities/fields.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 

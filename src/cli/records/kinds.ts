@@ -1,9 +1,9 @@
 import { circuit, link, linkPatchSchema } from '../../api/fabric/fabric-schema.ts'
 import { controllerSchema } from '../../api/schemas/about.ts'
 import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../client/cluster-client.ts'
-import { nearestWord } from '../../config/engine/suggest.ts'
-import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
-import { type Entity, toKebabCase, type OperationShape } from '../../entities/define.ts'
+import { nearestWord } from '../../config/engine/nearest-word.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
+import { type Entity, toKebabCase, type OperationShape } from '../../entities/define-entity.ts'
 import { entities, entitiesByName } from '../../entities/registry.ts'
 import {
   fieldsOf,

@@ -1,5 +1,5 @@
-import { nearestWord } from '../../config/engine/suggest.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_NOT_FOUND } from '../../controller/failure.ts'
+import { nearestWord } from '../../config/engine/nearest-word.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_NOT_FOUND } from '../../controller/command-failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import {
@@ -9,9 +9,9 @@ import {
   optionalShape,
   type Shape,
   textShape,
-} from '../client/answer-shape.ts'
+} from '../client/response-shape.ts'
 import type { ApiResponse, ApiClient, ApiRequest } from '../client/api-client.ts'
-import { ApiRefusal } from '../client/refusal.ts'
+import { ApiRefusal } from '../client/api-refusal.ts'
 import type { ReferenceShape } from './fields.ts'
 import { type Kind, kindById, recordPath, kindNameInWords, withArticle } from './kinds.ts'
 import { isJsonObject } from '../../lib/text/json-value.ts'

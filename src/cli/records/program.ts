@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander'
 import { addContextOption } from '../client/connection-options.ts'
 import type { RecordListOptions, ReadOptions } from './read.ts'
 import type { DeleteOptions, RecordWriteOptions } from './write.ts'
-import { integerBetween } from '../terminal/typed-number.ts'
+import { integerBetween } from '../terminal/integer-option.ts'
 
 const KIND = 'kind of record; flotilla kinds lists them'
 const outputs = ['table', 'json', 'yaml', 'name'] as const

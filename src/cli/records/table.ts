@@ -1,5 +1,5 @@
 import { formatYaml } from '../../config/engine/yaml-tree.ts'
-import { isObject } from '../../entities/check.ts'
+import { isObject } from '../../entities/check-fields.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { printableLine, firstUnprintableCharacter } from '../../lib/text/terminal-text.ts'
 import { formatTable, printJson, printLine, printNote } from '../terminal/output.ts'

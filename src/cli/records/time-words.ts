@@ -1,4 +1,4 @@
-import { usageFailure } from '../../controller/failure.ts'
+import { usageFailure } from '../../controller/command-failure.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { dateTimeMs } from '../../lib/text/date-time.ts'
 

@@ -1,15 +1,20 @@
-import { toKebabCase } from '../../entities/define.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE, usageFailure } from '../../controller/failure.ts'
+import { toKebabCase } from '../../entities/define-entity.ts'
+import {
+  CommandFailure,
+  EXIT_FAILED,
+  EXIT_USAGE,
+  usageFailure,
+} from '../../controller/command-failure.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
-import { unknownShape, validatedResponse } from '../client/answer-shape.ts'
+import { unknownShape, validatedResponse } from '../client/response-shape.ts'
 import type { ApiResponse, ApiClient, ApiRequest } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
-import { ApiRefusal } from '../client/refusal.ts'
+import { ApiRefusal } from '../client/api-refusal.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { promptLine, isInteractive } from '../terminal/prompt.ts'
 import { missingFields, type ChangeArguments, bodyFromArguments } from './bodies.ts'
-import { findReferencingRecordNames } from './holders.ts'
+import { findReferencingRecordNames } from './referencing-records.ts'
 import {
   type Kind,
   findKind,

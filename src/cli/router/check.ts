@@ -1,9 +1,9 @@
 import { formatFault } from '../../config/engine/fault.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { loadRouterConfig } from '../../config/router/load.ts'
-import { missingSectionNotes, unusedSectionNotes } from '../../config/router/omissions.ts'
+import { missingSectionNotes, unusedSectionNotes } from '../../config/router/section-notes.ts'
 import type { EffectiveValue } from '../../config/engine/reader.ts'
-import { unsupportedNodeReason } from '../../lib/runtime/supported-node.ts'
+import { unsupportedNodeReason } from '../../lib/runtime/unsupported-node.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { type CheckedRouterConfig, findHostStartFaults } from './host-faults.ts'
 

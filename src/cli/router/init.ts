@@ -3,10 +3,13 @@ import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { dirname, resolve } from 'node:path'
 
-import { composeCommentedRouterConfig, type RouterType } from '../../config/router/commented.ts'
-import { runAsFileOwner } from '../../controller/as-owner.ts'
-import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/failure.ts'
-import { writeNewFile } from '../../pki/key-file.ts'
+import {
+  composeCommentedRouterConfig,
+  type RouterType,
+} from '../../config/router/commented-config.ts'
+import { runAsFileOwner } from '../../controller/run-as-file-owner.ts'
+import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/command-failure.ts'
+import { writeNewFile } from '../../pki/secret-file.ts'
 import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
 
 export interface InitRouterOptions {

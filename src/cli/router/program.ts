@@ -1,6 +1,6 @@
 import { Argument, type Command, Option } from 'commander'
 
-import { routerTypes, type RouterType } from '../../config/router/commented.ts'
+import { routerTypes, type RouterType } from '../../config/router/commented-config.ts'
 import { LOG_LEVELS } from '../../config/controller/options.ts'
 import { routerKeyAlgorithms } from '../../pki/authority/router-key-algorithms.ts'
 import { printLine } from '../terminal/output.ts'
@@ -8,7 +8,7 @@ import type { CheckRouterOptions } from './check.ts'
 import type { EnrollRouterOptions } from './enroll.ts'
 import type { InitRouterOptions } from './init.ts'
 import type { RunRouterOptions } from './run.ts'
-import { integerBetween } from '../terminal/typed-number.ts'
+import { integerBetween } from '../terminal/integer-option.ts'
 
 /** The `router` verbs. Their code is loaded when one of them runs. */
 export function addRouterCommands(program: Command): void {
@@ -98,7 +98,8 @@ Examples:
     .description('print every key of the configuration, as Markdown')
     .addHelpText('after', '\nExamples:\n  flotilla router options')
     .action(async () => {
-      const { renderRouterConfigReference } = await import('../../config/router/document.ts')
+      const { renderRouterConfigReference } =
+        await import('../../config/router/config-reference.ts')
       printLine(renderRouterConfigReference().trimEnd())
     })
 }

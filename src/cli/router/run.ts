@@ -3,27 +3,27 @@ import { flushCompileCache } from 'node:module'
 import type { Server } from 'node:net'
 import { join, parse } from 'node:path'
 
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { programVersion, programVersionLine } from '../../controller/version.ts'
 import { systemClock } from '../../lib/clock.ts'
-import type { RouterIdentity } from '../../router/identity/identity.ts'
-import type { CertificateRequests } from '../../router/identity/requests.ts'
+import type { RouterIdentity } from '../../router/identity/reloadable-identity.ts'
+import type { CertificateRequests } from '../../router/identity/certificate-requests.ts'
 import { routerProgramLimits } from '../../router/limits.ts'
 import { certificateLimits } from '../../router/identity/limits.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import { RouterProgram } from '../../router/router.ts'
 import { TUNNEL_BINDING } from '../../router/tunnel/tunnel.ts'
 import { limitHeapGrowth } from '../../threads/collect-buffers.ts'
-import { sendHttpsRequest } from '../client/https.ts'
+import { sendHttpsRequest } from '../client/https-request.ts'
 import {
   createProgramLog,
   exitUnlessStopped,
   waitForStopSignal,
   switchLevelOnSignal,
   systemRandom,
-} from '../terminal/long-running.ts'
-import { configuredProxy } from '../../config/router/relations.ts'
-import { CachedResolver } from '../../lib/runtime/last-addresses.ts'
+} from '../terminal/foreground-program.ts'
+import { configuredProxy } from '../../config/router/router-relations.ts'
+import { CachedResolver } from '../../lib/runtime/cached-resolver.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import { loadCheckedRouterConfig } from './check.ts'
 import { refuseForeignFolders } from '../terminal/folder-owner.ts'

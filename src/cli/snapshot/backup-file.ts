@@ -1,8 +1,8 @@
 import { lstat, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-import { BackupFault } from '../../backup/fault.ts'
-import { CommandFailure, EXIT_FAILED, toOperatorFailure } from '../../controller/failure.ts'
+import { BackupFault } from '../../backup/backup-fault.ts'
+import { CommandFailure, EXIT_FAILED, toOperatorFailure } from '../../controller/command-failure.ts'
 
 /** Converts a fault in a backup or its file to a message for the user. */
 export function toBackupFailure(path: string, error: unknown): unknown {

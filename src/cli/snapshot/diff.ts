@@ -4,16 +4,16 @@ import {
   countRestoreChanges,
   type KindChangeCounts,
   planRestoreChanges,
-} from '../../backup/compare.ts'
-import { readFileChunks } from '../../backup/files.ts'
+} from '../../backup/restore-changes.ts'
+import { readFileChunks } from '../../backup/backup-files.ts'
 import { loadBackup, type LoadedBackup } from '../../backup/load-backup.ts'
 import { printableValue } from '../../lib/text/terminal-text.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { MemoryStateStore } from '../../store/state/memory-state-store.ts'
 import { AdminError, streamFromAdminSocket } from '../client/admin-socket.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { prefixErrorsWithFile } from './backup-file.ts'
-import { backupOriginText, addStaleBackupHint } from './describe.ts'
+import { backupOriginText, addStaleBackupHint } from './backup-text.ts'
 import { BACKUP_PATH, chooseDataFolder } from './save.ts'
 import { readBackupKey } from './verify.ts'
 

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 
-import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
 import type { DiffOptions } from './diff.ts'
 import type { ListOptions } from './list.ts'
 import type { RestoreOptions } from './restore.ts'

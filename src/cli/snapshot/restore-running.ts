@@ -2,9 +2,9 @@ import {
   countRestoreChanges,
   type KindChangeCounts,
   planRestoreChanges,
-} from '../../backup/compare.ts'
-import { BackupFault } from '../../backup/fault.ts'
-import { readFileChunks } from '../../backup/files.ts'
+} from '../../backup/restore-changes.ts'
+import { BackupFault } from '../../backup/backup-fault.ts'
+import { readFileChunks } from '../../backup/backup-files.ts'
 import { loadBackup, type LoadedBackup } from '../../backup/load-backup.ts'
 import { type RestoreContent, splitRestoreContent } from '../../backup/restore-content.ts'
 import type { RestoreProgress } from '../../api/backups/restore-control.ts'
@@ -14,15 +14,15 @@ import type {
   restoreEndSchema,
 } from '../../api/backups/restores-schema.ts'
 import type { SchemaValue } from '../../api/schemas/typed-schema.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { newShortId } from '../../lib/random.ts'
 import { MemoryStateStore } from '../../store/state/memory-state-store.ts'
 import { AdminError, sendToAdminSocket } from '../client/admin-socket.ts'
 import { type Interrupts, watchInterrupts } from '../terminal/interrupts.ts'
 import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
-import { promptExactText } from '../terminal/typed-text.ts'
+import { promptExactText } from '../terminal/exact-text-prompt.ts'
 import { prefixErrorsWithFile } from './backup-file.ts'
-import { type BackupPosition, backupPositionJson, backupOriginText } from './describe.ts'
+import { type BackupPosition, backupPositionJson, backupOriginText } from './backup-text.ts'
 import { restoreChangesText, loadRunningState } from './diff.ts'
 import { resealForRunningCluster } from './restored-factors.ts'
 import { chooseDataFolder } from './save.ts'

@@ -1,16 +1,16 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 
-import { readFileChunks, readBackupHead } from '../../backup/files.ts'
+import { readFileChunks, readBackupHead } from '../../backup/backup-files.ts'
 import type { LoadedBackup } from '../../backup/load-backup.ts'
 import { type BackupManifest, MIGRATED_GENERATION } from '../../backup/manifest.ts'
 import { fillDataFolderFromBackup, type RestoreTarget } from '../../backup/restore-backup.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { newOpaqueId } from '../../lib/random.ts'
 import { formatUuid, newUuidv7 } from '../../lib/text/uuid.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
-import { syncFolder, writePublicFile } from '../../pki/key-file.ts'
-import { createDataFolderWithState } from '../../store/folder/form-data-folder.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
+import { syncFolder, writePublicFile } from '../../pki/secret-file.ts'
+import { createDataFolderWithState } from '../../store/folder/create-data-folder.ts'
 import {
   type ConfigFlags,
   planConfig,
@@ -24,13 +24,13 @@ import {
   prepareRestoredCredentials,
   restoreMarkerPath,
   type RestoredCredentials,
-} from './credentials.ts'
+} from './restored-credentials.ts'
 import {
   type BackupPosition,
   recordCountsText,
   backupPositionJson,
   backupOriginText,
-} from './describe.ts'
+} from './backup-text.ts'
 import { readBackupKey, requireSha256 } from './verify.ts'
 
 export interface RestoreOptions extends ConfigFlags {

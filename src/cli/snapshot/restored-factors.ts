@@ -1,4 +1,4 @@
-import { BackupFault } from '../../backup/fault.ts'
+import { BackupFault } from '../../backup/backup-fault.ts'
 import { listFactors, decryptFactor } from '../../backup/restored-factors.ts'
 import type { LoadedBackup } from '../../backup/load-backup.ts'
 import type { ResealedFactor } from '../../api/backups/restore-control.ts'

@@ -1,16 +1,21 @@
 import { resolve } from 'node:path'
 
 import { readTextFile } from '../terminal/text-file.ts'
-import { readFileChunks, writeNewBackup } from '../../backup/files.ts'
+import { readFileChunks, writeNewBackup } from '../../backup/backup-files.ts'
 import { checkBackup } from '../../backup/read-backup.ts'
 import type { WrittenBackup } from '../../backup/write-backup.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE, usageFailure } from '../../controller/failure.ts'
+import {
+  CommandFailure,
+  EXIT_FAILED,
+  EXIT_USAGE,
+  usageFailure,
+} from '../../controller/command-failure.ts'
 import { AdminError, streamFromAdminSocket } from '../client/admin-socket.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { watchInterrupts } from '../terminal/interrupts.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { toBackupFailure, refuseExisting } from './backup-file.ts'
-import { recordCountsText, manifestJson, addStaleBackupHint } from './describe.ts'
+import { recordCountsText, manifestJson, addStaleBackupHint } from './backup-text.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /** API path for a backup of the state. */

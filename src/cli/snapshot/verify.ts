@@ -1,11 +1,11 @@
-import { readFileChunks, readBackupHead } from '../../backup/files.ts'
+import { readFileChunks, readBackupHead } from '../../backup/backup-files.ts'
 import { type CheckedBackup, checkWholeBackup } from '../../backup/load-backup.ts'
 import { checkBackup } from '../../backup/read-backup.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { prefixErrorsWithFile } from './backup-file.ts'
-import { recordCountsText, manifestJson, backupOriginText } from './describe.ts'
+import { recordCountsText, manifestJson, backupOriginText } from './backup-text.ts'
 
 export interface VerifyOptions {
   readonly key?: string

@@ -1,4 +1,8 @@
-import { NoResponseError, OutcomeUnknownError, UnreachableError } from '../../client/problem.ts'
+import {
+  NoResponseError,
+  OutcomeUnknownError,
+  UnreachableError,
+} from '../../client/client-errors.ts'
 import {
   type CommandFailure,
   EXIT_DENIED,
@@ -8,7 +12,7 @@ import {
   EXIT_NOT_FOUND,
   EXIT_UNREACHABLE,
   EXIT_USAGE,
-} from '../../controller/failure.ts'
+} from '../../controller/command-failure.ts'
 import type { ProblemCode } from '../../lib/problems.ts'
 
 interface ExitCode {

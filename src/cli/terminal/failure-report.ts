@@ -6,7 +6,7 @@ import {
   EXIT_FAILED,
   EXIT_USAGE,
   toOperatorFailure,
-} from '../../controller/failure.ts'
+} from '../../controller/command-failure.ts'
 import { findFailureCause } from './exit-codes.ts'
 import { jsonText, printNote } from './output.ts'
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { type Stats, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
-import { usageFailure } from '../../controller/failure.ts'
+import { usageFailure } from '../../controller/command-failure.ts'
 import { quoteShellWord } from './output.ts'
 
 const WRITABLE_FOR_ALL = 0o002

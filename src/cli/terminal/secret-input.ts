@@ -1,7 +1,7 @@
 import { readSync } from 'node:fs'
 
-import { readSecretFile, SECRET_FILE_BYTES_MAX, SecretFileError } from '../../pki/key-file.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { readSecretFile, SECRET_FILE_BYTES_MAX, SecretFileError } from '../../pki/secret-file.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 
 import { addContextOption } from '../client/connection-options.ts'
-import { integerBetween } from '../terminal/typed-number.ts'
+import { integerBetween } from '../terminal/integer-option.ts'
 import type { TrafficOptions } from './traffic.ts'
 
 /** `flotilla traffic …`. Its code is loaded when it runs. */

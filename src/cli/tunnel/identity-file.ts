@@ -1,7 +1,7 @@
 import { dirname, resolve } from 'node:path'
 
 import { readTextFile } from '../terminal/text-file.ts'
-import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { parseJsonOrNull } from '../../lib/text/json-value.ts'
 import {
@@ -9,7 +9,7 @@ import {
   checkKeyMatches,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import { readSecretFile } from '../../pki/key-file.ts'
+import { readSecretFile } from '../../pki/secret-file.ts'
 import type { EnrolledIdentity } from '../enroll/identity-file.ts'
 
 const FILE_BYTES_MAX = 1024 * 1024

@@ -1,16 +1,16 @@
 import { flushCompileCache } from 'node:module'
 import { BlockList, isIP, isIPv4 } from 'node:net'
 
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { programVersion, programVersionLine } from '../../controller/version.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { CachedResolver } from '../../lib/runtime/last-addresses.ts'
+import { CachedResolver } from '../../lib/runtime/cached-resolver.ts'
 import { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import {
   type ConfiguredServicePort,
   parseConfiguredService,
-} from '../../overlay/services/offered-services.ts'
+} from '../../overlay/services/proxy-port-services.ts'
 import { limitHeapGrowth } from '../../threads/collect-buffers.ts'
 import { type HostPort, parseHostPort } from '../../lib/text/names.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
@@ -26,7 +26,7 @@ import {
   waitForStopSignal,
   switchLevelOnSignal,
   systemRandom,
-} from '../terminal/long-running.ts'
+} from '../terminal/foreground-program.ts'
 import { ServiceManager } from '../terminal/service-manager.ts'
 import { CertificateApi } from '../client/certificate-api.ts'
 import { readIdentityFile } from './identity-file.ts'

@@ -68,7 +68,7 @@ export class AlarmWatch {
     }
   }
 
-  /** @param owed missing tail of the log (raft/owed.ts). */
+  /** @param owed missing tail of the log (raft/missing-tail.ts). */
   lookAtDebt(owed: Position | null): void {
     if (owed === null) {
       this.#alarms.clear('LOG_REPAIRING')

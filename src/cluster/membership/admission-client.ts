@@ -2,7 +2,7 @@ import type { AdmissionAnswer } from '../../../proto/gen/peer_pb.ts'
 import { Problem } from '../../lib/problems.ts'
 import { decodePeerMessage, encodePeerMessage } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
-import { resolveAddress } from '../mesh/addresses-names.ts'
+import { resolveAddress } from '../mesh/resolve-address.ts'
 import type { MeshIdentity } from '../mesh/mesh-service.ts'
 import { callPeerOnce } from '../mesh/peer-call.ts'
 import {

@@ -15,8 +15,12 @@ import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { decodePeerMessage, encodePeerMessage } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
-import type { MemberChanger } from './changer.ts'
-import { findAdmission, type AdmissionState, type MembershipConsensus } from './consensus.ts'
+import type { MemberChanger } from './member-changer.ts'
+import {
+  findAdmission,
+  type AdmissionState,
+  type MembershipConsensus,
+} from './membership-consensus.ts'
 import {
   type AdmissionCaller,
   type AdmissionContext,
@@ -26,10 +30,10 @@ import {
   type AdmissionVerdict,
   decideAdmission,
 } from './decide-admission.ts'
-import type { LeaderRequestForwarder } from './leader-calls.ts'
+import type { LeaderRequestForwarder } from './leader-request-forwarder.ts'
 import { membershipLimits } from './limits.ts'
 import { bytesOf, controllerId } from './messages.ts'
-import { isChangeFinished, admissionKeySha256 } from './record.ts'
+import { isChangeFinished, admissionKeySha256 } from './member-keys.ts'
 import { waitUntil } from '../../lib/runtime/wait.ts'
 
 interface AdmissionServerDeps {

@@ -9,7 +9,7 @@ import type { AdmissionRequest, AdmissionRequestSchema } from '../../../proto/ge
 import type { Index, NodeId } from '../../raft/types.ts'
 import { membershipLimits } from './limits.ts'
 import { readBoundedText, bytesOf, readCount } from './messages.ts'
-import { deleteRemovedKey, isSameMemberKey, isSameBytes } from './record.ts'
+import { deleteRemovedKey, isSameMemberKey, isSameBytes } from './member-keys.ts'
 
 /** Admission request. The caller itself reports these facts; TLS has proven only its id and key. */
 export interface AdmissionRequestFacts {

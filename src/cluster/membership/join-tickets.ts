@@ -44,7 +44,7 @@ import type {
 import type { Proposer } from '../../ports/proposer.ts'
 import type { RecordOf, StateView } from '../../ports/state-view.ts'
 import { type Actor, SYSTEM_ACTOR } from '../../ports/actor.ts'
-import type { ConfigurationInForce } from '../cluster-node-parts.ts'
+import type { ConfigurationInForce } from '../cluster-node-deps.ts'
 import type { Logger } from '../logger.ts'
 import type { Keyring } from '../secrets/keyring.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'

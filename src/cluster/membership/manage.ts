@@ -1,11 +1,11 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { ActionRecorder, MembershipControl } from '../../ports/membership.ts'
 import type { Logger } from '../logger.ts'
-import { MemberChanger } from './changer.ts'
-import type { AdmissionState, MembershipConsensus } from './consensus.ts'
+import { MemberChanger } from './member-changer.ts'
+import type { AdmissionState, MembershipConsensus } from './membership-consensus.ts'
 import { MembershipService } from './service.ts'
 import { AdmissionServer } from './admission-server.ts'
-import { LeaderRequestForwarder } from './leader-calls.ts'
+import { LeaderRequestForwarder } from './leader-request-forwarder.ts'
 import { MembershipReconciler, type ReconcilerDeps } from './reconciler.ts'
 
 interface MemberManagementDeps extends Pick<

@@ -9,9 +9,9 @@ import {
 import type { ChangePlan, MembershipChange } from '../../ports/membership.ts'
 import { REMOVED_KEYS_LEVEL } from '../../ports/feature-level.ts'
 import { membershipLimits } from './limits.ts'
-import { isSameMemberKey, addRemovedKey } from './record.ts'
+import { isSameMemberKey, addRemovedKey } from './member-keys.ts'
 import type { NodeId } from '../../raft/types.ts'
-import type { MembershipSnapshot } from './members-now.ts'
+import type { MembershipSnapshot } from './membership-snapshot.ts'
 
 type Planned =
   | { readonly ok: true; readonly plan: ChangePlan; readonly target: ConfigurationRecord }

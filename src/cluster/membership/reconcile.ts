@@ -4,7 +4,7 @@ import type {
 } from '../../../proto/gen/membership_pb.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { isReadyToVote, voterIds } from './plan.ts'
-import type { MembershipSnapshot } from './members-now.ts'
+import type { MembershipSnapshot } from './membership-snapshot.ts'
 
 /**
  * Facts from which the leader derives its steps. All except `silentMs` are the same on the next

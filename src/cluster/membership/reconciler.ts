@@ -16,8 +16,12 @@ import { commonVoterFeatureLevel } from '../feature-level.ts'
 import { type Logger, LogThrottle } from '../logger.ts'
 import { callPeer, encodePeerMessage } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
-import type { MemberChanger } from './changer.ts'
-import { findAdmission, type AdmissionState, type MembershipConsensus } from './consensus.ts'
+import type { MemberChanger } from './member-changer.ts'
+import {
+  findAdmission,
+  type AdmissionState,
+  type MembershipConsensus,
+} from './membership-consensus.ts'
 import {
   promotableLearners,
   nextReconcileStep,
@@ -26,8 +30,8 @@ import {
 } from './reconcile.ts'
 import { membershipLimits } from './limits.ts'
 import { isReadyToVote, makeVoter, planChange, voterIds } from './plan.ts'
-import { isChangeFinished, isSameMemberKey, admissionKeySha256 } from './record.ts'
-import { takeMembershipSnapshot } from './members-now.ts'
+import { isChangeFinished, isSameMemberKey, admissionKeySha256 } from './member-keys.ts'
+import { takeMembershipSnapshot } from './membership-snapshot.ts'
 
 /** Steps for the shared secrets. Each may be repeated at any time. */
 interface MemberSecrets {

@@ -3,9 +3,9 @@ import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Logger } from '../logger.ts'
-import type { MembershipConsensus } from './consensus.ts'
+import type { MembershipConsensus } from './membership-consensus.ts'
 import type { AdmissionOutcome } from './decide-admission.ts'
-import { isSameBytes } from './record.ts'
+import { isSameBytes } from './member-keys.ts'
 
 interface RejoinDeps {
   readonly consensus: Pick<MembershipConsensus, 'selfId' | 'configuration' | 'peerStatuses'>

@@ -15,9 +15,9 @@ import type { Actor } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { runWithAudit } from '../action-recorder.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
-import type { MemberChanger } from './changer.ts'
-import type { AdmissionState, MembershipConsensus } from './consensus.ts'
-import type { LeaderRequestForwarder } from './leader-calls.ts'
+import type { MemberChanger } from './member-changer.ts'
+import type { AdmissionState, MembershipConsensus } from './membership-consensus.ts'
+import type { LeaderRequestForwarder } from './leader-request-forwarder.ts'
 import { membershipLimits } from './limits.ts'
 import {
   readRequesterActor,
@@ -34,8 +34,8 @@ import {
   planChange,
   voterIds,
 } from './plan.ts'
-import { takeMembershipSnapshot, type MembershipSnapshot } from './members-now.ts'
-import { isChangeFinished, isJointRecord } from './record.ts'
+import { takeMembershipSnapshot, type MembershipSnapshot } from './membership-snapshot.ts'
+import { isChangeFinished, isJointRecord } from './member-keys.ts'
 import { pause, waitUntil } from '../../lib/runtime/wait.ts'
 
 interface MembershipServiceDeps {

@@ -1,6 +1,6 @@
 import type { SecureContext } from 'node:tls'
 import { logVerbosity, setLogVerbosity, status as Status } from '@grpc/grpc-js'
-import { CachedResolver, type Resolution } from '../../lib/runtime/last-addresses.ts'
+import { CachedResolver, type Resolution } from '../../lib/runtime/cached-resolver.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { Member } from '../../../proto/gen/membership_pb.ts'
 import { create } from '@bufbuild/protobuf'
@@ -15,8 +15,8 @@ import {
 } from '../../../proto/gen/mesh_pb.ts'
 import type { Index, Message, NodeId, Term, Transport } from '../../raft/types.ts'
 import type { PeerCaller } from '../peer-channel.ts'
-import { lookUpWithResolvers, resolveHostPort } from './addresses-names.ts'
-import { SeedFinder } from './addresses-seeds.ts'
+import { lookUpWithResolvers, resolveHostPort } from './resolve-address.ts'
+import { SeedFinder } from './seed-finder.ts'
 import {
   verifyCaller,
   verifyConnection,
@@ -26,7 +26,7 @@ import {
   type PeerVerificationFacts,
   type PeerVerdict,
 } from './handshake.ts'
-import { MeshEventLogger } from './mesh-reports.ts'
+import { MeshEventLogger } from './mesh-event-logger.ts'
 import {
   encodeForward,
   encodeSnapshotAck,
@@ -44,7 +44,7 @@ import {
   type MeshDeps,
   type MeshPeer,
   peerVerificationFacts,
-} from './mesh-parts.ts'
+} from './mesh-deps.ts'
 
 interface PeerRecord {
   readonly link: PeerLink

@@ -12,7 +12,7 @@ import {
   meshSecureContext,
   meshService,
 } from './mesh-service.ts'
-import { stripGrpcPrefix } from './mesh-reports.ts'
+import { stripGrpcPrefix } from './mesh-event-logger.ts'
 import { toCallProblem } from '../peer/peer-rpc.ts'
 
 interface PeerAnswer {

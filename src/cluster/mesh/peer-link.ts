@@ -3,7 +3,7 @@ import type { SecureContext } from 'node:tls'
 
 import type { ForwardFrame, Hello } from '../../../proto/gen/mesh_pb.ts'
 import type { Random } from '../../lib/random.ts'
-import type { Resolution } from '../../lib/runtime/last-addresses.ts'
+import type { Resolution } from '../../lib/runtime/cached-resolver.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { PeerVerdict } from './handshake.ts'
 import { decodeForward, decodeRaft, encodeForward, encodeRaftHello } from '../message-codec.ts'

@@ -11,8 +11,12 @@ import {
 } from '../../../proto/gen/mesh_pb.ts'
 import { PEER_PAYLOAD_BYTES_MAX, type PeerCaller } from '../peer-channel.ts'
 import type { NodeId } from '../../raft/types.ts'
-import type { PeerCallFailure, ConsensusThreadCommand, ConsensusThreadEvent } from '../link.ts'
-import { toTransferableBytes } from '../../lib/runtime/own-buffer.ts'
+import type {
+  PeerCallFailure,
+  ConsensusThreadCommand,
+  ConsensusThreadEvent,
+} from '../thread-channel.ts'
+import { toTransferableBytes } from '../../lib/runtime/transferable-bytes.ts'
 import { integer } from '../message-codec.ts'
 
 interface PeerFramesDeps {

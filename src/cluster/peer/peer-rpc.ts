@@ -1,5 +1,5 @@
 import { assert } from '../../lib/assert.ts'
-import { toTransferableBytes } from '../../lib/runtime/own-buffer.ts'
+import { toTransferableBytes } from '../../lib/runtime/transferable-bytes.ts'
 import { Problem, isProblemCode } from '../../lib/problems.ts'
 import {
   PEER_PAYLOAD_BYTES_MAX,
@@ -8,7 +8,7 @@ import {
   type PeerHandler,
 } from '../peer-channel.ts'
 import type { NodeId } from '../../raft/types.ts'
-import type { PeerCallFailure, ConsensusThreadEvent, MainThreadLink } from '../link.ts'
+import type { PeerCallFailure, ConsensusThreadEvent, MainThreadLink } from '../thread-channel.ts'
 
 /** Maximum calls of this controller that wait for a response. */
 const CALLS_MAX = 1024

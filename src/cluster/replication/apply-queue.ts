@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
-import type { AppliedEntry, ReplicatedStateMachine } from '../../ports/machine.ts'
+import type { AppliedEntry, ReplicatedStateMachine } from '../../ports/replicated-state-machine.ts'
 import { releaseBuffer } from '../../lib/bounds/release-buffer.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { decodeEntries } from '../../raft/entry-codec.ts'

@@ -2,7 +2,7 @@ import { toBinary } from '@bufbuild/protobuf'
 
 import { type Configuration, ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
-import type { ConsensusThreadCommand, MainThreadLink } from '../link.ts'
+import type { ConsensusThreadCommand, MainThreadLink } from '../thread-channel.ts'
 
 /**
  * Requests of the main thread to the consensus thread. Each receives one response with its id.

@@ -1,10 +1,10 @@
-import type { EventLoopDelayGauge } from '../../lib/runtime/loop-delay.ts'
+import type { EventLoopDelayGauge } from '../../lib/runtime/event-loop-delay.ts'
 import { readThreadMemory } from '../../lib/runtime/thread-memory.ts'
 import { type DiskStats, type ConsensusStats, ZERO_DISK_STATS } from '../../ports/stats.ts'
 import type { FullCoreStatus } from '../../raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../../raft/effects.ts'
-import type { ConsensusThreadStatus, PeerReport } from '../link.ts'
-import type { MeshPeer } from '../mesh/mesh-parts.ts'
+import type { ConsensusThreadStatus, PeerReport } from '../thread-channel.ts'
+import type { MeshPeer } from '../mesh/mesh-deps.ts'
 import type { ConsensusMesh } from '../mesh/mesh.ts'
 
 interface ConsensusStatusDeps {

@@ -1,7 +1,7 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { ForwardFrame, Hello } from '../../../proto/gen/mesh_pb.ts'
-import { EventLoopDelay, type EventLoopDelayGauge } from '../../lib/runtime/loop-delay.ts'
+import { EventLoopDelay, type EventLoopDelayGauge } from '../../lib/runtime/event-loop-delay.ts'
 import { seededRandom } from '../../lib/random.ts'
 import { encodeConfiguration } from '../../raft/configuration.ts'
 import { RaftCore } from '../../raft/core.ts'
@@ -20,13 +20,13 @@ import {
   type ConsensusThreadLink,
   createLinkLogger,
   type ConsensusThreadEvent,
-} from '../link.ts'
+} from '../thread-channel.ts'
 import type { Logger } from '../logger.ts'
 import type { RaftStreamFrame } from '../message-codec.ts'
-import { LeaderForwarder, toForwardRefusalCode } from './forwarding.ts'
+import { LeaderForwarder, toForwardRefusalCode } from './leader-forwarder.ts'
 import { unpackProposals } from './proposal-codec.ts'
 import { SnapshotTransfers } from '../state-transfer/snapshot-transfers.ts'
-import { AddressBook } from '../mesh/addresses.ts'
+import { AddressBook } from '../mesh/address-book.ts'
 import { Mesh, type ConsensusMesh } from '../mesh/mesh.ts'
 import { PeerRpcFrames } from '../peer/peer-rpc-transport.ts'
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'

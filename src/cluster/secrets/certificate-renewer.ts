@@ -15,7 +15,7 @@ import {
   readIdentitySet,
 } from '../../pki/verify/identity-files.ts'
 import { inspectChain, type InspectedCertificate } from '../../pki/authority/inspection.ts'
-import { writePublicFile } from '../../pki/key-file.ts'
+import { writePublicFile } from '../../pki/secret-file.ts'
 import {
   certificateHealth,
   type CertificateHealth,
@@ -30,8 +30,8 @@ import {
 import type { AlarmRaiser } from '../alarm-table.ts'
 import type { Logger } from '../logger.ts'
 import type { MeshIdentity } from '../mesh/mesh-service.ts'
-import { CertificateFileWatcher } from './watched-files.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { CertificateFileWatcher } from './certificate-file-watcher.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 /**
  * Interval of the check. Changed files are read once they have stayed unchanged for one interval.

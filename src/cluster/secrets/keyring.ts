@@ -3,7 +3,7 @@ import {
   type SecretVersion,
   type SharedSecretName,
   sharedSecretNames,
-} from '../../lib/cluster-records.ts'
+} from '../../lib/shared-secrets.ts'
 import type { CertifiedKey } from '../../pki/authority/authority.ts'
 import { CLUSTER_KEY_BYTES } from '../../pki/secrets/cluster-key.ts'
 import { unwrapSecret } from '../../pki/secrets/wrapped-secret.ts'

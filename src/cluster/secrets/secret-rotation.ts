@@ -12,7 +12,7 @@ import {
   type SecretVersion,
   type SharedSecretName,
   sharedSecretNames,
-} from '../../lib/cluster-records.ts'
+} from '../../lib/shared-secrets.ts'
 import { commandLevel } from '../../ports/feature-level.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
 import type { CertifiedKey } from '../../pki/authority/authority.ts'

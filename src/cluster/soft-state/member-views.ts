@@ -8,7 +8,7 @@ import {
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { KnownMember } from './known-members.ts'
-import type { ConsensusThreadStatus, PeerReport } from '../link.ts'
+import type { ConsensusThreadStatus, PeerReport } from '../thread-channel.ts'
 import type { PresenceReport, Presence } from './presence-topic.ts'
 
 /**

@@ -5,7 +5,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { ApiAddress } from '../../ports/cluster-view.ts'
 import type { OpenSoftTopic, SoftState } from '../../ports/soft-topics.ts'
 import type { Index, NodeId, Term } from '../../raft/types.ts'
-import type { MainThreadProgress } from '../link.ts'
+import type { MainThreadProgress } from '../thread-channel.ts'
 import { integer } from '../message-codec.ts'
 
 /** Status of a controller, as reported by itself. */

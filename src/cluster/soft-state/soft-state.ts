@@ -21,7 +21,7 @@ import {
 import type { SoftState, SoftTopics } from '../../ports/soft-topics.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { integer } from '../message-codec.ts'
-import { SoftStateBarrier } from './soft-reach.ts'
+import { SoftStateBarrier } from './soft-state-barrier.ts'
 import { SoftStateInbox, type SoftValueReceiver } from './soft-state-inbox.ts'
 import { SoftStateOutbox } from './soft-state-outbox.ts'
 

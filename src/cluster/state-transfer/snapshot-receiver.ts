@@ -8,7 +8,7 @@ import {
 import type { Clock } from '../../lib/clock.ts'
 import { decodeMembership } from '../../raft/configuration.ts'
 import type { NodeId, Position, Term } from '../../raft/types.ts'
-import type { ConsensusThreadEvent } from '../link.ts'
+import type { ConsensusThreadEvent } from '../thread-channel.ts'
 import { decodePosition as positionOf } from '../message-codec.ts'
 import { StateChunkVerifier } from './state-chunks.ts'
 

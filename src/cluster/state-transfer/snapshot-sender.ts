@@ -3,7 +3,7 @@ import { assert } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { newOpaqueId } from '../../lib/random.ts'
 import type { Index, NodeId, Position, Term } from '../../raft/types.ts'
-import type { ConsensusThreadEvent } from '../link.ts'
+import type { ConsensusThreadEvent } from '../thread-channel.ts'
 import { StateChunkEncoder } from './state-chunks.ts'
 import { TransferPacer } from './transfer-pacer.ts'
 

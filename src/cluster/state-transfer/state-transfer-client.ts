@@ -1,5 +1,5 @@
 import type { SnapshotChunk } from '../../../proto/gen/mesh_pb.ts'
-import type { ReplicatedStateMachine } from '../../ports/machine.ts'
+import type { ReplicatedStateMachine } from '../../ports/replicated-state-machine.ts'
 import { PEER_PAYLOAD_BYTES_MAX, type PeerChannel } from '../peer-channel.ts'
 import type { StoreReceiver } from '../../ports/state-store.ts'
 import type { Index, NodeId } from '../../raft/types.ts'

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newOpaqueId } from '../../lib/random.ts'
-import type { ReplicatedStateMachine } from '../../ports/machine.ts'
+import type { ReplicatedStateMachine } from '../../ports/replicated-state-machine.ts'
 import type { PeerCaller, PeerChannel } from '../peer-channel.ts'
 import type { StoreSnapshot } from '../../ports/state-store.ts'
 import type { Index, NodeId } from '../../raft/types.ts'

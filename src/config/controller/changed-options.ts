@@ -1,6 +1,6 @@
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import type { SchemaFields, SectionList, Option } from '../engine/schema.ts'
-import { formatOptionValue } from '../engine/shown.ts'
+import { formatOptionValue } from '../engine/option-display.ts'
 import { type ControllerConfig, controllerOptions } from './options.ts'
 
 /** An option whose value in the file differs from the value in force. */

@@ -2,7 +2,7 @@ import type { Environment } from '../engine/environment.ts'
 import { type ConfigTable, loadConfig, type LoadedConfig, parseConfig } from '../engine/load.ts'
 import { type ControllerConfig, controllerOptions } from './options.ts'
 import { withRaftProfile } from './raft-profiles.ts'
-import { checkOptionRelations } from './relations.ts'
+import { checkOptionRelations } from './option-relations.ts'
 
 /** The overridden environment name of, for example, `raft.tickMs` is FLOTILLA_RAFT_TICK_MS. */
 export const controllerConfigTable: ConfigTable<ControllerConfig> = {

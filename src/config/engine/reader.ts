@@ -14,8 +14,8 @@ import {
   type ValueType,
   type VariantSection,
 } from './schema.ts'
-import { formatOptionValue } from './shown.ts'
-import { nearestWord } from './suggest.ts'
+import { formatOptionValue } from './option-display.ts'
+import { nearestWord } from './nearest-word.ts'
 import type { YamlScalar, YamlTree } from './yaml-tree.ts'
 
 type ValueSource =

@@ -1,7 +1,7 @@
 import type { Environment } from '../engine/environment.ts'
 import { type ConfigTable, loadConfig, type LoadedConfig, parseConfig } from '../engine/load.ts'
 import type { EffectiveValue } from '../engine/reader.ts'
-import { checkRouterRelations, withEndpointsFile } from './relations.ts'
+import { checkRouterRelations, withEndpointsFile } from './router-relations.ts'
 import { controllerKeyLocations, type RouterConfig, routerFields } from './table.ts'
 
 /**

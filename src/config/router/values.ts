@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 
 import { formatHostPort, type HostPort, parseHostPort } from '../../lib/text/names.ts'
 import type { ValueType } from '../engine/schema.ts'
-import { REDACTED } from '../engine/shown.ts'
+import { REDACTED } from '../engine/option-display.ts'
 import { isTextValue, listType, text, texts } from '../engine/values.ts'
 
 // Value types that only the router's configuration uses.

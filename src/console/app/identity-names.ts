@@ -1,6 +1,6 @@
 import { MANAGEMENT_API_PATH } from '../../client/cluster-client.ts'
-import { hasPermission } from './api-documents.ts'
-import { consoleApiClient } from './services.ts'
+import { hasPermission } from './management-document.ts'
+import { consoleApiClient } from './console-state.ts'
 
 /** Maximum identities that one request names. */
 const NAMES_PER_REQUEST_MAX = 100

@@ -1,7 +1,7 @@
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 
-import { CancelledError } from '../../client/problem.ts'
+import { CancelledError } from '../../client/client-errors.ts'
 
 /** Data loaded from the cluster, and the outcome of the last attempt. */
 export interface LoadedData<T> {

@@ -8,9 +8,9 @@ import {
   readReturnedCode,
 } from '../client/sign-in.ts'
 import { texts } from '../texts.ts'
-import { ApiRefusalError } from '../../client/problem.ts'
+import { ApiRefusalError } from '../../client/client-errors.ts'
 import { failureText } from './failure.tsx'
-import { session } from './services.ts'
+import { session } from './console-state.ts'
 
 let fault = ''
 /**

@@ -9,9 +9,9 @@ import {
   type MemberTarget,
   sessionHeader,
 } from '../../client/cluster-client.ts'
-import { ApiRefusalError, CancelledError, NoResponseError } from '../../client/problem.ts'
+import { ApiRefusalError, CancelledError, NoResponseError } from '../../client/client-errors.ts'
 import { newRequestId } from '../../client/request-id.ts'
-import { consoleTimeouts } from '../../client/waits.ts'
+import { consoleTimeouts } from '../../client/timeouts.ts'
 import { browserClock, type Members } from './members.ts'
 import type { ServedAnswers } from './served-types.ts'
 

@@ -1,8 +1,8 @@
 import { signal } from '@preact/signals'
 
 import { FABRIC_API_PATH } from '../../client/cluster-client.ts'
-import { parseLogPosition } from '../../client/position.ts'
-import { ApiRefusalError } from '../../client/problem.ts'
+import { parseLogPosition } from '../../client/log-position.ts'
+import { ApiRefusalError } from '../../client/client-errors.ts'
 import type { ApiClient } from './api-client.ts'
 import { EventLines, type StreamEvent } from './event-lines.ts'
 

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
 
 import { type SessionTokenSource, MANAGEMENT_API_PATH } from '../../client/cluster-client.ts'
-import { ApiRefusalError } from '../../client/problem.ts'
+import { ApiRefusalError } from '../../client/client-errors.ts'
 import type { ControllerResponse, ApiClient, PageRequest } from './api-client.ts'
 import {
   CALLBACK_PATH,

@@ -20,9 +20,9 @@ import {
   leafControllerId,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import { SecretFileError } from '../../pki/key-file.ts'
+import { SecretFileError } from '../../pki/secret-file.ts'
 import { isIssuerName, limitValidity } from '../../pki/authority/renewal.ts'
-import { checkSigner } from '../../pki/authority/signer.ts'
+import { checkSigner } from '../../pki/authority/signing-authority.ts'
 import { externalSpiffeId } from '../../pki/spiffe.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 import type { Actor } from '../../ports/actor.ts'

@@ -15,7 +15,7 @@ import {
   bytesOf,
   startBackup,
   type BackupResult,
-} from './take-backup.ts'
+} from './start-backup.ts'
 
 /**
  * Maximum concurrent backups; one, because each backup reads the whole state on the thread that

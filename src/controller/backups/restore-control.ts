@@ -19,7 +19,7 @@ import type {
   RestoreEndRequest,
   ResealedFactor,
 } from '../../api/backups/restore-control.ts'
-import { type BackupDeps, requireServableState } from './take-backup.ts'
+import { type BackupDeps, requireServableState } from './start-backup.ts'
 import { sealFactor } from '../../pki/secrets/sealed-factor.ts'
 
 interface RestoreDeps extends Pick<BackupDeps, 'cluster' | 'machine' | 'secrets' | 'refusal'> {

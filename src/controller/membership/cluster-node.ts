@@ -7,15 +7,15 @@ import {
   type ClusterNodeOptions,
   type ClusterNodeDeps,
   defaultClusterNodeOptions,
-} from '../../cluster/cluster-node-parts.ts'
+} from '../../cluster/cluster-node-deps.ts'
 import { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ConsensusOptions } from '../../cluster/consensus-options.ts'
-import type { SelfRefusal } from '../../cluster/link.ts'
-import { clusterScopeOptionsSha256 } from '../../config/controller/fingerprint.ts'
-import type { StateMachine } from '../../fsm/machine.ts'
+import type { SelfRefusal } from '../../cluster/thread-channel.ts'
+import { clusterScopeOptionsSha256 } from '../../config/controller/cluster-scope-options.ts'
+import type { StateMachine } from '../../fsm/state-machine.ts'
 import { systemClock } from '../../lib/clock.ts'
 import type { MembershipRecord } from '../../ports/membership-cache.ts'
-import type { DataIdentity } from '../../store/log/identity.ts'
+import type { DataIdentity } from '../../store/log/data-identity.ts'
 import { KnownMembersFile } from '../../store/folder/known-members-file.ts'
 import { QuarantineFile } from '../../store/folder/quarantine-file.ts'
 import { MembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
@@ -24,9 +24,9 @@ import {
   startInline,
   startThreads,
 } from '../../threads/start-threads.ts'
-import type { ControllerDeps } from '../controller-parts.ts'
-import type { ActiveIdentity } from '../identity-in-force.ts'
-import type { ReleaseStack } from '../releases.ts'
+import type { ControllerDeps } from '../controller-deps.ts'
+import type { ActiveIdentity } from '../active-identity.ts'
+import type { ReleaseStack } from '../release-stack.ts'
 import type { RunningOptions } from '../running-options.ts'
 import { listedApiAddresses, configuredCoreOptions } from '../settings.ts'
 import { hasOtherVoters, membershipFromRecord } from '../start/known-voters.ts'

@@ -5,9 +5,9 @@ import {
   ConfigurationSchema,
   DepartureSchema,
 } from '../../../proto/gen/membership_pb.ts'
-import { addRemovedKey } from '../../cluster/membership/record.ts'
+import { addRemovedKey } from '../../cluster/membership/member-keys.ts'
 import { requirePresent } from '../../lib/assert.ts'
-import { readDataIdentity, writeDataIdentity } from '../../store/log/identity.ts'
+import { readDataIdentity, writeDataIdentity } from '../../store/log/data-identity.ts'
 import { openLog } from '../../store/log/open-log.ts'
 import { writeMembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
 import type { ReadSurvivor } from './survivor.ts'

@@ -3,7 +3,7 @@ import type { CircuitHandler } from '../../fabric/circuits/circuit-handler.ts'
 import type { ConnectionHandler } from '../../fabric/clients/connection-handler.ts'
 import type { TerminatorValidation } from '../../fabric/clients/terminator-validation.ts'
 import type { RouterPeersHandler } from '../../fabric/links/router-peers-handler.ts'
-import type { RouterConnection } from '../../fabric/connection.ts'
+import type { RouterConnection } from '../../fabric/router-connection.ts'
 import type { OwnInspections } from '../../ports/router-inspections.ts'
 import type { RouterModel } from '../../ports/router-model.ts'
 

@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises'
 
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { assert } from '../../lib/assert.ts'
-import { clientSocketShare } from '../../lib/bounds/descriptors.ts'
+import { clientSocketShare } from '../../lib/bounds/file-descriptors.ts'
 import { formatHostPort, type HostPort, parseHostPort } from '../../lib/text/names.ts'
 import { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 import { routerLimits } from '../../fabric/limits.ts'

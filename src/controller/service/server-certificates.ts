@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { listenerTls } from '../../api/http/transport/tls.ts'
-import { CertificateFileWatcher } from '../../cluster/secrets/watched-files.ts'
+import { CertificateFileWatcher } from '../../cluster/secrets/certificate-file-watcher.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import { inspectChain } from '../../pki/authority/inspection.ts'
@@ -21,7 +21,7 @@ import {
 import type { AlarmRaiser } from '../../cluster/alarm-table.ts'
 import type { ActiveServerCertificate } from '../../api/cluster/pki-control.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 /**
  * Interval for checking whether files have changed. A changed file is read after it has stayed

@@ -1,7 +1,7 @@
 import type { Configuration } from '../../../proto/gen/membership_pb.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import type { DataIdentity } from '../../store/log/identity.ts'
-import { CommandFailure, EXIT_FAILED } from '../failure.ts'
+import type { DataIdentity } from '../../store/log/data-identity.ts'
+import { CommandFailure, EXIT_FAILED } from '../command-failure.ts'
 import type { Credentials } from './check-certificates.ts'
 
 const POLL_MS = 200

@@ -1,4 +1,4 @@
-import type { SelfRefusal } from '../../cluster/link.ts'
+import type { SelfRefusal } from '../../cluster/thread-channel.ts'
 import type { AdmissionOutcome } from '../../cluster/membership/decide-admission.ts'
 import type { GenerationFence } from '../../store/folder/fence-file.ts'
 

@@ -1,4 +1,4 @@
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import {
   boolean,
   choice,
@@ -10,10 +10,15 @@ import {
   texts,
   timestampField,
 } from '../fields.ts'
-import { markShownInEvents, markHiddenFromEvents } from '../published.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 import { certificateHints } from '../parts/certificate-hints.ts'
-import { referenceField } from '../refs.ts'
-import { authQueryListSchema, dateTimeSchema, booleanSchema, text as textShape } from '../shapes.ts'
+import { referenceField } from '../reference-fields.ts'
+import {
+  authQueryListSchema,
+  dateTimeSchema,
+  booleanSchema,
+  text as textShape,
+} from '../response-schemas.ts'
 
 const whenSet = { shown: 'whenSet' } as const
 const hidden = { settable: 'never', shown: 'never' } as const

@@ -1,4 +1,4 @@
-import { defineEntity } from '../define.ts'
+import { defineEntity } from '../define-entity.ts'
 import { integer, text, texts, timestampField } from '../fields.ts'
 
 /**

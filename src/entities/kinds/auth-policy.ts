@@ -5,9 +5,9 @@ import {
   secondaryRulesSchema,
 } from '../parts/auth-policy-factors.ts'
 import { managementCrudPermissions } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import { boolean, nameField, objectField, idReferencesField } from '../fields.ts'
-import { markShownInEvents, markHiddenFromEvents } from '../published.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 
 const flags = [
   'primary.cert.allowed',

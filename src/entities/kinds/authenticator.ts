@@ -1,9 +1,9 @@
 import { bodyMemberForCreate, bodyMemberForAllWrites } from '../body-members.ts'
 import { managementCrudPermissions } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import { boolean, choice, optionalTextField, idReferenceField, timestampField } from '../fields.ts'
-import { markShownInEvents, markHiddenFromEvents } from '../published.ts'
-import { referenceField } from '../refs.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
+import { referenceField } from '../reference-fields.ts'
 
 /** Length limits of user names and passwords in characters, at log-in and when they are set. */
 export const usernameSchema = { type: 'string', minLength: 4, maxLength: 100 } as const

@@ -5,9 +5,9 @@ import {
   unsetExternalIdClaim,
 } from '../parts/ca-external-id-claim.ts'
 import { managementCrudPermissions } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import { roleAttributesField, boolean, nameField, objectField, text } from '../fields.ts'
-import { markShownInEvents, markHiddenFromEvents } from '../published.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 
 /**
  * A third-party certificate authority. After its verification, certificates that it issued may be

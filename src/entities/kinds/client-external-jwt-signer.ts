@@ -1,6 +1,6 @@
-import { defineEntity } from '../define.ts'
+import { defineEntity } from '../define-entity.ts'
 import { boolean, choice, constantField, nameField, text, texts } from '../fields.ts'
-import * as shapes from '../shapes.ts'
+import * as shapes from '../response-schemas.ts'
 
 export const urlCharactersMax = 2048
 

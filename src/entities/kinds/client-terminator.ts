@@ -1,7 +1,7 @@
-import { defineEntity } from '../define.ts'
+import { defineEntity } from '../define-entity.ts'
 import { boolean, computedField, idReferenceField, text } from '../fields.ts'
-import { referenceField } from '../refs.ts'
-import { text as textShape } from '../shapes.ts'
+import { referenceField } from '../reference-fields.ts'
+import { text as textShape } from '../response-schemas.ts'
 
 /** A terminator as a client sees it: without address and cost. */
 export const clientTerminator = defineEntity({

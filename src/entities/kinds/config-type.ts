@@ -1,7 +1,7 @@
 import { managementCrudPermissions } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import { choice, nameField, objectField } from '../fields.ts'
-import { markShownInEvents } from '../published.ts'
+import { markShownInEvents } from '../event-visibility.ts'
 
 /**
  * A config type: a JSON Schema (draft-07) that validates the data of its configs, and the kinds of

@@ -1,8 +1,8 @@
 import { managementCrudPermissions } from '../crud.ts'
-import { defineEntity } from '../define.ts'
+import { defineEntity } from '../define-entity.ts'
 import { nameField, objectField, idReferenceField } from '../fields.ts'
-import { markShownInEvents } from '../published.ts'
-import { referenceField } from '../refs.ts'
+import { markShownInEvents } from '../event-visibility.ts'
+import { referenceField } from '../reference-fields.ts'
 
 /** Data of one config type, for the services or routers that reference it. */
 export const config = defineEntity({

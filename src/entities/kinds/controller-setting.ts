@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { bodyMemberForCreate } from '../body-members.ts'
-import { defineEntity } from '../define.ts'
+import { defineEntity } from '../define-entity.ts'
 import { objectField } from '../fields.ts'
-import { markShownInEvents } from '../published.ts'
+import { markShownInEvents } from '../event-visibility.ts'
 
 /**
  * Id of the record with the settings of all controllers; a controller's own record overrides them.

@@ -1,8 +1,8 @@
 import { managementCrudPermissions } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import { boolean, choice, computedField, nameField, roleListField } from '../fields.ts'
-import { markShownInEvents } from '../published.ts'
-import { namedRolesSchema } from '../shapes.ts'
+import { markShownInEvents } from '../event-visibility.ts'
+import { namedRolesSchema } from '../response-schemas.ts'
 import { subListOfExisting } from '../sub-lists.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { managementCrudPermissions } from '../crud.ts'
-import { defineEntity } from '../define.ts'
+import { defineEntity } from '../define-entity.ts'
 import {
   roleAttributesField,
   boolean,
@@ -19,7 +19,7 @@ import {
   capabilitiesMaskField,
   versionInfoOrEmptyField,
 } from '../parts/router-fields.ts'
-import { text } from '../shapes.ts'
+import { text } from '../response-schemas.ts'
 import { subListOfExisting } from '../sub-lists.ts'
 
 /** A router to which clients can connect if policies allow it. */

@@ -1,10 +1,14 @@
 import { usernameSchema } from './authenticator.ts'
 import { bodyMemberForCreate } from '../body-members.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import { choice, optionalTextField, idReferenceField, text, timestampField } from '../fields.ts'
 import { expirySchema } from '../parts/expiry.ts'
-import { markShownInEvents, markHiddenFromEvents } from '../published.ts'
-import { nullableReferenceField, referenceField, referenceWithUrlNameField } from '../refs.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
+import {
+  nullableReferenceField,
+  referenceField,
+  referenceWithUrlNameField,
+} from '../reference-fields.ts'
 
 const enrollmentMethods = ['ott', 'ottca', 'updb', 'erott', 'trott'] as const
 export type EnrollmentMethod = (typeof enrollmentMethods)[number]

@@ -1,9 +1,9 @@
 import { bodyMemberForAllWrites } from '../body-members.ts'
 import { publicSignerFields, urlCharactersMax } from './client-external-jwt-signer.ts'
 import { managementCrudPermissions } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import { boolean, optionalTextField, idReferenceField, text, timestampField } from '../fields.ts'
-import { markShownInEvents } from '../published.ts'
+import { markShownInEvents } from '../event-visibility.ts'
 
 const { enrollToCertEnabled, enrollToTokenEnabled, ...first } = publicSignerFields
 const derived = { settable: 'proposer' } as const

@@ -1,6 +1,6 @@
 import { bodyMemberForCreate, bodyMemberForAllWrites } from '../body-members.ts'
 import { crudPermissions } from '../crud.ts'
-import { defineEntity } from '../define.ts'
+import { defineEntity } from '../define-entity.ts'
 import { boolean, computedField, integer, optionalTextField } from '../fields.ts'
 import {
   connectedSymbol,
@@ -10,7 +10,7 @@ import {
   uniqueFingerprintRules,
   versionInfoField,
 } from '../parts/router-fields.ts'
-import { arraySchema, booleanSchema, text, openObjectSchema } from '../shapes.ts'
+import { arraySchema, booleanSchema, text, openObjectSchema } from '../response-schemas.ts'
 
 const listenerList = arraySchema(openObjectSchema({ address: text, protocol: text }))
 

@@ -1,5 +1,5 @@
 import { crudPermissions } from '../crud.ts'
-import { defineEntity } from '../define.ts'
+import { defineEntity } from '../define-entity.ts'
 import { boolean, choice, integer, nameField } from '../fields.ts'
 import { terminatorStrategies } from './service.ts'
 

@@ -1,8 +1,8 @@
 import { bodyMemberForCreate } from '../body-members.ts'
 import { crudPermissions } from '../crud.ts'
-import { defineEntity } from '../define.ts'
+import { defineEntity } from '../define-entity.ts'
 import { boolean, idReferenceField, text } from '../fields.ts'
-import { referenceField } from '../refs.ts'
+import { referenceField } from '../reference-fields.ts'
 import {
   instanceNameSchema,
   instanceSecretSchema,

@@ -1,6 +1,6 @@
-import { defineEntity } from '../define.ts'
+import { defineEntity } from '../define-entity.ts'
 import { nameField } from '../fields.ts'
-import { markShownInEvents } from '../published.ts'
+import { markShownInEvents } from '../event-visibility.ts'
 
 /** Identity types; created with the cluster and read-only. */
 export const identityType = defineEntity({

@@ -1,6 +1,6 @@
 import { bodyMemberForCreate, bodyMemberForAllWrites } from '../body-members.ts'
 import { managementCrudPermissions } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import {
   boolean,
   choice,
@@ -14,7 +14,7 @@ import {
   texts,
   timestampField,
 } from '../fields.ts'
-import { markShownInEvents } from '../published.ts'
+import { markShownInEvents } from '../event-visibility.ts'
 import {
   identityStateSymbols,
   identityCredentialFields,
@@ -24,10 +24,15 @@ import {
   roleAttributeExpirySchema,
   roleAttributeFieldDescriptors,
   roleAttributeSymbols,
-} from '../parts/role-attribute-ends.ts'
+} from '../parts/role-attribute-expiry.ts'
 import { grantablePermissions } from '../../lib/permissions.ts'
-import { nullableReferenceField, referenceField } from '../refs.ts'
-import { applicationDataSchema, envInfoSchema, booleanSchema, sdkInfoSchema } from '../shapes.ts'
+import { nullableReferenceField, referenceField } from '../reference-fields.ts'
+import {
+  applicationDataSchema,
+  envInfoSchema,
+  booleanSchema,
+  sdkInfoSchema,
+} from '../response-schemas.ts'
 import { subListOfExisting } from '../sub-lists.ts'
 import { interfacesField } from '../parts/router-fields.ts'
 import { costMax, precedences, precedenceSchema } from '../parts/terminator-fields.ts'

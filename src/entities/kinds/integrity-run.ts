@@ -1,4 +1,4 @@
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import { boolean, objectField, text, timestampField } from '../fields.ts'
 
 /** Id of the only record of the kind: the current or last run. */

@@ -1,4 +1,4 @@
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import { integer, timestampField } from '../fields.ts'
 
 /** Id of the only record of this kind. */

@@ -1,6 +1,6 @@
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import { boolean, integer, objectField, idReferenceField, text } from '../fields.ts'
-import { markShownInEvents, markHiddenFromEvents } from '../published.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 

@@ -1,6 +1,6 @@
-import { defineEntity } from '../define.ts'
+import { defineEntity } from '../define-entity.ts'
 import { nameField, objectListField, text } from '../fields.ts'
-import { markShownInEvents } from '../published.ts'
+import { markShownInEvents } from '../event-visibility.ts'
 import { operatingSystemSchema } from '../parts/posture-check-subjects.ts'
 
 /**

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { bodyMemberForAllWrites } from '../body-members.ts'
 import { managementCrudPermissions } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import {
   roleAttributesField,
   boolean,
@@ -13,7 +13,7 @@ import {
   objectListField,
   texts,
 } from '../fields.ts'
-import { markShownInEvents } from '../published.ts'
+import { markShownInEvents } from '../event-visibility.ts'
 import {
   processListSchema,
   operatingSystemSchema,

@@ -1,7 +1,7 @@
 import { bodyMemberForCreate } from '../body-members.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import { choice, timestampField } from '../fields.ts'
-import { markShownInEvents } from '../published.ts'
+import { markShownInEvents } from '../event-visibility.ts'
 
 /**
  * Revokes tokens that controllers signed: the token with this id, or all earlier tokens of the

@@ -1,7 +1,7 @@
 import { managementCrudPermissions } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import { roleAttributesField, boolean, mapField } from '../fields.ts'
-import { markShownInEvents } from '../published.ts'
+import { markShownInEvents } from '../event-visibility.ts'
 import { connectedSymbol, routerSymbols, anyRouterFields } from '../parts/router-fields.ts'
 
 const hidden = { shown: 'never' } as const

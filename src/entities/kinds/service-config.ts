@@ -1,7 +1,7 @@
-import { defineEntity } from '../define.ts'
+import { defineEntity } from '../define-entity.ts'
 import { idReferenceField, text } from '../fields.ts'
-import { markShownInEvents, markHiddenFromEvents } from '../published.ts'
-import { referenceField } from '../refs.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
+import { referenceField } from '../reference-fields.ts'
 
 /**
  * A config that replaces, for one identity, the service's own config of the same type. Its id is

@@ -1,8 +1,8 @@
 import { managementCrudPermissions } from '../crud.ts'
-import { defineEntity } from '../define.ts'
+import { defineEntity } from '../define-entity.ts'
 import { choice, computedField, nameField, roleListField } from '../fields.ts'
-import { markShownInEvents } from '../published.ts'
-import { namedRolesSchema } from '../shapes.ts'
+import { markShownInEvents } from '../event-visibility.ts'
+import { namedRolesSchema } from '../response-schemas.ts'
 
 /**
  * Lets services use edge routers; `semantic` applies to each of the two role lists separately.

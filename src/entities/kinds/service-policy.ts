@@ -1,6 +1,6 @@
 import { bodyMemberForAllWrites } from '../body-members.ts'
 import { managementCrudPermissions } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import {
   boolean,
   choice,
@@ -10,8 +10,8 @@ import {
   timestampField,
 } from '../fields.ts'
 import { expirySchema } from '../parts/expiry.ts'
-import { markShownInEvents } from '../published.ts'
-import { namedRolesSchema } from '../shapes.ts'
+import { markShownInEvents } from '../event-visibility.ts'
+import { namedRolesSchema } from '../response-schemas.ts'
 
 /**
  * Lets identities dial or bind services; `semantic` applies to each of the role lists separately.

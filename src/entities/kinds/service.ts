@@ -1,5 +1,5 @@
 import { managementCrudPermissions } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import {
   roleAttributesField,
   boolean,
@@ -9,8 +9,12 @@ import {
   nameField,
   idReferencesField,
 } from '../fields.ts'
-import { markShownInEvents } from '../published.ts'
-import { configsByTypeSchema, dialBindListSchema, policyQueryListSchema } from '../shapes.ts'
+import { markShownInEvents } from '../event-visibility.ts'
+import {
+  configsByTypeSchema,
+  dialBindListSchema,
+  policyQueryListSchema,
+} from '../response-schemas.ts'
 
 export const terminatorStrategies = ['smartrouting', 'weighted', 'random', 'sticky'] as const
 

@@ -1,6 +1,6 @@
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import { optionalTextField, idReferenceField, text, timestampField } from '../fields.ts'
-import { markShownInEvents, markHiddenFromEvents } from '../published.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 
 const made = { settable: 'never' } as const
 

@@ -1,8 +1,8 @@
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import { choice, computedField, idReferenceField } from '../fields.ts'
-import { markShownInEvents } from '../published.ts'
-import { referenceField } from '../refs.ts'
-import { text } from '../shapes.ts'
+import { markShownInEvents } from '../event-visibility.ts'
+import { referenceField } from '../reference-fields.ts'
+import { text } from '../response-schemas.ts'
 
 /**
  * Permission of an API session to dial or bind one service; at most one per service and type. The

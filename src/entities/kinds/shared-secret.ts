@@ -1,5 +1,5 @@
-import type { SecretVersion } from '../../lib/cluster-records.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import type { SecretVersion } from '../../lib/shared-secrets.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import { objectField } from '../fields.ts'
 
 /**

@@ -1,9 +1,9 @@
 import { bodyMemberForCreate } from '../body-members.ts'
 import { managementCrudPermissions } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import { boolean, computedField, mapField, text } from '../fields.ts'
-import { markShownInEvents, markHiddenFromEvents } from '../published.ts'
-import { text as textShape } from '../shapes.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
+import { text as textShape } from '../response-schemas.ts'
 import {
   instanceNameSchema,
   instanceSecretSchema,

@@ -1,5 +1,5 @@
 import { managementCrudPermissions } from '../crud.ts'
-import { defineEntity } from '../define.ts'
+import { defineEntity } from '../define-entity.ts'
 import { connectedSymbol, routerSymbols, anyRouterFields } from '../parts/router-fields.ts'
 
 /** The name of the kind `router` on the management API and in references to routers. */

@@ -1,5 +1,5 @@
 import { fieldLimits } from '../fields.ts'
-import { booleanSchema, openObjectSchema } from '../shapes.ts'
+import { booleanSchema, openObjectSchema } from '../response-schemas.ts'
 
 /** A number of attempts or minutes; a negative number means unlimited. */
 const count = { type: 'integer', maximum: 52_560_000 } as const

@@ -1,4 +1,4 @@
-import { openObjectSchema } from '../shapes.ts'
+import { openObjectSchema } from '../response-schemas.ts'
 
 const locations = ['COMMON_NAME', 'SAN_URI', 'SAN_EMAIL'] as const
 const matchers = ['ALL', 'PREFIX', 'SUFFIX', 'SCHEME'] as const

@@ -1,5 +1,5 @@
 import { computedField } from '../fields.ts'
-import { booleanSchema } from '../shapes.ts'
+import { booleanSchema } from '../response-schemas.ts'
 
 const whenSet = { shown: 'whenSet' } as const
 const ofAuthenticator = (field: string) =>

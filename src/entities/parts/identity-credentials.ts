@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { computedField, timestampField } from '../fields.ts'
-import { nullableSchema } from '../nested.ts'
-import { dateTimeSchema, entityRefSchema, text, openObjectSchema } from '../shapes.ts'
+import { nullableSchema } from '../nested-schemas.ts'
+import { dateTimeSchema, entityRefSchema, text, openObjectSchema } from '../response-schemas.ts'
 
 const enrollment: JsonObject = {
   type: 'object',

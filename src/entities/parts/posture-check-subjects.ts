@@ -1,4 +1,4 @@
-import { openObjectSchema } from '../shapes.ts'
+import { openObjectSchema } from '../response-schemas.ts'
 
 /**
  * JSON Schemas for the objects that posture checks examine on a client's machine, as in request

@@ -9,8 +9,8 @@ import {
   texts,
   timestampField,
 } from '../fields.ts'
-import { markHiddenFromEvents } from '../published.ts'
-import { dateTimeSchema, booleanSchema, interfaceListSchema, text } from '../shapes.ts'
+import { markHiddenFromEvents } from '../event-visibility.ts'
+import { dateTimeSchema, booleanSchema, interfaceListSchema, text } from '../response-schemas.ts'
 
 const hidden = { shown: 'never' } as const
 const nullableText = { type: ['string', 'null'] } as const

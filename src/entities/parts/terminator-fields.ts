@@ -1,6 +1,6 @@
 import { bodyMemberForAllWrites } from '../body-members.ts'
 import { choice, computedField, integer, idReferenceField, text } from '../fields.ts'
-import { referenceField } from '../refs.ts'
+import { referenceField } from '../reference-fields.ts'
 
 export const costMax = 65_535
 export const precedences = ['default', 'required', 'failed'] as const

@@ -15,7 +15,7 @@ import {
   validationResponseTypes,
   validationStartMessage,
 } from './validation-messages.ts'
-import { closeCode, EventSocket, type WebSocketUpgradeRequest } from './web-socket.ts'
+import { closeCode, EventSocket, type WebSocketUpgradeRequest } from './event-socket.ts'
 
 /** Content types of OpenZiti's management protocol. */
 const messages = { streamEvents: 10_040, event: 10_041 } as const

@@ -1,5 +1,5 @@
 import type { AccessExpiryNotice } from '../../entities/kinds/access-end.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 export const accessEndSubject: EventSubject = {
   namespace: 'accessEnd',

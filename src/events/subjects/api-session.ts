@@ -1,5 +1,5 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 export const apiSession: EventSubject = {
   namespace: 'apiSession',

@@ -1,6 +1,6 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { Observation } from '../../ports/live-facts.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { Observation } from '../../ports/observations.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 export const authenticationSubject: EventSubject = {
   namespace: 'authentication',

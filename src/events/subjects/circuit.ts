@@ -1,5 +1,5 @@
-import type { Observation } from '../../ports/live-facts.ts'
-import type { EventFields, EventSubject, NewEvent } from '../field.ts'
+import type { Observation } from '../../ports/observations.ts'
+import type { EventFields, EventSubject, NewEvent } from '../event-field.ts'
 
 type CircuitFact = Extract<Observation, { readonly kind: 'circuit' }>
 type FailedFact = Extract<Observation, { readonly kind: 'circuitFailed' }>

@@ -1,5 +1,5 @@
 import type { MemberView } from '../../ports/cluster-view.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 export const clusterSubject: EventSubject = {
   namespace: 'cluster',

@@ -6,7 +6,7 @@ import {
   entityTypeName,
   approximateRecordCharacters,
 } from '../published-records.ts'
-import type { EventFields, EventSubject, NewEvent } from '../field.ts'
+import type { EventFields, EventSubject, NewEvent } from '../event-field.ts'
 
 export const entityChangeSubject: EventSubject = {
   namespace: 'entityChange',

@@ -1,4 +1,4 @@
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 export const entityCountSubject: EventSubject = {
   namespace: 'entityCount',

@@ -1,5 +1,5 @@
-import type { Observation } from '../../ports/live-facts.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { Observation } from '../../ports/observations.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 type LinkFact = Extract<Observation, { readonly kind: 'link' }>
 

@@ -1,5 +1,5 @@
-import type { NamedMetric } from '../../ports/live-facts.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { NamedMetric } from '../../ports/observations.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 const VERSION = 3
 

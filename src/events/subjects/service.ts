@@ -1,5 +1,5 @@
-import type { DialResult } from '../../ports/live-facts.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { DialResult } from '../../ports/observations.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 const VERSION = 2
 const MS_PER_SECOND = 1000

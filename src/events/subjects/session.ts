@@ -1,6 +1,6 @@
 import type { Session } from '../../entities/kinds/session.ts'
 import { parseUuid } from '../../lib/text/uuid.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 export const session: EventSubject = {
   namespace: 'session',

@@ -1,5 +1,5 @@
 import type { Terminator } from '../../entities/kinds/terminator.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 export const terminator: EventSubject = {
   namespace: 'terminator',

@@ -1,5 +1,5 @@
-import { type CircuitUsage, type UsageKind, usageKinds } from '../../ports/live-facts.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import { type CircuitUsage, type UsageKind, usageKinds } from '../../ports/observations.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 const VERSION = 2
 

@@ -6,14 +6,14 @@ import {
   clientAccessRefusalMessage,
   dialRefusalErrorCode,
   tunnelAccessFaultCodes,
-} from '../clients/client-errors.ts'
-import { evaluateWithLatestState } from '../judged-at-latest.ts'
+} from '../clients/client-access-faults.ts'
+import { evaluateWithLatestState } from '../evaluate-with-latest-state.ts'
 import type {
   CircuitRequest,
   ClientCircuitRequest,
   TunnelCircuitRequest,
 } from '../../channel/messages/circuit-requests.ts'
-import type { HostLookup } from './hosts.ts'
+import type { HostLookup } from './host-lookup.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 import { edgeErrorCode } from '../../channel/messages/edge.ts'
 

@@ -1,4 +1,4 @@
-import type { Host, HostedService } from './hosts.ts'
+import type { Host, HostedService } from './host-lookup.ts'
 import type { CircuitPath } from './path.ts'
 
 export interface HostCandidate {

@@ -3,7 +3,7 @@ import {
   type CircuitFailureCause,
   type DialResult,
   routerFailureCauses as causes,
-} from '../../ports/live-facts.ts'
+} from '../../ports/observations.ts'
 
 /** Why a path could not be routed. */
 export interface RouteFault {

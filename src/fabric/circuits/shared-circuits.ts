@@ -3,7 +3,7 @@ import type { OpenSoftTopic } from '../../ports/soft-topics.ts'
 import { routerLimits } from '../limits.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { NO_SESSION } from './admit-dial.ts'
-import { decodeCircuit, encodeCircuit } from './circuit-record.ts'
+import { decodeCircuit, encodeCircuit } from './circuit-codec.ts'
 import type { Circuit, CircuitTable } from './circuit-table.ts'
 
 const { circuitsOrphanedMax, circuitOrphanMsMax, circuitClaimPublishedMs } = routerLimits

@@ -9,12 +9,12 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { Problem } from '../../lib/problems.ts'
 import { extractHexDigits } from '../../lib/text/hex-digits.ts'
 import type { PostureReport } from '../../ports/posture.ts'
-import type { RouterConnection } from '../connection.ts'
+import type { RouterConnection } from '../router-connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
 import { routerLimits } from '../limits.ts'
 import { controlContentType } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
-import type { PresentedSessionTokens } from './shown-sessions.ts'
+import type { PresentedSessionTokens } from './presented-session-tokens.ts'
 
 export interface PostureHandlerDeps {
   readonly clients: Pick<PresentedSessionTokens, 'report'>

@@ -10,13 +10,13 @@ import type { OutboundMessage } from '../../channel/frame.ts'
 import { encodeText } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ClientSession, EndedSession, RouterClients } from '../../ports/router-clients.ts'
-import type { MessageHandler, RouterConnection } from '../connection.ts'
+import type { MessageHandler, RouterConnection } from '../router-connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
 import { routerLimits } from '../limits.ts'
 import { controlHeaderKey, controlContentType } from '../../channel/messages/control.ts'
-import { sessionsRemovedMessage, sendEndedSessions } from './gone-sessions.ts'
-import type { PresentedSessionTokens } from './shown-sessions.ts'
-import { SentSessionIndex } from './sent-sessions.ts'
+import { sessionsRemovedMessage, sendEndedSessions } from './ended-sessions.ts'
+import type { PresentedSessionTokens } from './presented-session-tokens.ts'
+import { SentSessionIndex } from './sent-session-index.ts'
 
 const { wholeSessionsEveryMs } = routerLimits
 /** Maximum sessions in one message. Routers wait for the last message of a list. */

@@ -12,16 +12,16 @@ import {
   UpdateTerminatorSchema,
 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
-import type { RouterConnection } from '../connection.ts'
+import type { RouterConnection } from '../router-connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
 import { controlContentType } from '../../channel/messages/control.ts'
 import {
   clientAccessFaultCodes,
   clientAccessFaultRetryHints,
   clientAccessRefusalMessage,
-} from './client-errors.ts'
+} from './client-access-faults.ts'
 import type { TerminatorCreateResult, RouterWrites, TerminatorUpdate } from './router-writes.ts'
-import type { PresentedSessionTokens } from './shown-sessions.ts'
+import type { PresentedSessionTokens } from './presented-session-tokens.ts'
 import { precedenceName } from '../../channel/messages/terminators.ts'
 
 export interface TerminatorHandlerDeps {

@@ -8,9 +8,9 @@ import type {
   PathLink,
 } from '../../ports/live-table.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
-import { copyPrefix } from '../../lib/text/own-text.ts'
+import { copyPrefix } from '../../lib/text/copy-prefix.ts'
 import { routerLimits } from '../limits.ts'
-import { LiveRowTable } from '../live-rows.ts'
+import { LiveRowTable } from '../live-row-table.ts'
 
 const { linksMax, linksPerRouterMax, linkConnectionsMax, routerTextCharactersMax } = routerLimits
 

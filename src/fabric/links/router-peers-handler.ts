@@ -13,7 +13,7 @@ import { messageBounds } from '../../channel/message-bounds.ts'
 import { MULTI_CHANNEL } from '../../lib/router-capabilities.ts'
 import { bodyFault } from '../../channel/wire-scan.ts'
 import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
-import type { RouterConnection } from '../connection.ts'
+import type { RouterConnection } from '../router-connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
 import { routerLimits } from '../limits.ts'
 import {

@@ -10,15 +10,23 @@ import {
 } from '../records/roles.ts'
 import type { DerivedIndex, State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
-import { type AccessChanges, createAccessChangeRecorder, takeAccessChanges } from './changes.ts'
-import { type AccessClassGrants, AccessClassCache, buildAccessClassGrants } from './class-grants.ts'
-import { type AccessClass, AccessClasses, type AccessClassChanges } from './classes.ts'
+import {
+  type AccessChanges,
+  createAccessChangeRecorder,
+  takeAccessChanges,
+} from './access-changes.ts'
+import {
+  type AccessClassGrants,
+  AccessClassCache,
+  buildAccessClassGrants,
+} from './access-class-cache.ts'
+import { type AccessClass, AccessClasses, type AccessClassChanges } from './access-classes.ts'
 import {
   ClientViewChanges,
   type ClassMembersMovedTogether,
   differsInEffect,
-} from './access-delta.ts'
-import { AccessBeforeAndAfter } from './sides.ts'
+} from './client-view-changes.ts'
+import { AccessBeforeAndAfter } from './access-before-and-after.ts'
 
 /** Maximum identities without a session whose grants are cached until a record changes. */
 const visitorsMax = 8

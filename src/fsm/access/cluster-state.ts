@@ -1,5 +1,5 @@
 import { AccessIndex } from './access-index.ts'
-import { PendingExpiryIndex, kindsWithExpiry } from '../ends/pending-ends.ts'
+import { PendingExpiryIndex, kindsWithExpiry } from '../expiry/pending-expiries.ts'
 import { State } from '../records/state.ts'
 
 /** The replicated state with the indexes about access that are derived from it. */

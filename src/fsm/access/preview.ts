@@ -12,13 +12,17 @@ import type {
   PreviewedWrite,
 } from './access-difference.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { applyBatchStep } from '../apply/entity.ts'
 import { isInForce, recordRoleAttributes, activePoliciesSelecting } from '../records/roles.ts'
 import { type State, TooManyWritesError } from '../records/state.ts'
-import { isSameTexts } from './changes.ts'
+import { isSameTexts } from './access-changes.ts'
 import { findPolicyPostureChecks } from './checked-policies.ts'
-import { previewLimits, PreviewCostCounter, RelationChangeFinder } from './relation-change.ts'
+import {
+  previewLimits,
+  PreviewCostCounter,
+  RelationChangeFinder,
+} from './relation-change-finder.ts'
 import { roleRelations } from './role-relation.ts'
 
 /** Kinds of records between which policies grant rights, with the names that policies use. */

@@ -1,4 +1,4 @@
-import { defineEntity, type Entity } from '../../entities/define.ts'
+import { defineEntity, type Entity } from '../../entities/define-entity.ts'
 import { entities } from '../../entities/registry.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { compareText } from '../../lib/text/text-order.ts'

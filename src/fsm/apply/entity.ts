@@ -6,9 +6,9 @@ import {
   type EntityWrite,
   EntityWriteSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { checkFields, isObject } from '../../entities/check.ts'
-import type { Entity } from '../../entities/define.ts'
-import { mergeMembers } from '../../entities/nested.ts'
+import { checkFields, isObject } from '../../entities/check-fields.ts'
+import type { Entity } from '../../entities/define-entity.ts'
+import { mergeMembers } from '../../entities/nested-schemas.ts'
 import { findEntity } from '../../entities/registry.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
@@ -17,8 +17,8 @@ import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
 import { changedFields, type AuditedWrite } from './audit.ts'
-import { writeRefusal } from './authority.ts'
-import type { CommandContext, KindRules } from './context.ts'
+import { writeRefusal } from './actor-rights.ts'
+import type { CommandContext, KindRules } from './command-context.ts'
 import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome, refusedOutcome } from './outcome.ts'
 import { unprintableFields } from './printable-names.ts'
 import {

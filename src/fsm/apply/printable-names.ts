@@ -1,4 +1,4 @@
-import type { Entity } from '../../entities/define.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { firstUnprintableCharacter } from '../../lib/text/terminal-text.ts'

@@ -1,10 +1,10 @@
-import type { Entity } from '../../entities/define.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import type { Field } from '../../entities/fields.ts'
 import {
   referenceIndexKey,
   type ReferencingField,
   findReferencingFields,
-} from '../../entities/referrers.ts'
+} from '../../entities/referencing-fields.ts'
 import { findEntity, kindPlural } from '../../entities/registry.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
@@ -12,7 +12,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { indexedElements } from '../records/indexes.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext, WriteConsequences } from './context.ts'
+import type { CommandContext, WriteConsequences } from './command-context.ts'
 import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome, refusedOutcome } from './outcome.ts'
 
 /** Maximum number of ids in a refusal. */

@@ -3,11 +3,11 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { AccessRevokeSchema } from '../../../proto/gen/command_pb.ts'
 import { isControllerId } from '../../lib/text/names.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, fieldFaultOutcome } from '../apply/outcome.ts'
 import { createWriteConsequences } from '../apply/references.ts'
 import type { State } from '../records/state.ts'
-import { revokePendingJoins } from './cluster.ts'
+import { revokePendingJoins } from './join-tickets.ts'
 
 /**
  * Maximum number of withdrawn enrollments that the entry's audit record lists; there is an event

@@ -1,4 +1,4 @@
-import type { Entity } from '../../entities/define.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import type { Field } from '../../entities/fields.ts'
 import { entities, entitiesByName } from '../../entities/registry.ts'
 import type { KindName } from '../../entities/kind-records.ts'

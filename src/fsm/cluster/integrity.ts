@@ -12,7 +12,7 @@ import { findEntity } from '../../entities/registry.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { indexedElements } from '../records/indexes.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outcome.ts'
 import { detachReference } from '../apply/references.ts'
 

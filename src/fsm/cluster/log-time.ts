@@ -4,10 +4,10 @@ import { logTimeReset, logTimeResetRecordId } from '../../entities/kinds/log-tim
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { applyAllExpiries } from '../ends/settle-ends.ts'
-import { requestIdAheadMsMax } from '../records/dedupe.ts'
+import { applyAllExpiries } from '../expiry/apply-expiries.ts'
+import { requestIdAheadMsMax } from '../records/deduplication.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, fieldFaultOutcome } from '../apply/outcome.ts'
 
 /**

@@ -7,7 +7,7 @@ import {
   type RestoreEnd,
   RestoreEndSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { applyAllExpiries } from '../ends/settle-ends.ts'
+import { applyAllExpiries } from '../expiry/apply-expiries.ts'
 import { entitiesByName } from '../../entities/registry.ts'
 import { toHex } from '../../lib/text/hex-digits.ts'
 import type { Outcome } from '../../ports/proposer.ts'
@@ -20,7 +20,7 @@ import {
 import { restoreLimits } from '../records/restore-limits.ts'
 import type { StagedHead } from '../records/staged-restore.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import { createWriteConsequences } from '../apply/references.ts'
 

@@ -13,10 +13,10 @@ import {
   type SecretVersion,
   type SharedSecretName,
   sharedSecretNames,
-} from '../../lib/cluster-records.ts'
+} from '../../lib/shared-secrets.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 
 /** Limits for shared secrets. */

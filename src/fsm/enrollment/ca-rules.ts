@@ -9,8 +9,8 @@ import type {
   KindRules,
   ValidatedWrite,
   CompletedWrite,
-} from '../apply/context.ts'
-import { endSessionsInvalidatedBy } from '../apply/session-standing.ts'
+} from '../apply/command-context.ts'
+import { endSessionsInvalidatedBy } from '../apply/session-validity.ts'
 import { isCaAcceptedForLogIn } from '../apply/authentication.ts'
 
 /** Maximum number of CAs; limited because the lookup of one certificate may read all of them. */

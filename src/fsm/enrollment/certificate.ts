@@ -8,7 +8,7 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import {
   acceptedOutcome,
   fieldFaultOutcome,

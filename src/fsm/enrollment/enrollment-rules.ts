@@ -7,7 +7,7 @@ import type {
   KindRules,
   ValidatedWrite,
   CompletedWrite,
-} from '../apply/context.ts'
+} from '../apply/command-context.ts'
 import { fieldFaultOutcome, notFoundOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 

@@ -19,7 +19,7 @@ import type { Json } from '../../lib/text/canonical-json.ts'
 import { MIGRATION_LEVEL } from '../../ports/feature-level.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import {
   acceptedOutcome,
   fieldFaultOutcome,
@@ -27,7 +27,7 @@ import {
   refusedOutcome,
 } from '../apply/outcome.ts'
 import { unprintableName } from '../apply/printable-names.ts'
-import { withdrawEnrollments } from '../apply/read-enrollments.ts'
+import { withdrawEnrollments } from '../apply/withdraw-enrollments.ts'
 import { createWriteConsequences } from '../apply/references.ts'
 
 /**

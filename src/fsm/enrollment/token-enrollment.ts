@@ -5,7 +5,7 @@ import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer
 import type { Outcome } from '../../ports/proposer.ts'
 import { findEnabledSigner, acceptsSignerTokens } from '../apply/external-tokens.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { addCertificateAuthenticator, findUniqueName } from './enrollment.ts'
 import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import { unprintableName } from '../apply/printable-names.ts'

@@ -5,7 +5,7 @@ import {
   type SecondaryRules,
 } from '../../entities/parts/auth-policy-factors.ts'
 import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
-import { isObject } from '../../entities/check.ts'
+import { isObject } from '../../entities/check-fields.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { adminLossReason } from '../apply/admins.ts'
@@ -15,7 +15,7 @@ import type {
   KindRules,
   ValidatedWrite,
   CompletedWrite,
-} from '../apply/context.ts'
+} from '../apply/command-context.ts'
 import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 

@@ -7,8 +7,8 @@ import type {
   KindRules,
   ValidatedWrite,
   CompletedWrite,
-} from '../apply/context.ts'
-import { endSessionsReferencing } from '../apply/session-standing.ts'
+} from '../apply/command-context.ts'
+import { endSessionsReferencing } from '../apply/session-validity.ts'
 import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 

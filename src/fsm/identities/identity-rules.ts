@@ -2,22 +2,22 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
 import { adminLossReason } from '../apply/admins.ts'
-import { gainsRights } from '../apply/authority.ts'
+import { gainsRights } from '../apply/actor-rights.ts'
 import type {
   CommandContext,
   WriteConsequences,
   KindRules,
   ValidatedWrite,
   CompletedWrite,
-} from '../apply/context.ts'
+} from '../apply/command-context.ts'
 import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
-import { ENROLLMENT_WITHDRAWAL_LEVEL, withdrawEnrollments } from '../apply/read-enrollments.ts'
+import { ENROLLMENT_WITHDRAWAL_LEVEL, withdrawEnrollments } from '../apply/withdraw-enrollments.ts'
 import type { State } from '../records/state.ts'
 import {
   isSameRoleAttributes,
   roleAttributeExpiryFault,
   roleAttributesAfterWrite,
-} from '../ends/role-attribute-ends.ts'
+} from '../expiry/role-attribute-expiry.ts'
 
 export const identityRules: KindRules<Identity> = {
   judgeWrite: judgeIdentity,

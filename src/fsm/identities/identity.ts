@@ -3,12 +3,12 @@ import { IdentityDisableSchema, IdentityEnableSchema } from '../../../proto/gen/
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { adminLossReason } from '../apply/admins.ts'
-import { identityActionRefusal } from '../apply/authority.ts'
-import type { CommandContext } from '../apply/context.ts'
+import { identityActionRefusal } from '../apply/actor-rights.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { deleteMfaAttempts } from './mfa-attempt.ts'
 import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outcome.ts'
 import { deleteIdentityPasswordAttempts } from './password-attempt.ts'
-import { endSessionsReferencing } from '../apply/session-standing.ts'
+import { endSessionsReferencing } from '../apply/session-validity.ts'
 
 /** 100 years; the end of a longer period could not be represented as a time. */
 export const disableMinutesMax = 52_560_000

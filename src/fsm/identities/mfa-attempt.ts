@@ -3,7 +3,7 @@ import { MfaAttemptSchema } from '../../../proto/gen/command_pb.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { mfaLimits, mfaPausedUntilMs } from '../apply/authentication.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outcome.ts'
 
 const PAUSE = ['pause'] as const

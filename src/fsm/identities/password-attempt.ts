@@ -4,7 +4,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 import { isLockedOut, identityLockoutRules, nextAttemptNumber } from '../apply/authentication.ts'
 import type { State } from '../records/state.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, refusedOutcome } from '../apply/outcome.ts'
 
 /**

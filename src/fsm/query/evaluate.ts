@@ -1,4 +1,4 @@
-import type { Entity, FilterSymbol, SymbolType } from '../../entities/define.ts'
+import type { Entity, FilterSymbol, SymbolType } from '../../entities/define-entity.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import { assert } from '../../lib/assert.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
@@ -6,7 +6,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { type IdScope, noIds } from '../records/sorted-ids.ts'
 import type { Records } from '../records/table.ts'
 import type { Expression, Query, SetExpression } from './ast.ts'
-import { candidateIds } from './plan.ts'
+import { candidateIds } from './candidate-ids.ts'
 import { invalidFilterProblem } from './scanner.ts'
 import {
   filterSortComparator,
@@ -16,7 +16,7 @@ import {
   requireSymbol,
 } from './symbols.ts'
 import { type Comparison, createValueTest, type ValueTest } from './value-tests.ts'
-import type { QueryCostCounter } from './work.ts'
+import type { QueryCostCounter } from './query-cost.ts'
 
 /** Searching this many characters of a text takes as long as testing one term. */
 const testCharacters = 32

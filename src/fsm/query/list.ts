@@ -1,4 +1,4 @@
-import type { Entity } from '../../entities/define.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { ListQuery, ListResult, Listing } from '../../ports/state-view.ts'
 import { idsByAttributes } from '../records/roles.ts'
@@ -11,10 +11,10 @@ import {
   type Page,
   type ListedRecords,
   unpagedListRowsMax,
-} from './collect.ts'
+} from './collect-page.ts'
 import { Compiler, type QueryLinks } from './evaluate.ts'
 import { parseQuery, parseSort } from './parser.ts'
-import { candidateIds, type Candidates, isScanCheaper } from './plan.ts'
+import { candidateIds, type Candidates, isScanCheaper } from './candidate-ids.ts'
 import {
   filterSortComparator,
   sortComparator,
@@ -23,7 +23,7 @@ import {
   requireSymbol,
 } from './symbols.ts'
 import { queryLimits } from './scanner.ts'
-import { ScanPacer, QueryCostCounter } from './work.ts'
+import { ScanPacer, QueryCostCounter } from './query-cost.ts'
 
 export const pageLimits = {
   /** Records on a page if the request has no `limit`, or a `limit` below 1 other than -1. */

@@ -1,4 +1,4 @@
-import type { Entity, FilterSymbol } from '../../entities/define.ts'
+import type { Entity, FilterSymbol } from '../../entities/define-entity.ts'
 import type { LiveFilterField } from '../../entities/fields.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'

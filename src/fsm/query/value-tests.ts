@@ -1,4 +1,4 @@
-import type { SymbolType } from '../../entities/define.ts'
+import type { SymbolType } from '../../entities/define-entity.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import { createTextSearch } from '../../lib/text/text-search.ts'
 import { compareText } from '../../lib/text/text-order.ts'

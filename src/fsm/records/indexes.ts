@@ -1,5 +1,5 @@
-import { jsonMapBytes } from '../../entities/check.ts'
-import type { Entity } from '../../entities/define.ts'
+import { jsonMapBytes } from '../../entities/check-fields.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { sortTexts } from '../../lib/text/text-order.ts'

@@ -1,4 +1,4 @@
-import type { Entity } from '../../entities/define.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import { findEntity } from '../../entities/registry.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { KindName } from '../../entities/kind-records.ts'

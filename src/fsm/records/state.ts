@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type Entity, isInScope } from '../../entities/define.ts'
+import { type Entity, isInScope } from '../../entities/define-entity.ts'
 import { type LogTimeReset, logTimeResetRecordId } from '../../entities/kinds/log-time-reset.ts'
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import { entities, entitiesByName, findEntity } from '../../entities/registry.ts'
@@ -19,7 +19,7 @@ import {
   RequestDeduplication,
   type StoredOrigin,
   type StoredRequest,
-} from './dedupe.ts'
+} from './deduplication.ts'
 import { SetDigest, digestLanes } from './digest.ts'
 import { RecordChanges } from './record-changes.ts'
 import type { NormalizedRecord, RecordValues } from './record-blocks.ts'

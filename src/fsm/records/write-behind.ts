@@ -1,7 +1,7 @@
 import type { Position } from '../../raft/types.ts'
 import type { StateStore, StorePosition } from '../../ports/state-store.ts'
 import type { State } from './state.ts'
-import type { ScheduleTimer } from './waiters.ts'
+import type { ScheduleTimer } from './index-waiters.ts'
 
 export const writeBehindDefaults = {
   /**

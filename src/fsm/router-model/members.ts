@@ -3,7 +3,7 @@ import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { changesByKind, type RecordChange } from '../../ports/change-feed.ts'
 import type { ModelEvent, PolicyMember } from '../../ports/router-model.ts'
-import { changeWithinScope, isSameTexts } from '../access/changes.ts'
+import { changeWithinScope, isSameTexts } from '../access/access-changes.ts'
 import {
   matchesRoles,
   unorderedIdsSelectedByRoles,

@@ -2,7 +2,7 @@ import type { ConfigType } from '../../entities/kinds/config-type.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { fieldFaultOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { KindRules, ValidatedWrite } from '../apply/context.ts'
+import type { KindRules, ValidatedWrite } from '../apply/command-context.ts'
 
 export const configTypeRules: KindRules<ConfigType> = { judgeWrite: judgeConfigType }
 

@@ -16,7 +16,7 @@ import { commonRouters } from '../access/routers.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { linkingPolicies } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import {
   acceptedOutcome,
   fieldFaultOutcome,

@@ -3,7 +3,7 @@ import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import { isGranted } from '../../lib/permissions.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import type { CommandContext, KindRules, ValidatedWrite } from '../apply/context.ts'
+import type { CommandContext, KindRules, ValidatedWrite } from '../apply/command-context.ts'
 import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import {
   matchesRoles,

@@ -2,9 +2,9 @@ import type { EdgeRouterPolicy } from '../../entities/kinds/edge-router-policy.t
 import { identity, type Identity } from '../../entities/kinds/identity.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { gainsCertificateNames } from '../apply/authority.ts'
+import { gainsCertificateNames } from '../apply/actor-rights.ts'
 import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
-import { withdrawEnrollments } from '../apply/read-enrollments.ts'
+import { withdrawEnrollments } from '../apply/withdraw-enrollments.ts'
 import type { State } from '../records/state.ts'
 import { checkConfigTypes } from './configs-rules.ts'
 import type {
@@ -12,7 +12,7 @@ import type {
   KindRules,
   ValidatedWrite,
   CompletedWrite,
-} from '../apply/context.ts'
+} from '../apply/command-context.ts'
 
 /**
  * Consequences for all kinds of routers in the table, although only edge routers can have a tunnel.

@@ -4,8 +4,8 @@ import type { ConfigType } from '../../entities/kinds/config-type.ts'
 import { serviceConfigHolder } from '../../entities/kinds/service-config.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
-import { identityActionRefusal } from '../apply/authority.ts'
-import type { CommandContext } from '../apply/context.ts'
+import { identityActionRefusal } from '../apply/actor-rights.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome } from '../apply/outcome.ts'
 
 /**

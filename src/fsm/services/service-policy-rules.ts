@@ -6,7 +6,7 @@ import type {
   CompletedWrite,
   WriteConsequences,
   KindRules,
-} from '../apply/context.ts'
+} from '../apply/command-context.ts'
 import { fieldFaultOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 

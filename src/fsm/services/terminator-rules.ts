@@ -7,7 +7,7 @@ import type {
   KindRules,
   ValidatedWrite,
   CompletedWrite,
-} from '../apply/context.ts'
+} from '../apply/command-context.ts'
 
 export const terminatorRules: KindRules<Terminator> = {
   judgeWrite: (state, write) => judgeTerminator(state, write, 'service', 'router'),

@@ -1,5 +1,5 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { WriteConsequences, KindRules } from '../apply/context.ts'
+import type { WriteConsequences, KindRules } from '../apply/command-context.ts'
 import { LAST_SEEN_LEVEL } from '../../ports/feature-level.ts'
 import { isSessionAwaitingCode, roundDownToMinute } from '../records/last-seen.ts'
 import { revokeSession } from './revocation-rules.ts'

@@ -7,8 +7,8 @@ import type {
   KindRules,
   ValidatedWrite,
   CompletedWrite,
-} from '../apply/context.ts'
-import { endSessionsInvalidatedBy } from '../apply/session-standing.ts'
+} from '../apply/command-context.ts'
+import { endSessionsInvalidatedBy } from '../apply/session-validity.ts'
 
 export const externalJwtSignerRules: KindRules<ExternalJwtSigner> = {
   judgeWrite: judgeSigner,

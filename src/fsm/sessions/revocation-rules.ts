@@ -7,8 +7,8 @@ import type {
   KindRules,
   ValidatedWrite,
   CompletedWrite,
-} from '../apply/context.ts'
-import { identityActionRefusal } from '../apply/authority.ts'
+} from '../apply/command-context.ts'
+import { identityActionRefusal } from '../apply/actor-rights.ts'
 import { refusedOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 

@@ -4,7 +4,7 @@ import {
   ServiceSessionEndSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { PostureCheck } from '../../entities/kinds/posture-check.ts'
-import { jsonMapBytes, checkFields } from '../../entities/check.ts'
+import { jsonMapBytes, checkFields } from '../../entities/check-fields.ts'
 import { session, type Session } from '../../entities/kinds/session.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
@@ -13,7 +13,7 @@ import { commonRouters } from '../access/routers.ts'
 import type { Indexes } from '../records/indexes.ts'
 import { linkingPolicies } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { parseFields } from '../apply/entity.ts'
 import {
   acceptedOutcome,

@@ -15,7 +15,7 @@ import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { isNotBoundToApi } from '../apply/session-reach.ts'
+import { isNotBoundToApi } from '../apply/session-usability.ts'
 import { identityAuthPolicy, isCaAcceptedForLogIn } from '../apply/authentication.ts'
 import {
   findEnabledSigner,
@@ -24,7 +24,7 @@ import {
 } from '../apply/external-tokens.ts'
 import type { State } from '../records/state.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { parseFields } from '../apply/entity.ts'
 import {
   acceptedOutcome,

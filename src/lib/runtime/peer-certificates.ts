@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 
-import { unsupportedNodeReason } from './supported-node.ts'
+import { unsupportedNodeReason } from './unsupported-node.ts'
 
 /**
  * Maximum total bytes of the certificates that a peer presents; a longer chain is treated as

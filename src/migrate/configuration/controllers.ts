@@ -17,7 +17,7 @@ import {
   LEAF_LIFETIME_MS,
 } from '../../pki/authority/authority.ts'
 import { limitValidity } from '../../pki/authority/renewal.ts'
-import { checkSigner } from '../../pki/authority/signer.ts'
+import { checkSigner } from '../../pki/authority/signing-authority.ts'
 import { parsePublicKey } from '../../pki/public-key.ts'
 import { parseSpiffeId } from '../../pki/spiffe.ts'
 import { serverCertificateFault } from '../../pki/verify/server-certificate.ts'

@@ -16,7 +16,7 @@ import {
   unchangedFieldRule,
   convertedFieldRule,
   linkFieldRule,
-} from './field-rows.ts'
+} from './stored-field-rules.ts'
 import { parseStoredCertificate } from './identity-stores.ts'
 import type { StoredRecord } from './stored-record.ts'
 

@@ -5,7 +5,7 @@ import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import type { FactorSecrets } from '../../pki/secrets/sealed-factor.ts'
 import type { MigrationReport } from '../report.ts'
-import type { StoredFieldRules } from './field-rows.ts'
+import type { StoredFieldRules } from './stored-field-rules.ts'
 import type { StoredRecord } from './stored-record.ts'
 
 /** Schema versions of databases that can be migrated: OpenZiti 1.5 to 2.1. */

@@ -15,7 +15,7 @@ import {
   droppedFieldRule,
   type StoredFieldRules,
   linkFieldRule,
-} from './field-rows.ts'
+} from './stored-field-rules.ts'
 import type { StoredRecord } from './stored-record.ts'
 
 const environmentNames = {

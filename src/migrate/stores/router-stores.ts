@@ -12,7 +12,7 @@ import {
   convertedFieldRule,
   droppedFieldRule,
   linkFieldRule,
-} from './field-rows.ts'
+} from './stored-field-rules.ts'
 import {
   toAdoptableFingerprint,
   type CertificateText,

@@ -4,7 +4,7 @@ import { sortTexts } from '../../lib/text/text-order.ts'
 import { decodeTextSet, convertMapToJson, type StoredEntry } from '../boltz/stored-bucket.ts'
 import { decodeTypedValue, decodeUtf8, type TypedValue } from '../boltz/typed-value.ts'
 import type { FindingKind, MigrationReport } from '../report.ts'
-import type { StoredFieldRule, StoredFieldRules, StoredType } from './field-rows.ts'
+import type { StoredFieldRule, StoredFieldRules, StoredType } from './stored-field-rules.ts'
 
 /** Where a record is in the database, and the report that receives its faults. */
 interface RecordPlace {

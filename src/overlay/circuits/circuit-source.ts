@@ -1,5 +1,5 @@
 import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
-import type { LocalCircuit } from './circuit-ends.ts'
+import type { LocalCircuit } from './circuit-endpoint.ts'
 
 /**
  * A controller refused the circuit, or none was reachable; the message is one clause for the

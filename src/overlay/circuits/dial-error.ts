@@ -1,5 +1,5 @@
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
-import { DialFailure } from './circuit-ends.ts'
+import { DialFailure } from './circuit-endpoint.ts'
 import { type DialErrorCode, dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
 const byCode: ReadonlyMap<string, DialErrorCode> = new Map([

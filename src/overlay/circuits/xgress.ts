@@ -3,8 +3,8 @@ import { encodeText } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { circuitLimits } from './limits.ts'
 import { ChunkJoiner, splitBody } from './chunks.ts'
-import type { CircuitApplication, CircuitEndpoint } from './circuit-ends.ts'
-import { STREAM_END_FLAGS, PayloadOutbox, type TransmitFrame } from './outbox.ts'
+import type { CircuitApplication, CircuitEndpoint } from './circuit-endpoint.ts'
+import { STREAM_END_FLAGS, PayloadOutbox, type TransmitFrame } from './payload-outbox.ts'
 import {
   acknowledgementMessage,
   END_OF_FILE_CAPABILITY,

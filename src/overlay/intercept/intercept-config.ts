@@ -4,7 +4,7 @@ import {
   sourceAddressesFault,
   interceptAddressFault,
   readInterceptTarget,
-} from '../../lib/intercept/interceptable.ts'
+} from '../../lib/intercept/intercept-target.ts'
 import { ServiceConfigReader, PORT_MAX, type PortRange } from '../services/service-config-reader.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
 import type { Network } from '../../lib/text/networks.ts'

@@ -1,7 +1,7 @@
 import { interceptLimits } from './limits.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
 import type { InterceptedService } from './intercept-table.ts'
-import { chooseListeningMode } from '../../lib/intercept/interceptable.ts'
+import { chooseListeningMode } from '../../lib/intercept/intercept-target.ts'
 import { interceptTargetLimits } from '../../lib/intercept/limits.ts'
 import type { PortRange } from '../services/service-config-reader.ts'
 import type { IpAddress } from '../../lib/text/ip-address.ts'

@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { networkInterfaces } from 'node:os'
 
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
-import { interceptNetworkFault } from '../../lib/intercept/interceptable.ts'
+import { interceptNetworkFault } from '../../lib/intercept/intercept-target.ts'
 import { parseDnsName } from '../../lib/text/host-name.ts'
 import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
 import { type Network, parseCidr, networkContains, formatNetwork } from '../../lib/text/networks.ts'

@@ -1,5 +1,5 @@
 import { parseJsonOrNull } from '../../lib/text/json-value.ts'
-import { DialFailure } from '../circuits/circuit-ends.ts'
+import { DialFailure } from '../circuits/circuit-endpoint.ts'
 import { serviceLimits } from './limits.ts'
 import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 

@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises'
 
-import { DialFailure } from '../circuits/circuit-ends.ts'
+import { DialFailure } from '../circuits/circuit-endpoint.ts'
 import { AddressRules, isUnspecifiedAddress } from './address-rules.ts'
 import { parseDnsName } from '../../lib/text/host-name.ts'
 import type { AppData } from './app-data.ts'

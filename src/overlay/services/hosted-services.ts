@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 
 import type { ModelConfig, ModelIdentity, ModelService } from '../../../proto/gen/router_pb.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import type { CircuitEndpoint } from '../circuits/circuit-ends.ts'
+import type { CircuitEndpoint } from '../circuits/circuit-endpoint.ts'
 import { serviceLimits } from './limits.ts'
 import type { ProgramLogger } from '../logger.ts'
 import { HealthProbes } from './health-probes.ts'

@@ -1,6 +1,6 @@
 import sodium, { type StateAddress } from 'libsodium-wrappers'
 
-import type { CircuitApplication, CircuitEndpoint } from '../circuits/circuit-ends.ts'
+import type { CircuitApplication, CircuitEndpoint } from '../circuits/circuit-endpoint.ts'
 import type { PayloadContent } from '../../channel/messages/payload.ts'
 
 const FIN = 1

@@ -1,5 +1,5 @@
 import { formatHostPort } from '../../lib/text/names.ts'
-import { targetDialFailure, dialTimeoutFailure } from '../sockets/dial-fault.ts'
+import { targetDialFailure, dialTimeoutFailure } from '../sockets/dial-failures.ts'
 import { socketAddressPeerData } from '../sockets/target.ts'
 import type { TargetSockets } from '../sockets/target-sockets.ts'
 import {
@@ -9,7 +9,7 @@ import {
   type DialRequest,
   type LocalCircuits,
   type TerminatorDialer,
-} from '../circuits/circuit-ends.ts'
+} from '../circuits/circuit-endpoint.ts'
 import type { XgressOptions } from '../circuits/xgress-options.ts'
 import { DatagramApplication } from '../sockets/datagram-application.ts'
 import { SocketApplication } from '../sockets/socket-application.ts'

@@ -2,7 +2,7 @@ import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 
 import { KeyedCounts } from '../../lib/bounds/keyed-counts.ts'
-import { sourceNetwork } from '../../lib/bounds/source.ts'
+import { sourceNetwork } from '../../lib/bounds/source-network.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import { bindDatagrams } from './bind-datagrams.ts'

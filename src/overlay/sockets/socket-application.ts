@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 
-import type { CircuitApplication, CircuitEndpoint } from '../circuits/circuit-ends.ts'
+import type { CircuitApplication, CircuitEndpoint } from '../circuits/circuit-endpoint.ts'
 import { socketLimits } from './limits.ts'
 import type { PayloadContent } from '../../channel/messages/payload.ts'
 

@@ -2,9 +2,9 @@ import {
   clientSocketsMax,
   descriptorLimits,
   fileDescriptorsMax,
-} from '../../lib/bounds/descriptors.ts'
+} from '../../lib/bounds/file-descriptors.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
-import { DialFailure } from '../circuits/circuit-ends.ts'
+import { DialFailure } from '../circuits/circuit-endpoint.ts'
 import { socketLimits } from './limits.ts'
 import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 

@@ -1,7 +1,7 @@
 import { type Address, parseAddress } from '../../config/router/values.ts'
 import { encodeText } from '../../channel/headers.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
-import { misconfigurationFailure } from './dial-fault.ts'
+import { misconfigurationFailure } from './dial-failures.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
 /**

@@ -5,7 +5,7 @@ import { ProgramFailure } from '../failure.ts'
 import type { ProgramLogger } from '../logger.ts'
 import type { bindServer } from './bind-server.ts'
 import { createSniCallback, type ListenerCertificates } from './listener-certificates.ts'
-import type { ListeningTlsServer, PortProtocols } from './front-port.ts'
+import type { ListeningTlsServer, PortProtocols } from './shared-tls-port.ts'
 import type { TlsPorts } from './tls-ports.ts'
 
 interface TlsListenerDeps {

@@ -9,7 +9,7 @@ import {
   type SharedTlsPortDeps,
   type ListeningTlsServer,
   type PortProtocols,
-} from './front-port.ts'
+} from './shared-tls-port.ts'
 
 interface TlsPortsDeps extends Omit<SharedTlsPortDeps, 'balancers' | 'isShared'> {
   /** Addresses of all TLS servers. Servers with the same address share one port. */

@@ -38,7 +38,7 @@ import type { EnrollmentRequest } from './enrollment-request.ts'
 import { pemText } from '../pem.ts'
 import { selectRouterNames, normalizedHosts, type RouterNaming } from './router-names.ts'
 import { identitySpiffeId, parseSpiffeId, routerSpiffeId, sessionSpiffeId } from '../spiffe.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 /**
  * Certificates become valid this long before they are issued, because clocks of verifiers may be

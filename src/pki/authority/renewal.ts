@@ -7,7 +7,7 @@ import {
   findIssuingPath,
   parseCertificates,
 } from '../certificate.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 

@@ -17,7 +17,7 @@ import {
   type ConstraintBudget,
   readNameConstraints,
 } from './name-constraints.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 /** Limits of one chain search; a chain beyond them is refused. */
 export const clientChainLimits = {

@@ -13,7 +13,7 @@ import {
   PEM_BYTES_MAX,
 } from '../certificate.ts'
 import { checkControllerUsage, checkEndsAtRoot } from './controller-leaf.ts'
-import { readSecretFile } from '../key-file.ts'
+import { readSecretFile } from '../secret-file.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { parsePublicKey } from '../public-key.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'

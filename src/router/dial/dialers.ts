@@ -3,7 +3,7 @@ import {
   DialFailure,
   type LocalCircuits,
   type TerminatorDialer,
-} from '../../overlay/circuits/circuit-ends.ts'
+} from '../../overlay/circuits/circuit-endpoint.ts'
 import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { socketLimits } from '../../overlay/sockets/limits.ts'
 import { DatagramDialer } from './datagram-dialer.ts'

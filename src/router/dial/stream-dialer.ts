@@ -7,10 +7,10 @@ import {
   type DialRequest,
   type LocalCircuits,
   type TerminatorDialer,
-} from '../../overlay/circuits/circuit-ends.ts'
+} from '../../overlay/circuits/circuit-endpoint.ts'
 import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { SocketApplication } from '../../overlay/sockets/socket-application.ts'
-import { withDialTimeout } from './reached.ts'
+import { withDialTimeout } from './dial-timeout.ts'
 import { socketAddressPeerData, parseTarget } from '../../overlay/sockets/target.ts'
 import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
 import { dialErrorCodes } from '../../channel/messages/dial-error.ts'

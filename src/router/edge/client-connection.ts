@@ -1,9 +1,12 @@
 import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
 import type { OutboundMessage } from '../../channel/frame.ts'
-import type { CircuitApplication, CircuitEndpoint } from '../../overlay/circuits/circuit-ends.ts'
+import type {
+  CircuitApplication,
+  CircuitEndpoint,
+} from '../../overlay/circuits/circuit-endpoint.ts'
 import type { TraceResponse, TraceRequest } from '../../channel/messages/route-trace.ts'
 import { edgeLimits } from './limits.ts'
-import type { ClientFlowControl } from './client-flow.ts'
+import type { ClientFlowControl } from './client-flow-control.ts'
 import {
   dataMessage,
   edgeFlag,

@@ -4,8 +4,8 @@ import type {
   FrameDestination,
   LocalCircuit,
   LocalCircuits,
-} from '../../overlay/circuits/circuit-ends.ts'
-import type { ClientFlowControl } from './client-flow.ts'
+} from '../../overlay/circuits/circuit-endpoint.ts'
+import type { ClientFlowControl } from './client-flow-control.ts'
 import { edgeHeaderKey, connectionClosedMessage } from '../../channel/messages/edge.ts'
 import type { ServiceSession } from './service-session.ts'
 

@@ -7,7 +7,7 @@ import {
   type LocalCircuit,
   type LocalCircuits,
   type TerminatorDialer,
-} from '../../overlay/circuits/circuit-ends.ts'
+} from '../../overlay/circuits/circuit-endpoint.ts'
 import { edgeLimits } from './limits.ts'
 import type { ClientCircuitEndpoint } from './client-channel.ts'
 import {
@@ -18,7 +18,7 @@ import {
   xgressHeaders,
 } from '../../channel/messages/edge.ts'
 import type { HostedTerminator } from './hosted-terminator.ts'
-import type { HostedTerminatorRegistry } from './hosted-terminators.ts'
+import type { HostedTerminatorRegistry } from './hosted-terminator-registry.ts'
 import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 import { dialRequestHeaders } from '../../channel/messages/peer-data.ts'
 

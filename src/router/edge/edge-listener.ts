@@ -17,7 +17,7 @@ import type { WebSocketTimeouts } from '../../config/router/table-transport.ts'
 import type { Address } from '../../config/router/values.ts'
 import { limitConnections } from '../../lib/bounds/connections.ts'
 import { KeyedCounts } from '../../lib/bounds/keyed-counts.ts'
-import { sourceNetwork } from '../../lib/bounds/source.ts'
+import { sourceNetwork } from '../../lib/bounds/source-network.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
@@ -27,13 +27,13 @@ import {
   type ClientSocketAddresses,
   clientSocketAddresses,
 } from '../../overlay/sockets/stream-listener.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 import { edgeLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ApiSessions } from './api-sessions.ts'
 import { type EdgeAdmission, admitClient, isStillAdmitted } from './client-admission.ts'
 import { ClientChannel, type ClientRequestHandlers } from './client-channel.ts'
-import { ClientFlowControl } from './client-flow.ts'
+import { ClientFlowControl } from './client-flow-control.ts'
 import {
   clientCapabilities,
   EDGE_PROTOCOL,

@@ -10,7 +10,7 @@ import {
   limitConnections,
   PendingConnections,
 } from '../../lib/bounds/connections.ts'
-import { sourceNetwork } from '../../lib/bounds/source.ts'
+import { sourceNetwork } from '../../lib/bounds/source-network.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { STATUS_CODES } from '../../lib/runtime/node-http.ts'
 import {
@@ -23,7 +23,7 @@ import {
   type ClientSocketAddresses,
   clientSocketAddresses,
 } from '../../overlay/sockets/stream-listener.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 import { edgeLimits } from './limits.ts'
 import { WebSocketStream } from './web-socket-stream.ts'
 

@@ -1,7 +1,7 @@
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { forwardLimits } from './limits.ts'
-import type { FrameDestination } from '../../overlay/circuits/circuit-ends.ts'
+import type { FrameDestination } from '../../overlay/circuits/circuit-endpoint.ts'
 
 /** Source or destination of frames: a link to a peer, or a circuit endpoint in this router. */
 export interface FramePeer {

@@ -13,23 +13,23 @@ import type {
   LocalCircuit,
   LocalCircuits,
   TerminatorDialer,
-} from '../../overlay/circuits/circuit-ends.ts'
+} from '../../overlay/circuits/circuit-endpoint.ts'
 import { type CarriedCircuit, CarriedCircuits, type FramePeer } from './carried-circuits.ts'
-import { CircuitUsageCounters } from './circuit-usages.ts'
-import { CircuitFaultReporter } from './faults.ts'
+import { CircuitUsageCounters } from './circuit-usage-counters.ts'
+import { CircuitFaultReporter } from './circuit-fault-reporter.ts'
 import type { Route } from '../../channel/messages/circuits.ts'
 import { LocalDeliveries } from './local-deliveries.ts'
-import type { TransmitKind } from '../../overlay/circuits/outbox.ts'
+import type { TransmitKind } from '../../overlay/circuits/payload-outbox.ts'
 import {
   readCircuitId,
   circuitContentType,
   frameToForward,
   routeTraceResponseMessage,
 } from '../../channel/messages/payload.ts'
-import { closedCircuitEndpoint } from '../../overlay/circuits/refused-end.ts'
+import { closedCircuitEndpoint } from '../../overlay/circuits/closed-circuit-endpoint.ts'
 import { remainingTraceHops, withRemainingHops } from '../../channel/messages/route-trace.ts'
-import { type RoutedCircuits, RouteHandler } from './routes.ts'
-import { circuitEndpointSide, CircuitTraffic } from './traffic.ts'
+import { type RoutedCircuits, RouteHandler } from './route-handler.ts'
+import { circuitEndpointSide, CircuitTraffic } from './circuit-traffic.ts'
 import { type BufferBudget, Xgress } from '../../overlay/circuits/xgress.ts'
 import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import type { UsageCounterKind } from '../../channel/messages/reports.ts'

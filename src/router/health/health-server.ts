@@ -5,7 +5,7 @@ import { TLSSocket } from 'node:tls'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { createSniCallback } from '../../overlay/sockets/listener-certificates.ts'
-import { readServerIdentity, type RouterIdentity } from '../identity/identity.ts'
+import { readServerIdentity, type RouterIdentity } from '../identity/reloadable-identity.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
@@ -14,14 +14,14 @@ import { hasExternalSpiffeId } from '../../pki/spiffe.ts'
 import {
   formatPrometheusMetrics,
   prometheusContentType,
-} from '../../overlay/monitoring/exposition.ts'
+} from '../../overlay/monitoring/prometheus-metrics.ts'
 import {
   type MonitoringResponse,
   MonitoringServer,
   notFoundResponse,
 } from '../../overlay/monitoring/monitoring-server.ts'
 import { type RouterMetricValues, routerMetrics } from './prometheus.ts'
-import { healthResponse, type HealthCheck } from './checks.ts'
+import { healthResponse, type HealthCheck } from './health-check.ts'
 
 type WebConfig = RouterConfig['web'][number]
 

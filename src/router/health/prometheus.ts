@@ -1,6 +1,6 @@
 import type { MetricsBatch } from '../../channel/messages/reports.ts'
-import type { Metric, MetricSample } from '../../overlay/monitoring/exposition.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import type { Metric, MetricSample } from '../../overlay/monitoring/prometheus-metrics.ts'
+import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 
 export type RouterMetricValues = Pick<MetricsBatch, 'integers' | 'numbers' | 'latenciesNs'>
 
@@ -50,7 +50,7 @@ const GAUGES: Readonly<Record<string, readonly [name: string, help: string]>> = 
   'process.heap': ['heap_bytes', 'Memory of the JavaScript heap in use.'],
 }
 
-/** Names of the counters in `src/router/forward/traffic.ts`. */
+/** Names of the counters in `src/router/forward/circuit-traffic.ts`. */
 const TRAFFIC = /^(ingress|egress|fabric)\.(rx|tx)\.(msgs|bytes)$/
 const OF_LINK = /^link\.(.+)\.(latency|queue_time)$/
 const DROPPED = 'link.dropped_msgs:'

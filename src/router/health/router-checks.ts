@@ -3,7 +3,7 @@ import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import { LINK_TYPE } from '../../channel/messages/links.ts'
 import type { Link } from '../links/link.ts'
-import { HealthCheck } from './checks.ts'
+import { HealthCheck } from './health-check.ts'
 import { channelContentType } from '../../channel/numbers.ts'
 
 interface RouterCheckDeps {

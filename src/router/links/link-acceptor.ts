@@ -15,7 +15,7 @@ import { formatHostPort } from '../../lib/text/names.ts'
 import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
 import type { Address } from '../../config/router/values.ts'
 import { TlsListener } from '../../overlay/sockets/tls-listener.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 import { linkLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import {

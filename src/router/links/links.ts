@@ -8,13 +8,13 @@ import { formatHostPort } from '../../lib/text/names.ts'
 import type { Random } from '../../lib/random.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
-import type { CachedResolver } from '../../lib/runtime/last-addresses.ts'
+import type { CachedResolver } from '../../lib/runtime/cached-resolver.ts'
 import type {
   ControlConnection,
   ControlMessageHandler,
   ControlMessageTable,
 } from '../controllers/control-connection.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 import { linkLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'

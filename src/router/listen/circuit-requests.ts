@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import type { LocalCircuit } from '../../overlay/circuits/circuit-ends.ts'
+import type { LocalCircuit } from '../../overlay/circuits/circuit-endpoint.ts'
 import { forwardLimits } from '../forward/limits.ts'
 import {
   type CircuitRequestCodec,

@@ -1,14 +1,14 @@
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import type { LocalCircuits } from '../../overlay/circuits/circuit-ends.ts'
+import type { LocalCircuits } from '../../overlay/circuits/circuit-endpoint.ts'
 import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 import { socketLimits } from '../../overlay/sockets/limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { CircuitRequests } from './circuit-requests.ts'
 import { DatagramListener } from '../../overlay/sockets/datagram-listener.ts'
-import { RateLimitedWarnings } from '../../overlay/sockets/failure-log.ts'
+import { RateLimitedWarnings } from '../../overlay/sockets/rate-limited-warnings.ts'
 import { type ListenerDeps, StreamListener } from '../../overlay/sockets/stream-listener.ts'
 
 type ListenerConfig = RouterConfig['listeners'][number]

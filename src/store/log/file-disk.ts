@@ -5,11 +5,11 @@ import {
   writeEntryHeader,
 } from '../../raft/entry-codec.ts'
 import type { Disk, DiskWrite, Entry, HardState, Index, Position } from '../../raft/types.ts'
-import type { ReplaceableEntryChains } from './chain-window.ts'
+import type { ReplaceableEntryChains } from './replaceable-entry-chains.ts'
 import { toStoreError } from '../errors.ts'
 import type { FileSystem } from '../file-system.ts'
 import type { MetaSlots } from './meta-slots.ts'
-import { createSegment } from './new-segment.ts'
+import { createSegment } from './create-segment.ts'
 import type { Segment } from './recovery.ts'
 import { SegmentPreparer } from './segment-preparer.ts'
 import {

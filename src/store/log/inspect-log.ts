@@ -1,7 +1,7 @@
 import type { Entry, HardState, Index, Position } from '../../raft/types.ts'
 import { higherPosition } from './log-evidence.ts'
 import { nodeFileSystem, type FileSystem } from '../file-system.ts'
-import { readDataIdentity, type DataIdentity } from './identity.ts'
+import { readDataIdentity, type DataIdentity } from './data-identity.ts'
 import { readLogMetadata } from './meta-slots.ts'
 import { logFolder } from './open-log.ts'
 import { recoverLog } from './recovery.ts'
@@ -18,7 +18,7 @@ export interface InspectedLog {
   readonly last: Position
   /** Description of the damage; null if there is none. */
   readonly finding: string | null
-  /** Whether the log may lack entries that this member acknowledged (raft/owed.ts). */
+  /** Whether the log may lack entries that this member acknowledged (raft/missing-tail.ts). */
   readonly hasMissingTail: boolean
 }
 

@@ -10,14 +10,14 @@ import { WAL_FORMAT } from './wal-format.ts'
  * Values that must be exact at every start, in one page that is written at once (zoo 2, 3).
  *
  * Page: 0 magic "FLOTMETA" · 8 u32 format · 12 u32 bytes of votedFor (0xffffffff: nobody) · 16
- *       store id (16) · 32 u64 sequence of the write · 40 u64 term · 48 u64 commit · 56 u64 boot ·
- *       64 u64 first segment · 72 u64 synced segment · 80 u64 synced offset · 88 votedFor, UTF-8 ·
- *       zeros · 1024 u32 flags (1: has the last position, 2: closed in order, 4: owed is set) ·
- *       1028 zeros · 1032 u64 index, 1040 u64 term of the last entry · 1048 u64 index, 1056 u64
- *       term owed · zeros · 4092 u32 CRC-32 of all before it
+ * store id (16) · 32 u64 sequence of the write · 40 u64 term · 48 u64 commit · 56 u64 boot · 64 u64
+ * first segment · 72 u64 synced segment · 80 u64 synced offset · 88 votedFor, UTF-8 · zeros · 1024
+ * u32 flags (1: has the last position, 2: closed in order, 4: owed is set) · 1028 zeros · 1032 u64
+ * index, 1040 u64 term of the last entry · 1048 u64 index, 1056 u64 term owed · zeros · 4092 u32
+ * CRC-32 of all before it
  *
- * Format 1, or 2 while the log has a missing tail (raft/owed.ts), because an older program would
- * ignore it and vote.
+ * Format 1, or 2 while the log has a missing tail (raft/missing-tail.ts), because an older program
+ * would ignore it and vote.
  *
  * A write goes to one slot, is synced, and then goes to the other. It takes effect once both are
  * synced. If a power cut tears one slot, or it decays later, the other one holds the newest
@@ -40,8 +40,8 @@ export interface LogMetadata {
   /** Whether nothing was written after `synced`. */
   readonly isClosed: boolean
   /**
-   * Position up to which the log may lack entries that this member acknowledged (raft/owed.ts);
-   * null if none is missing.
+   * Position up to which the log may lack entries that this member acknowledged
+   * (raft/missing-tail.ts); null if none is missing.
    */
   readonly owed: Position | null
 }

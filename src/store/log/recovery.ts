@@ -1,6 +1,6 @@
 import { assert } from '../../lib/assert.ts'
 import type { Entry, Index, Position } from '../../raft/types.ts'
-import { ReplaceableEntryChains } from './chain-window.ts'
+import { ReplaceableEntryChains } from './replaceable-entry-chains.ts'
 import { corruptError, isCorrupt, unsupportedFormatError, StoreError } from '../errors.ts'
 import type { FileSystem } from '../file-system.ts'
 import type { LogMetadata } from './meta-slots.ts'

@@ -5,7 +5,7 @@ import { corruptError, unsupportedFormatError } from '../errors.ts'
 import { type FileSystem, nodeFileSystem } from '../file-system.ts'
 import { toLevelError, type LevelDatabase } from './level-database.ts'
 import { CHUNK_BYTES_DEFAULT, type FullRecord } from './snapshot-stream.ts'
-import { decodeStorePosition, encodeStorePosition, STATE_FORMAT } from './state-mark.ts'
+import { decodeStorePosition, encodeStorePosition, STATE_FORMAT } from './store-position.ts'
 
 export interface StateStoreOptions {
   /** Size of the chunks of a snapshot. */

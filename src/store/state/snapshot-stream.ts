@@ -2,7 +2,7 @@
  * Snapshot transfer format 1; little endian. Chunks may be cut anywhere. The same snapshot always
  * gives the same bytes, so an interrupted transfer can resume.
  *
- *     magic "FLOTSNP1" · u32 bytes of the mark · mark (state-mark.ts)
+ *     magic "FLOTSNP1" · u32 bytes of the mark · mark (store-position.ts)
  *     per record, by ascending key bytes: u32 bytes of the key (not 0) · u32 bytes of the value ·
  *     key · value (UTF-8)
  *     u32 0 · u32 0 · u64 count of records · SHA-256 of all bytes before it
@@ -12,7 +12,7 @@ import type { StorePosition, StoreRecord } from '../../ports/state-store.ts'
 import { assert } from '../../lib/assert.ts'
 import { readSafeInteger, writeSafeInteger } from '../../raft/entry-codec.ts'
 import { StoreError } from '../errors.ts'
-import { decodeStorePosition, encodeStorePosition } from './state-mark.ts'
+import { decodeStorePosition, encodeStorePosition } from './store-position.ts'
 
 export type FullRecord = StoreRecord & { readonly value: string }
 

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { missingFactorChallenge } from '../../../src/auth/principal/token-factor.ts'
+import { missingFactorChallenge } from '../../../src/auth/principal/external-jwt-factor.ts'
 import { CallerOf, client, management, type Reply } from '../support/caller.ts'
 import { user } from '../support/controller.ts'
 import { controllerWithProvider } from '../support/external-jwt.ts'

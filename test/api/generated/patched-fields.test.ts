@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import type { Entity, EntityApi } from '../../../src/entities/define.ts'
+import type { Entity, EntityApi } from '../../../src/entities/define-entity.ts'
 import {
   permissivePrimaryRules,
   permissiveSecondaryRules,
 } from '../../../src/entities/parts/auth-policy-factors.ts'
 import { entities, findEntity } from '../../../src/entities/registry.ts'
 import { requestSchema } from '../../../src/entities/schema.ts'
-import { isObject } from '../../../src/entities/check.ts'
+import { isObject } from '../../../src/entities/check-fields.ts'
 import { canonicalJson, type Json, type JsonObject } from '../../../src/lib/text/canonical-json.ts'
 import { bases } from '../../support/served-answers.ts'
 import { controllerForFile } from '../support/for-file.ts'

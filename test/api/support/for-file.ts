@@ -1,7 +1,7 @@
 import { afterAll, expect } from 'vitest'
 import type { KeyEndpointRules } from '../../../src/auth/tokens/key-endpoint.ts'
 import type { ApiLimits } from '../../../src/api/limits.ts'
-import type { ApiDeps } from '../../../src/api/parts.ts'
+import type { ApiDeps } from '../../../src/api/api-deps.ts'
 import { CallerOf } from './caller.ts'
 import { startController, type TestController } from './controller.ts'
 

@@ -4,7 +4,7 @@ import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
 import type {
   CertificateIssueOrder,
   IssuingSettings,
-} from '../../../src/pki/authority/certificate-order.ts'
+} from '../../../src/pki/authority/issue-certificates.ts'
 import type {
   CertificateIssuer,
   ExtensionCertificateRequest,

@@ -4,7 +4,7 @@ import {
   type CircuitTable,
 } from '../../../src/fabric/circuits/circuit-table.ts'
 import { LinkTable } from '../../../src/fabric/links/link-table.ts'
-import { LiveRowTable } from '../../../src/fabric/live-rows.ts'
+import { LiveRowTable } from '../../../src/fabric/live-row-table.ts'
 
 /** The live tables of a controller whose routers are the test. */
 export interface LiveTables {

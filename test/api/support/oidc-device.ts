@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 
-import { RouterClientAuthorizer } from '../../../src/api/fabric/router-clients.ts'
+import { RouterClientAuthorizer } from '../../../src/api/fabric/router-client-authorizer.ts'
 import { createServices } from '../../../src/api/services.ts'
 import { newShortId } from '../../../src/lib/random.ts'
 import {

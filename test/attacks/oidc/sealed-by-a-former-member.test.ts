@@ -8,7 +8,7 @@ import {
   type SealedContents,
   FlowStateSealer,
   type SealPurpose,
-} from '../../../src/auth/oidc/sealed-texts.ts'
+} from '../../../src/auth/oidc/flow-state-sealer.ts'
 import type { TokenKey } from '../../../src/ports/token-keys.ts'
 import { management } from '../../api/support/caller.ts'
 import { admin } from '../../api/support/controller.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { FlowStateSealer } from '../../../src/auth/oidc/sealed-texts.ts'
+import { FlowStateSealer } from '../../../src/auth/oidc/flow-state-sealer.ts'
 import { twoControllers } from './support.ts'
 
 // The attack: a controller whose clock is a day ahead seals that somebody has logged in, or one

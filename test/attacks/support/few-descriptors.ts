@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 
 import { limitConnections } from '../../../src/lib/bounds/connections.ts'
-import { clientSocketShare } from '../../../src/lib/bounds/descriptors.ts'
+import { clientSocketShare } from '../../../src/lib/bounds/file-descriptors.ts'
 import { readProcessMemory, readThreadMemory } from '../../../src/lib/runtime/thread-memory.ts'
 
 // A process that the test starts with few file descriptors. It listens as a controller does, and

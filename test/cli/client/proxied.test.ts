@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 
-import { sendHttpsRequest } from '../../../src/cli/client/https.ts'
+import { sendHttpsRequest } from '../../../src/cli/client/https-request.ts'
 import { ConnectProxy } from '../../support/connect-proxy.ts'
 import { EnrollingController } from '../enroll/support.ts'
 

@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
 import { parseCertificate } from '../../../src/pki/certificate.ts'
-import { writeSecretFile } from '../../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../../src/pki/secret-file.ts'
 import { admin, user } from '../../api/support/controller.ts'
 import { clientKey } from '../../api/support/tls.ts'
 import { newCa } from '../../support/authorities.ts'

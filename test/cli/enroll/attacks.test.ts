@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { sendHttpsRequest } from '../../../src/cli/client/https.ts'
+import { sendHttpsRequest } from '../../../src/cli/client/https-request.ts'
 import { EnrollmentServer } from '../../../src/cli/enroll/enrollment-server.ts'
 import {
   checkTokenSignature,

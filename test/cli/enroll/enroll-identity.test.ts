@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 
 import { checkKeyMatches, parseCertificates } from '../../../src/pki/certificate.ts'
 import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
-import { writeSecretFile } from '../../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../../src/pki/secret-file.ts'
 import { client } from '../../api/support/caller.ts'
 import { clientKey, type TlsReply } from '../../api/support/tls.ts'
 import { runHere } from '../run-here.ts'

@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { OidcProviderClient } from '../../../src/cli/client/provider.ts'
+import { OidcProviderClient } from '../../../src/cli/client/oidc-provider-client.ts'
 import { logInByBrowser } from '../../../src/cli/log-in/browser.ts'
 import { RedirectListener, redirectLimits } from '../../../src/cli/log-in/redirect-listener.ts'
 import { admin } from '../../api/support/controller.ts'

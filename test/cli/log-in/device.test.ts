@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { type DeviceLogIn, OidcProviderClient } from '../../../src/cli/client/provider.ts'
+import {
+  type DeviceLogIn,
+  OidcProviderClient,
+} from '../../../src/cli/client/oidc-provider-client.ts'
 import { logInByDevice } from '../../../src/cli/log-in/device.ts'
 import { admin } from '../../api/support/controller.ts'
 import { Administrator } from '../client/support.ts'
@@ -72,7 +75,7 @@ test('a device log-in tries another controller when the first one is unreachable
   const away = await OidcProviderClient.discover(person.origin, { caPem: person.caPem })
   let isAway = false
   const poll = away.pollDevice.bind(away)
-  const { HttpsFault } = await import('../../../src/cli/client/https.ts')
+  const { HttpsFault } = await import('../../../src/cli/client/https-request.ts')
   away.pollDevice = (begun) =>
     isAway ? Promise.reject(new HttpsFault('closed the connection', true)) : poll(begun)
   let shown: DeviceLogIn | null = null

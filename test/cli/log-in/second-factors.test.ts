@@ -2,7 +2,7 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 
-import { OidcProviderClient } from '../../../src/cli/client/provider.ts'
+import { OidcProviderClient } from '../../../src/cli/client/oidc-provider-client.ts'
 import { logInByCodeFlow } from '../../../src/cli/log-in/code-flow.ts'
 import { openRestSession } from '../../../src/cli/log-in/rest-session.ts'
 import { admin } from '../../api/support/controller.ts'

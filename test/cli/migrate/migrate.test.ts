@@ -16,7 +16,7 @@ import { join } from 'node:path'
 import { parse } from 'yaml'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { readFileChunks } from '../../../src/backup/files.ts'
+import { readFileChunks } from '../../../src/backup/backup-files.ts'
 import { loadBackup, type LoadedBackup } from '../../../src/backup/load-backup.ts'
 import { MemoryStateStore } from '../../../src/store/state/memory-state-store.ts'
 import {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { UnimportedFields } from '../../../src/cli/network/lost-fields.ts'
+import { UnimportedFields } from '../../../src/cli/network/unimported-fields.ts'
 import { portableFields } from '../../../src/cli/network/portable.ts'
 import { allSections } from '../../../src/cli/network/sections.ts'
 import { newCa } from '../../support/authorities.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { parseNetworkFile } from '../../../src/cli/network/document.ts'
+import { parseNetworkFile } from '../../../src/cli/network/network-file.ts'
 import { Administrator } from '../client/support.ts'
 
 // Goal: a file with one mistake changes nothing, and its mistake is named with its line.

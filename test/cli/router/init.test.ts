@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 
-import { routerTypes } from '../../../src/config/router/commented.ts'
+import { routerTypes } from '../../../src/config/router/commented-config.ts'
 import { freePort } from '../../support/ports.ts'
 import { runHere } from '../run-here.ts'
 

@@ -4,7 +4,7 @@ import { advertisedHosts } from '../../../src/config/controller/advertised-hosts
 import { listedApiAddresses } from '../../../src/controller/settings.ts'
 import { parseControllerConfig } from '../../../src/config/controller/load.ts'
 import type { Environment } from '../../../src/config/engine/environment.ts'
-import { clusterScopeOptionsSha256 } from '../../../src/config/controller/fingerprint.ts'
+import { clusterScopeOptionsSha256 } from '../../../src/config/controller/cluster-scope-options.ts'
 import { fuzz } from '../engine/fuzz.ts'
 import { controllerSubject, faultsOf, FILE, GOOD, load } from './support.ts'
 

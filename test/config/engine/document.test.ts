@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { renderConfigTables } from '../../../src/config/engine/document.ts'
+import { renderConfigTables } from '../../../src/config/engine/config-tables.ts'
 import { fields, tableOf } from './support.ts'
 
 const topRows = (text: string): string[] => text.split('\n## ')[0]?.split('\n').slice(2) ?? []

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { environmentName } from '../../../src/config/engine/environment.ts'
-import { redactedValues } from '../../../src/config/engine/shown.ts'
+import { redactedValues } from '../../../src/config/engine/option-display.ts'
 import { configOf, faultsOf, fields, LEAST, parse, warningsOf } from './support.ts'
 
 describe('A parsed configuration file', () => {

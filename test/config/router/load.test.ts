@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
-import { renderRouterConfigReference } from '../../../src/config/router/document.ts'
+import { renderRouterConfigReference } from '../../../src/config/router/config-reference.ts'
 import { fuzz } from '../engine/fuzz.ts'
 import { faultsOf, LEAST, parse, routerSubject, warnings } from './support.ts'
 

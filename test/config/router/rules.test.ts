@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest'
 
-import { configuredEndpoints, configuredProxy } from '../../../src/config/router/relations.ts'
-import { missingSectionNotes } from '../../../src/config/router/omissions.ts'
+import {
+  configuredEndpoints,
+  configuredProxy,
+} from '../../../src/config/router/router-relations.ts'
+import { missingSectionNotes } from '../../../src/config/router/section-notes.ts'
 import { routerFields } from '../../../src/config/router/table.ts'
 import { webSocketTimeouts } from '../../../src/config/router/table-transport.ts'
 import {

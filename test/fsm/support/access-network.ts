@@ -5,7 +5,7 @@ import {
   SeedRecordSchema,
   ServiceSessionCreateSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { applyLogEntry } from '../../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../../src/fsm/apply-log-entry.ts'
 import { initialRecords } from '../../../src/fsm/seed/seed.ts'
 import { canonicalJson, type JsonObject } from '../../../src/lib/text/canonical-json.ts'
 import { type Random, seededRandom } from '../../../src/lib/random.ts'

@@ -16,13 +16,13 @@ import {
   SessionExpireSchema,
   SessionTouchSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { normalizeBody } from '../../../src/entities/normalise.ts'
-import type { RequestMode } from '../../../src/entities/define.ts'
+import { normalizeBody } from '../../../src/entities/normalize-body.ts'
+import type { RequestMode } from '../../../src/entities/define-entity.ts'
 import { findEntity } from '../../../src/entities/registry.ts'
-import { applyLogEntry } from '../../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../../src/fsm/apply-log-entry.ts'
 import { initialRecords } from '../../../src/fsm/seed/seed.ts'
 import { canonicalJson, type JsonObject } from '../../../src/lib/text/canonical-json.ts'
-import type { AppliedEntry } from '../../../src/ports/machine.ts'
+import type { AppliedEntry } from '../../../src/ports/replicated-state-machine.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
 import type { Entry, EntryType } from '../../../src/raft/types.ts'
 import { appliedLogs } from '../../support/applied-logs.ts'

@@ -5,7 +5,7 @@ import type {
   StoreRecord,
   StoreSnapshot,
 } from '../../../src/ports/state-store.ts'
-import type { ScheduleTimer } from '../../../src/fsm/records/waiters.ts'
+import type { ScheduleTimer } from '../../../src/fsm/records/index-waiters.ts'
 
 interface Contents {
   records: Map<string, string>

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 
-import { readFileChunks } from '../../../src/backup/files.ts'
+import { readFileChunks } from '../../../src/backup/backup-files.ts'
 import { loadBackup } from '../../../src/backup/load-backup.ts'
 import { splitRestoreContent } from '../../../src/backup/restore-content.ts'
 import { removeSessions } from '../../../src/fsm/restored-state.ts'

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { DatagramDialer } from '../../../src/router/dial/datagram-dialer.ts'
 import { TargetSockets } from '../../../src/overlay/sockets/target-sockets.ts'
-import type { DialFailure } from '../../../src/overlay/circuits/circuit-ends.ts'
+import type { DialFailure } from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import { JoinedCircuits } from '../joined-circuits.ts'
 import { eventually } from '../support.ts'

@@ -10,7 +10,7 @@ import {
 } from '../../../src/pki/authority/authority.ts'
 import { terminatorDialers } from '../../../src/router/dial/dialers.ts'
 import { TargetSockets } from '../../../src/overlay/sockets/target-sockets.ts'
-import { DialFailure } from '../../../src/overlay/circuits/circuit-ends.ts'
+import { DialFailure } from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import { newCa } from '../../support/authorities.ts'
 import { freePort } from '../../support/ports.ts'
 import { JoinedCircuits } from '../joined-circuits.ts'

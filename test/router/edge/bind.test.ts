@@ -11,7 +11,7 @@ import {
   ValidateTerminatorsSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { encodeFlag, encodeInt32, readInt32, encodeText } from '../../../src/channel/headers.ts'
-import type { DialRequest } from '../../../src/overlay/circuits/circuit-ends.ts'
+import type { DialRequest } from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import { EdgeBench, eventually, idOf, serviceToken, type TestClient, textOf } from './support.ts'
 import { dialErrorCodes } from '../../../src/channel/messages/dial-error.ts'
 

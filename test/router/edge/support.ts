@@ -32,7 +32,7 @@ import { ControllerOperations } from '../../../src/router/controllers/controller
 import { Edge } from '../../../src/router/edge/edge.ts'
 import { modelLimits } from '../../../src/router/model/limits.ts'
 import { RouterDataModel } from '../../../src/router/model/router-data-model.ts'
-import { ReloadableIdentity } from '../../../src/router/identity/identity.ts'
+import { ReloadableIdentity } from '../../../src/router/identity/reloadable-identity.ts'
 import { eventually, type LoggedLine, TestNetwork, trustDomain, version } from '../support.ts'
 import { socketLimits } from '../../../src/overlay/sockets/limits.ts'
 import { TlsPorts } from '../../../src/overlay/sockets/tls-ports.ts'

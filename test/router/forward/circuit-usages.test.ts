@@ -12,7 +12,7 @@ import {
   type UsageReport,
 } from '../../../src/channel/messages/reports.ts'
 import { CarriedCircuit } from '../../../src/router/forward/carried-circuits.ts'
-import { CircuitUsageCounters } from '../../../src/router/forward/circuit-usages.ts'
+import { CircuitUsageCounters } from '../../../src/router/forward/circuit-usage-counters.ts'
 import { reportLimits } from '../../../src/router/reports/limits.ts'
 import { forwardLimits } from '../../../src/router/forward/limits.ts'
 import { messageContentLimits } from '../../../src/channel/messages/limits.ts'

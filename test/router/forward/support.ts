@@ -30,7 +30,7 @@ import type { ControlConnection } from '../../../src/router/controllers/control-
 import type {
   FrameDestination,
   TerminatorDialer,
-} from '../../../src/overlay/circuits/circuit-ends.ts'
+} from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import { Forwarder } from '../../../src/router/forward/forwarder.ts'
 import { Link } from '../../../src/router/links/link.ts'
 import type { LoggedLine } from '../support.ts'

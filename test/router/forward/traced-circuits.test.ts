@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest'
 
-import { CircuitTraceLog } from '../../../src/fabric/circuits/circuit-trace.ts'
+import { CircuitTraceLog } from '../../../src/fabric/circuits/circuit-trace-log.ts'
 import type { HostCandidate } from '../../../src/fabric/circuits/choose-host.ts'
 import type { RouteFault } from '../../../src/fabric/circuits/route-fault.ts'
 import { endsOf, linked, TestController, TestDialer, TestRouter } from './support.ts'

@@ -11,7 +11,7 @@ import {
 } from '../../../src/pki/authority/authority.ts'
 import { terminatorDialers } from '../../../src/router/dial/dialers.ts'
 import { TargetSockets } from '../../../src/overlay/sockets/target-sockets.ts'
-import type { RouterIdentity } from '../../../src/router/identity/identity.ts'
+import type { RouterIdentity } from '../../../src/router/identity/reloadable-identity.ts'
 import { ClientListeners } from '../../../src/router/listen/client-listeners.ts'
 import { socketLimits } from '../../../src/overlay/sockets/limits.ts'
 import { newCa } from '../../support/authorities.ts'

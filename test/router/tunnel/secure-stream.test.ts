@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import type {
   CircuitApplication,
   CircuitEndpoint,
-} from '../../../src/overlay/circuits/circuit-ends.ts'
+} from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import {
   loadCryptoLibrary,
   newKeyPair,

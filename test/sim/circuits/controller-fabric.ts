@@ -1,4 +1,4 @@
-import { LinearizableReads } from '../../../src/api/http/consistency.ts'
+import { LinearizableReads } from '../../../src/api/http/linearizable-reads.ts'
 import { defaultApiLimits } from '../../../src/api/limits.ts'
 import {
   createRouterCluster,
@@ -11,16 +11,16 @@ import {
   type CircuitTable,
 } from '../../../src/fabric/circuits/circuit-table.ts'
 import { SharedCircuits } from '../../../src/fabric/circuits/shared-circuits.ts'
-import type { HostLookup } from '../../../src/fabric/circuits/hosts.ts'
+import type { HostLookup } from '../../../src/fabric/circuits/host-lookup.ts'
 import { createLinkHandler, closeLinkMessage } from '../../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../../src/fabric/links/link-table.ts'
 import { RouterPeersHandler } from '../../../src/fabric/links/router-peers-handler.ts'
 import { RouterChannels } from '../../../src/fabric/router-channels.ts'
-import { RouterStatusTopic } from '../../../src/fabric/status-topic.ts'
+import { RouterStatusTopic } from '../../../src/fabric/router-status-topic.ts'
 import { ProcessorShare } from '../../../src/lib/bounds/processor-share.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
 import type { Random } from '../../../src/lib/random.ts'
-import type { ObservationSink } from '../../../src/ports/live-facts.ts'
+import type { ObservationSink } from '../../../src/ports/observations.ts'
 import type { Life } from '../controller.ts'
 import type { SimulatedSocket } from './simulated-socket.ts'
 

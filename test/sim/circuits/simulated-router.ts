@@ -6,14 +6,14 @@ import { channelLimits, type ChannelLimits } from '../../../src/channel/limits.t
 import { parseRouterConfig } from '../../../src/config/router/load.ts'
 import type { RouterConfig } from '../../../src/config/router/table.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
-import { combineMessageTables } from '../../../src/router/controllers/combined-tables.ts'
+import { combineMessageTables } from '../../../src/router/controllers/combine-message-tables.ts'
 import { Controllers } from '../../../src/router/controllers/controllers.ts'
 import {
   AlreadyConnectedError,
   type DialedController,
 } from '../../../src/router/controllers/dial-controller.ts'
 import { routerHelloMessage } from '../../../src/channel/messages/control.ts'
-import { DialFailure, type DialRequest } from '../../../src/overlay/circuits/circuit-ends.ts'
+import { DialFailure, type DialRequest } from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import { Forwarder } from '../../../src/router/forward/forwarder.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import { encodeLinkListeners } from '../../../src/channel/messages/links.ts'

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { applyLogEntry } from '../../../src/fsm/apply.ts'
-import { StateMachine } from '../../../src/fsm/machine.ts'
+import { applyLogEntry } from '../../../src/fsm/apply-log-entry.ts'
+import { StateMachine } from '../../../src/fsm/state-machine.ts'
 import { assert } from '../../../src/lib/assert.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { encodeEntries } from '../../../src/raft/entry-codec.ts'

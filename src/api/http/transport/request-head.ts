@@ -2,12 +2,12 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
 import { clientAddress } from '../../../lib/bounds/client-address.ts'
-import { sourceNetwork } from '../../../lib/bounds/source.ts'
+import { sourceNetwork } from '../../../lib/bounds/source-network.ts'
 import type { Actor } from '../../../ports/actor.ts'
-import { bearerTokens } from '../../../auth/tokens/token-text.ts'
+import { bearerTokens } from '../../../auth/tokens/unverified-token.ts'
 import type { CallerCredentials } from '../../../auth/principal/credentials.ts'
-import { hasUnknownExpectation } from './continue.ts'
-import { peerCertificateChain } from './peer.ts'
+import { hasUnknownExpectation } from './expect-continue.ts'
+import { peerCertificateChain } from './peer-certificate-chain.ts'
 
 /** @throws {Problem} for a head that no operation accepts. */
 export function checkRequestHead({ raw }: FastifyRequest): void {

@@ -1,6 +1,6 @@
-import { csvText } from '../../app/export.ts'
+import { csvText } from '../../app/download.ts'
 import { consolePath } from '../../app/navigation.ts'
-import { consoleApiClient } from '../../app/services.ts'
+import { consoleApiClient } from '../../app/console-state.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import type {
   AccessExplained,

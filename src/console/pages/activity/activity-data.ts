@@ -1,4 +1,4 @@
-import { consoleApiClient } from '../../app/services.ts'
+import { consoleApiClient } from '../../app/console-state.ts'
 import { consolePath } from '../../app/navigation.ts'
 import type { AccessPreviewed, AuditDetail } from '../../client/served-types.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'

@@ -1,4 +1,4 @@
-import { consoleApiClient, clusterMembers } from '../../app/services.ts'
+import { consoleApiClient, clusterMembers } from '../../app/console-state.ts'
 import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 
 export type LiveRow = Readonly<Record<string, unknown>> & { readonly id: string }

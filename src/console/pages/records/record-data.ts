@@ -1,4 +1,4 @@
-import { consoleApiClient, noteLeaderlessRefusal } from '../../app/services.ts'
+import { consoleApiClient, noteLeaderlessRefusal } from '../../app/console-state.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { MANAGEMENT_API_PATH, type HttpMethod } from '../../../client/cluster-client.ts'
 import type { Meta } from '../../client/served-types.ts'

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
-import { hasPermission } from '../../app/api-documents.ts'
+import { hasPermission } from '../../app/management-document.ts'
 import { kindAt } from './kinds.ts'
 import { readRecordNames } from './record-data.ts'
 

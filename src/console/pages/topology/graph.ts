@@ -1,5 +1,5 @@
 import type { LiveRow } from '../live/live-data.ts'
-import { pathRouters } from '../live/route.ts'
+import { pathRouters } from '../live/circuit-path.ts'
 import type { Point } from './viewport.ts'
 
 export interface GraphNode {

@@ -1,4 +1,4 @@
-import { consoleApiClient } from '../../app/services.ts'
+import { consoleApiClient } from '../../app/console-state.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import type {
   ServedAnswers,
