@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks'
 import { IconButton } from '../controls/button.tsx'
 import { Icon, StatusMark } from '../controls/icon.tsx'
 import { texts } from '../texts.ts'
-import { loadCaller } from './api-documents.ts'
+import { loadCaller } from './management-document.ts'
 import { loadPages } from './lazy.tsx'
 import { isTabInUse } from './loaded.ts'
 import { CONSOLE_BASE_PATH, consolePath, currentPage } from './navigation.ts'
@@ -17,7 +17,7 @@ import {
   probeFailedMembers,
   refreshMembers,
   session,
-} from './services.ts'
+} from './console-state.ts'
 import { ShortcutHelp } from './shortcut-help.tsx'
 import { isHelpOpen } from './shortcuts.ts'
 import { theme, toggleTheme } from './theme.ts'

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useId, useRef } from 'preact/hooks'
 
-import { CancelledError } from '../../client/problem.ts'
+import { CancelledError } from '../../client/client-errors.ts'
 import { texts } from '../texts.ts'
 
 /** One suggestion of a picker. */

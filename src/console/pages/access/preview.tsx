@@ -1,7 +1,7 @@
 import { failureText } from '../../app/failure.tsx'
-import { managementDocument } from '../../app/api-documents.ts'
+import { managementDocument } from '../../app/management-document.ts'
 import { useLoadedData } from '../../app/loaded.ts'
-import { consoleApiClient } from '../../app/services.ts'
+import { consoleApiClient } from '../../app/console-state.ts'
 import type {
   AccessPreviewed,
   AccessPreviewedPostureChangesPolicy,

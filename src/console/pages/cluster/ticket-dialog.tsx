@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
-import { noteLeaderlessRefusal } from '../../app/services.ts'
+import { noteLeaderlessRefusal } from '../../app/console-state.ts'
 import { Button } from '../../controls/button.tsx'
 import { CopyText } from '../../controls/copy.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
@@ -9,7 +9,7 @@ import { Field } from '../../controls/field.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import type { ClusterInvitationDetail } from '../../client/served-types.ts'
-import { invite } from './cluster-shapes.ts'
+import { invite } from './cluster-requests.ts'
 
 const HOUR_MS = 3_600_000
 

@@ -4,14 +4,14 @@ import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
-import { isReadOnly, noteLeaderlessRefusal } from '../../app/services.ts'
+import { isReadOnly, noteLeaderlessRefusal } from '../../app/console-state.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Button } from '../../controls/button.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
 import { EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { RecordCell } from '../records/cell.tsx'
+import { RecordCell } from '../records/record-cell.tsx'
 import { fieldLabel } from '../records/form-model.ts'
 import {
   closeFabricRow,
@@ -21,7 +21,7 @@ import {
   readFabricRows,
   readSessions,
 } from './live-data.ts'
-import { circuitPathText } from './route.ts'
+import { circuitPathText } from './circuit-path.ts'
 
 const REFRESH_MS = 3_000
 

@@ -5,13 +5,13 @@ import { visibleText } from '../../app/visible-text.ts'
 import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { RecordCell, FieldCell } from './cell.tsx'
+import { RecordCell, FieldCell } from './record-cell.tsx'
 import { formatListState } from './filters.ts'
 import { fieldLabel } from './form-model.ts'
 import { isObject } from './json-values.ts'
 import type { Kind } from './kinds.ts'
 import type { RecordRow } from './record-data.ts'
-import { attributeWithExpiryText, expiredAttributes } from './role-ends.tsx'
+import { attributeWithExpiryText, expiredAttributes } from './role-expiry-input.tsx'
 
 /**
  * Fields in the overview, in display order, for kinds for which the list's columns are not enough.
