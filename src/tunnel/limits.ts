@@ -2,6 +2,9 @@
 export const tunnelLimits = {
   /** Maximum identities in one process. */
   identitiesMax: 16,
+  /** Interval for checking whether the certificate is due; and the delay after a failed renewal. */
+  certificateJudgedEveryMs: 10 * 60_000,
+  renewedAgainMs: 60_000,
   /** Records per page that is requested from a controller. */
   recordsPerPage: 500,
   /**
