@@ -2,7 +2,9 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
+import { readIdentityFile } from '../../src/cli/tunnel/identity-file.ts'
 import { expose } from '../../src/overlay/monitoring/exposition.ts'
+import { parseCertificate } from '../../src/pki/certificate.ts'
 import { LogInRefusedError, SessionEndedError } from '../../src/tunnel/controller-api.ts'
 import { ServiceCounts } from '../../src/tunnel/counts.ts'
 import type { IdentityTunnel } from '../../src/tunnel/identity-tunnel.ts'
@@ -59,6 +61,8 @@ async function hostAndClient() {
 
 test('every counter of a tunnel exists at zero before it starts', async () => {
   const { client } = await hostAndClient()
+  const { certificatePem } = readIdentityFile(stage.network.path('ann.json'))
+  const { notAfterMs } = parseCertificate(certificatePem)
   expect(await seriesOf(client.tunnel)).toEqual({
     'build_info{mode="proxy",version="v1.2.3"}': 1,
     'certificate_not_after_timestamp_seconds{file="ann.json"}': notAfterMs / 1000,
