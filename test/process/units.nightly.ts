@@ -316,8 +316,10 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     await host.run(makeFolders('restored'))
     const backup = (await host.run('ls /var/backups/flotilla/*.backup | head -n 1')).trim()
     const restore = `flotilla cluster snapshot restore ${backup} ${config('restored')} --id restored`
+    await expect(host.run(`flotilla controller run ${config('ctrl1')}`)).rejects.toThrow(
+      'could not open the files that root creates; type: systemctl start flotilla-controller@ctrl1\n',
+    )
     for (const command of [
-      `flotilla controller run ${config('ctrl1')}`,
       `flotilla cluster init ${config('restored')} --id restored`,
       `${restore} --data /var/lib/flotilla/restored/data --key /root/backup.key`,
     ]) {

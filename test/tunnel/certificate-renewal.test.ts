@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chownSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -187,6 +187,16 @@ describe('The certificate of an identity', () => {
     expect(fileOf().id).toEqual({ ...id, cert: 'file://ann.pem' })
   })
 })
+
+test.skipIf(process.geteuid?.() !== 0)(
+  'A file of another user stays the file of that user when root renews the certificate in it',
+  async () => {
+    chownSync(path, 65_534, 65_534)
+    await started().renewal.judge('ann')
+    const { uid, gid } = statSync(path)
+    expect([uid, gid, fileOf().id['cert']]).toEqual([65_534, 65_534, `pem:${api.current}`])
+  },
+)
 
 describe('A renewal that is interrupted', () => {
   test('after the confirmation continues when the program is started again', async () => {

@@ -23,8 +23,9 @@ import {
 } from '../../controller/failure.ts'
 import { createCluster, isClusterCreationInterrupted, clusterRootKeyPath } from './form.ts'
 import { readSuppliedAuthorities } from './form-supplied.ts'
-import { printJson, printLine, shellWord } from '../terminal/output.ts'
+import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
+import { startCommand } from '../terminal/start-command.ts'
 
 /** 18 bytes give 24 characters of base64url: 144 random bits. */
 const PASSWORD_BYTES = 18
@@ -203,5 +204,5 @@ function printResult(result: InitResult): void {
       ? 'certificates are signed by the authority of identity.signer; remove its key from this host'
       : `root key: ${rootKey}; move it offline, it is only needed to renew the issuing authority`,
   )
-  printLine(`start it with: flotilla controller run ${shellWord(config)}`)
+  printLine(`start it with: ${startCommand('controller', config)}`)
 }

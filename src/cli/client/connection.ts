@@ -6,6 +6,7 @@ import { CommandFailure, EXIT_FAILED, EXIT_USAGE, usageFailure } from '../../con
 import { runningPid } from '../../controller/admin/pid-file.ts'
 import { shellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
+import { startCommand } from '../terminal/start-command.ts'
 import { AdminError, type AdminRequest, sendToAdminSocket } from './admin-socket.ts'
 import { anyShape, validatedResponse, type Shape } from './answer-shape.ts'
 import { ApiClient, baseUrl } from './api-client.ts'
@@ -207,8 +208,7 @@ function askAtSocket(path: string): AskOperation {
 function notAnswering(path: string, { data }: ControllerConfig): string {
   const pid = runningPid(path, data)
   if (pid !== null) return `the controller (process ${pid}) is starting; ask again in a moment`
-  const start = `flotilla controller run ${shellWord(path)}`
-  return `no controller is running on ${data}; start it with: ${start}`
+  return `no controller is running on ${data}; start it with: ${startCommand('controller', path)}`
 }
 
 /**

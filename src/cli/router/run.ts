@@ -29,6 +29,7 @@ import { checkedRouterConfig } from './check.ts'
 import { refuseFoldersOfOthers } from '../terminal/folder-owner.ts'
 import { lockPath } from '../terminal/process-lock.ts'
 import { ServiceManager } from '../terminal/service-manager.ts'
+import { unitStart } from '../terminal/start-command.ts'
 
 export interface RunRouterOptions {
   readonly extend?: boolean
@@ -44,7 +45,10 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
   const { config, effective } = checkedRouterConfig(path)
   // The check is skipped if there is a tunnel listener, because mode tproxy may need root.
   if (!config.listeners.some(({ binding }) => binding === TUNNEL_BINDING))
-    refuseFoldersOfOthers([config.identity.key.path ?? path, config.ctrl.endpointsFile])
+    refuseFoldersOfOthers(
+      [config.identity.key.path ?? path, config.ctrl.endpointsFile],
+      unitStart('router', path),
+    )
   const lock = await lockConfiguration(path)
   const log = createProgramLog(options.logLevel)
   switchLevelOnSignal(log, options.logLevel)

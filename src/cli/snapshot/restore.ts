@@ -18,7 +18,8 @@ import {
   refusePlannedFoldersOfOthers,
 } from '../bootstrap/config-from-flags.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
-import { printJson, printLine, shellWord } from '../terminal/output.ts'
+import { printJson, printLine } from '../terminal/output.ts'
+import { startCommand } from '../terminal/start-command.ts'
 import { prefixErrorsWithFile } from './backup-file.ts'
 import { credentialsFor, restoreMarkerPath, type RestoredCredentials } from './credentials.ts'
 import { type BackupPosition, countsText, backupPositionJson, originText } from './describe.ts'
@@ -167,5 +168,5 @@ function printResult(result: RestoreResult, manifest: BackupManifest): void {
       : 'this controller has a new key, so unused enrollment tokens are invalid; refresh those enrollments',
   )
   printLine('keep the controllers of the old cluster stopped; other controllers join with tickets')
-  printLine(`start it with: flotilla controller run ${shellWord(config)}`)
+  printLine(`start it with: ${startCommand('controller', config)}`)
 }
