@@ -240,7 +240,11 @@ test('after the cluster was recovered, the client sends a request again, once, w
   ])
   const hostile = clientOf(() => {
     generation += 1
-    return answer(400, { error: { code: 'COULD_NOT_VALIDATE' } }, { 'net-index': `${generation}:3` })
+    return answer(
+      400,
+      { error: { code: 'COULD_NOT_VALIDATE' } },
+      { 'net-index': `${generation}:3` },
+    )
   })
   await expect(hostile.client.ask({})).rejects.toBeInstanceOf(ApiRefusalError)
   await expect(hostile.client.ask({})).rejects.toBeInstanceOf(ApiRefusalError)

@@ -385,6 +385,34 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     await host.run('systemctl stop flotilla-tunnel@gateway')
   })
 
+  test('a tunnel writes its renewed certificate and the last addresses into its folder', async () => {
+    const file = '/etc/flotilla/laptop/identity.json'
+    const before = await host.run(`cat ${file}`)
+    await host.write(
+      '/etc/flotilla/laptop/tunnel.env',
+      'FLOTILLA_TUNNEL_OPTIONS=--proxy health:1682 --extend\n',
+    )
+    await restart('flotilla-tunnel@laptop')
+    await until(
+      'the certificate is renewed',
+      async () => (await log('flotilla-tunnel@laptop')).includes('"certificate renewed"'),
+      SLOW_MS,
+      EVERY_MS,
+    )
+    const after = await host.run(`cat ${file}`)
+    const certOf = (text: string) => (JSON.parse(text) as { id: { cert: string } }).id.cert
+    expect(certOf(after)).not.toBe(certOf(before))
+    expect(JSON.parse(await host.run(`cat ${file}.addresses`))).toMatchObject({
+      'ctrl1.example.net': [address('ctrl1')],
+    })
+    await host.write(
+      '/etc/flotilla/laptop/tunnel.env',
+      'FLOTILLA_TUNNEL_OPTIONS=--proxy health:1682\n',
+    )
+    await restart('flotilla-tunnel@laptop')
+    await untilDialed()
+  })
+
   test('an upgrade refuses no write, and keeps the former program while it runs', async () => {
     await host.write(
       '/root/write.sh',

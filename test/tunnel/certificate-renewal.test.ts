@@ -135,7 +135,10 @@ function started(isForced = false) {
   const log = { info: line('info'), warn: line('warn'), error: line('error') }
   const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs }
   api.useCertificate(certificate.credential.certificatePem)
-  return { certificate, renewal: new CertificateRenewal({ api, certificate, clock, log, isForced }) }
+  return {
+    certificate,
+    renewal: new CertificateRenewal({ api, certificate, clock, log, isForced }),
+  }
 }
 
 const fileOf = (): { readonly id: Readonly<Record<string, string>> } =>

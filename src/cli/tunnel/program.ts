@@ -23,7 +23,10 @@ export function addTunnel(program: Command): void {
     .option('--resolver <url>', 'mode tproxy: address of its name server', 'udp://127.0.0.1:53')
     .option('--dns-upstream <server...>', 'mode tproxy: name servers asked for all other names')
     .option('--dns-range <cidr>', 'mode tproxy: addresses given to names', '100.64.0.1/10')
-    .option('--extend', 'renew the certificate of the identity at the start, although it is not due')
+    .option(
+      '--extend',
+      'renew the certificate of the identity at the start, although it is not due',
+    )
     .option('--metrics <address>', 'serve metrics at PORT of 127.0.0.1, or at ADDRESS:PORT')
     .addOption(
       new Option('--log-level <level>', 'minimum severity of log lines')

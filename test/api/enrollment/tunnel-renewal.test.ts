@@ -79,7 +79,11 @@ function started(path: string, isForced: boolean) {
     warn: (fields: object): void => void warnings.push(fields),
   }
   const { clock } = controller
-  return { api, warnings, renewal: new CertificateRenewal({ api, certificate, clock, log, isForced }) }
+  return {
+    api,
+    warnings,
+    renewal: new CertificateRenewal({ api, certificate, clock, log, isForced }),
+  }
 }
 
 test('A tunnel renews its certificate, its session continues, and only the renewed certificate logs in', async () => {
