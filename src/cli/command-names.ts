@@ -26,7 +26,7 @@ const synonyms: Readonly<Record<string, string>> = {
   whoami: 'context list',
 }
 
-/** Characters of a word that is taken as the beginning of a command's name. */
+/** Minimum length of a word that may be the beginning of a command's name. */
 const BEGINNING_MIN = 3
 
 /** The full name of a command, such as `flotilla cluster status`. */

@@ -85,7 +85,7 @@ function writeWhole(
   syncFolder(dirname(path))
 }
 
-/** A file that root replaces keeps its owner, who could not open it otherwise. */
+/** A file that root replaces keeps its owner; otherwise the owner could not open it. */
 function keepOwner(file: number, path: string): void {
   if (process.geteuid?.() !== 0) return
   const former = lstatSync(path, { throwIfNoEntry: false })

@@ -12,7 +12,7 @@ const MIN_INDEX = /^([0-9]{1,15}):([0-9]{1,15})$/
 
 /**
  * Parses `net-min-index: <generation>:<index>`, the minimum index that a response must reflect. An
- * index of an older generation is refused, because the cluster has been recovered or restored since,
+ * index of an older generation is refused, because the cluster was recovered or restored since,
  * perhaps without the entry. A newer generation is not known on this controller yet.
  * @throws {Problem} COULD_NOT_VALIDATE, or INDEX_NOT_REACHED for a newer generation.
  */
