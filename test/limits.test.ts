@@ -6,6 +6,7 @@ import { tokenLimits } from '../src/auth/tokens/token-text.ts'
 import { enrollmentLimits } from '../src/api/enrollment/limits.ts'
 import { httpLimits } from '../src/api/http/limits.ts'
 import { recordLimits } from '../src/api/records/limits.ts'
+import { signerSetUpLimits } from '../src/api/signers/limits.ts'
 import { apiSessionLimits } from '../src/api/sessions/limits.ts'
 import { externalTokenLimits } from '../src/auth/tokens/limits.ts'
 import { responseTimeLimits } from '../src/api/cluster/answer-times.ts'
@@ -15,6 +16,8 @@ import { explanationViewLimits } from '../src/api/access/explanation-view.ts'
 import { previewAnswerLimits } from '../src/api/access/preview.ts'
 import { previewBodyLimits } from '../src/api/access/preview-schema.ts'
 import { roleLimits } from '../src/api/access/roles.ts'
+import { trafficLimits } from '../src/api/traffic/limits.ts'
+import { clusterTrafficLimits } from '../src/cluster/traffic/limits.ts'
 import { historyLimits } from '../src/api/metrics/figure-history.ts'
 import { refusalLimits } from '../src/api/http/refusal-quota.ts'
 import { detachmentLimits } from '../src/api/records/detachments.ts'
@@ -137,6 +140,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/records/limits.ts': recordLimits,
   'src/api/enrollment/limits.ts': enrollmentLimits,
   'src/api/sessions/limits.ts': apiSessionLimits,
+  'src/api/signers/limits.ts': signerSetUpLimits,
   'src/auth/tokens/limits.ts': externalTokenLimits,
   'src/auth/tokens/token-text.ts': tokenLimits,
   'src/api/http/refusal-quota.ts': refusalLimits,
@@ -148,6 +152,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/access/explanation-view.ts': explanationViewLimits,
   'src/api/access/roles.ts': roleLimits,
   'src/api/metrics/figure-history.ts': historyLimits,
+  'src/api/traffic/limits.ts': trafficLimits,
+  'src/cluster/traffic/limits.ts': clusterTrafficLimits,
   'src/api/access/preview.ts': previewAnswerLimits,
   'src/api/access/preview-schema.ts': previewBodyLimits,
   'src/fabric/circuits/traced-identities.ts': traceLimits,
@@ -541,6 +547,13 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
     'src/auth/oidc/device-log-ins.ts deviceLogInMs',
     '`expired_token`',
   ],
+  [
+    'Log-in',
+    'Requests for provider log-ins of an address in a minute',
+    'src/api/signers/limits.ts providerLogInsOfOneMax',
+    '429',
+  ],
+  ['Log-in', 'Token tests in a minute', 'src/api/signers/limits.ts signerTestsOfOneMax', '429'],
   [
     'Sessions',
     'API sessions of an identity',

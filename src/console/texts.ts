@@ -166,6 +166,9 @@ export const texts = {
     or: 'or',
     byCertificate: 'Log in with a certificate',
     bySignInPage: 'Log in on the sign-in page',
+    byProvider: (name: string) => `Log in with ${name}`,
+    providerRefused:
+      'The provider logged nobody in, or its account is no identity of this network. Ask an administrator.',
     signInUnknown: 'This tab did not ask for that log-in, or has used it already. Log in again.',
     returning: 'Logging in …',
     refused: 'User name or password is wrong, or the account is locked.',
@@ -445,6 +448,7 @@ export const texts = {
     tabNames: {
       overview: 'Overview',
       access: 'Access',
+      traffic: 'Traffic',
       sessions: 'Sessions and circuits',
       activity: 'Activity',
       edit: 'Edit',
@@ -455,6 +459,35 @@ export const texts = {
     title: (one: string) => upperFirst(one),
     none: '–',
     lines: 'One a line',
+    asForm: 'Form',
+    json: 'JSON',
+    view: 'How to edit the data',
+    noForm: {
+      noType: 'Choose a config type, and its form appears here.',
+      noMembers: 'The schema of this type names no fields, so its data is JSON.',
+    },
+    kind: 'Kind',
+    option: (k: number) => `Option ${k}`,
+    types: {
+      string: 'One text',
+      array: 'A list',
+      object: 'Several fields',
+      number: 'A number',
+      integer: 'A number',
+      boolean: 'Yes or no',
+      null: 'Nothing',
+    } as Readonly<Record<string, string>>,
+    bounds: (minimum: number | null, maximum: number | null) => {
+      if (minimum === null) return `At most ${(maximum ?? 0).toLocaleString('en')}.`
+      if (maximum === null) return `At least ${minimum.toLocaleString('en')}.`
+      return `${minimum.toLocaleString('en')} to ${maximum.toLocaleString('en')}.`
+    },
+    others: (names: readonly string[]) =>
+      `Also in the data, and editable as JSON: ${list.format(names)}`,
+    row: (label: string, at: number) => `${label} ${at + 1}`,
+    addRow: 'Add',
+    addRowTo: (label: string) => `Add: ${label}`,
+    removeRow: (label: string, at: number) => `Remove ${label} ${at + 1}`,
     badJson: (reason: string) => `This is not valid JSON: ${reason}`,
     mendJson: 'Correct the JSON first',
     nothing: 'Nothing has changed',
@@ -607,6 +640,36 @@ export const texts = {
     progress: (made: number, all: number) => `${made} of ${all}`,
     refused: (amount: number, all: number) =>
       `${count(amount, 'change was', 'changes were')} refused, of ${all}:`,
+  },
+
+  traffic: {
+    title: 'Traffic',
+    spans: 'Time span',
+    spanNames: { hour: 'Last hour', day: 'Last day' },
+    bytes: 'Bytes',
+    read: 'Read',
+    written: 'Written',
+    latency: 'Latency',
+    circuits: 'New circuits',
+    dialFailures: 'Failed dials',
+    latencyOfService: 'Time to create a circuit',
+    latencyOfRouter: 'Round trip over its links',
+    at: (period: string, text: string) => `${period}: ${text}`,
+    readWritten: (read: string, written: string) => `${read} read, ${written} written`,
+    newCircuits: (amount: number) => count(amount, 'circuit', 'circuits'),
+    failures: (amount: number) => count(amount, 'failed dial', 'failed dials'),
+    notMeasured: '–',
+    asTable: 'As a table',
+    columns: ['From', 'Read', 'Written', 'New circuits', 'Failed dials', 'Latency'],
+    aboutService:
+      'Read from clients and written to clients, as routers report each minute. A controller that restarts forgets what it has counted.',
+    aboutRouter:
+      'Read and written by the router at clients, hosts and links, as it reports each minute. A failed dial is a failed attempt to reach one of its terminators. A controller that restarts forgets what it has counted.',
+    topServices: {
+      title: 'Services with the most traffic',
+      none: 'No service has had traffic.',
+      columns: ['Service', 'Bytes', 'New circuits', 'Failed dials', 'Time to create a circuit'],
+    },
   },
 
   live: {
@@ -784,11 +847,14 @@ export const texts = {
       service: 'Offer a service',
       identity: 'Enroll an identity',
       router: 'Add a router',
+      signer: 'Log in with a provider',
     },
     what: {
       service: 'A service, where clients find it, where it is hosted, and who may use it.',
       identity: 'An identity for a device, with its token as QR code and file.',
       router: 'An edge router, with the token by which it enrolls.',
+      signer:
+        'Google, Entra ID, Okta, Keycloak or another OpenID provider, as an external JWT signer.',
     },
     controller: 'A ticket for one new controller, on the cluster page.',
     steps: {
@@ -851,6 +917,131 @@ export const texts = {
     openRouter: 'Open the router',
     another: 'Enroll another',
     plainIdentity: 'Create one without an enrollment',
+  },
+
+  posture: {
+    types: {
+      OS: 'Operating system',
+      DOMAIN: 'Windows domain',
+      MAC: 'Hardware address (MAC)',
+      PROCESS: 'One process',
+      PROCESS_MULTI: 'Several processes',
+      MFA: 'Second factor',
+    } as Readonly<Record<string, string>>,
+    semantics: { AllOf: 'All of them', AnyOf: 'At least one' } as Readonly<Record<string, string>>,
+    operatingSystems: 'A device passes with one of these systems.',
+    versions:
+      'Ranges such as >=10.0.0 <11.0.0. A device passes with one of them; none: any version.',
+    domains: 'A device passes in one of these domains.',
+    macAddresses: 'Like 00:1b:44:11:3a:b7. A device passes with one of them.',
+    path: 'The whole path of the program.',
+    hashes: 'SHA-512 of the program in hex. Empty: any content.',
+    signer: 'SHA-1 fingerprint of the certificate that signed the program. Empty: any.',
+    timeout: 'After this time, a new code is required. -1: never.',
+    legacy: 'Clients that cannot ask for a new code keep their access.',
+  },
+
+  logInRules: {
+    primary: 'Methods of log-in',
+    secondary: 'Required in addition',
+    cert: 'Certificate',
+    certAllowed: 'Log in with a certificate',
+    expired: 'Also with an expired certificate',
+    expiredHelp: 'A device that was off for long can then still come back.',
+    updb: 'Password',
+    updbAllowed: 'Log in with a user name and password',
+    lengthHelp: 'Fewer than 5 means 5.',
+    mixedCase: 'Upper and lower case',
+    digit: 'A digit',
+    special: 'A special character',
+    attempts: 'Wrong attempts before a lock',
+    attemptsHelp: '0: passwords are never locked.',
+    lockout: 'Lock, in minutes',
+    lockoutHelp: '0: until an administrator ends it.',
+    extJwt: 'Identity provider',
+    extJwtAllowed: 'Log in with a token of a provider',
+    signers: 'Only from these signers',
+    signersHelp: 'None chosen: every enabled signer.',
+    totp: 'A code of an authenticator app (TOTP)',
+    secondSigner: 'A token of this signer',
+    secondSignerHelp: 'In each request, beside the session.',
+  },
+
+  signers: {
+    provider: 'Provider',
+    other: 'Another OpenID provider',
+    fields: {
+      clientId: { label: 'Client ID', hint: 'Of the public client that you registered there.' },
+      tenant: {
+        label: 'Directory (tenant) ID',
+        hint: 'A UUID, from the overview of the app registration.',
+      },
+      domain: { label: 'Okta domain', hint: 'Like example.okta.com' },
+      server: {
+        label: 'Authorization server',
+        hint: 'Like default. Empty: the authorization server of the organization.',
+      },
+      address: { label: 'Address of Keycloak', hint: 'Like https://keycloak.example.net' },
+      realm: { label: 'Realm', hint: 'Like staff' },
+      issuer: {
+        label: 'Issuer',
+        hint: 'The claim iss of its tokens, character by character, like https://idp.example.net',
+      },
+    },
+    claims: {
+      google: 'The account. Use /email only for addresses of a domain that you control.',
+      entra: 'The account. The owner of an account can change /email and /preferred_username.',
+      okta: 'The account. Of access tokens, /uid is the account and /sub the user name.',
+      keycloak: 'The account. Users may be allowed to change /preferred_username.',
+      other: 'Choose a claim that the provider never gives to another account.',
+    },
+    claim: 'Claim that names the identity',
+    nameHint: 'People choose the provider by this name when they log in.',
+    incomplete: 'Fill in all values. The tenant is a UUID, and an address begins with https.',
+    lookUp: 'Look up the provider',
+    create: 'Create the signer',
+    created: 'Created the signer. Test it with a token.',
+    byHand: 'Enter all fields by hand',
+    found: 'Found at the provider',
+    issuer: 'Issuer',
+    keysAt: 'Keys',
+    logInAt: 'Log-in',
+    noLogIn: 'The provider publishes no address for log-in.',
+    keys: (amount: number) =>
+      `The controller reaches the provider and can use ${count(amount, 'key', 'keys')} of it.`,
+    noKeys: (reason: string) =>
+      `The provider answers, but the controller could not fetch its keys: ${reason}`,
+    noUsableKeys: 'The provider answers, but publishes no key that a controller can use.',
+  },
+
+  tokenTest: {
+    title: 'Test a token',
+    lead: 'The controller verifies the token as at a log-in, and logs nobody in. It neither keeps nor logs the token.',
+    token: 'Token',
+    tokenHint: 'The ID token or access token of an account at the provider: three parts with dots.',
+    pasteFirst: 'Paste a token first',
+    run: 'Test',
+    logsIn: 'The token logs in as',
+    refused: (reason: string) => `The token is refused: ${reason}.`,
+    enrolls: 'It can enroll a new identity.',
+    columns: ['Check', 'Result', 'Token', 'Signer'],
+    states: { passed: 'Passed', failed: 'Failed', unchecked: 'Not reached' } as Readonly<
+      Record<string, string>
+    >,
+    checks: {
+      form: 'Readable',
+      issuer: 'Issuer',
+      signerEnabled: 'Signer enabled',
+      key: 'Key',
+      algorithm: 'Algorithm',
+      signature: 'Signature',
+      audience: 'Audience',
+      time: 'Time',
+      claim: 'Claim that names the identity',
+      identity: 'Identity',
+      policy: 'Authentication policy',
+    } as Readonly<Record<string, string>>,
+    claims: (names: readonly string[]) => `Claims in the token: ${list.format(names)}.`,
   },
 
   backups: {

@@ -176,10 +176,7 @@ export interface AccessPreviewedPostureChangesPolicy {
 export interface AuditDetail {
   readonly index: number
   readonly at: string
-  readonly actor: {
-    readonly id: string
-    readonly name: string
-  }
+  readonly actor: AuditDetailActor
   readonly session: string
   readonly address: string
   readonly action: string
@@ -201,6 +198,11 @@ export interface AuditDetail {
     readonly isPartial: boolean
   }[]
   readonly omittedChanges: number
+}
+
+export interface AuditDetailActor {
+  readonly id: string
+  readonly name: string
 }
 
 export interface ClusterBackups {
@@ -314,6 +316,43 @@ export interface ControllerDetail {
   readonly isPreferredLeader?: boolean
   readonly lastJoinedAt: string
   readonly name: string
+}
+
+export interface ExternalJwtSignerDiscovered {
+  readonly issuer: string
+  readonly jwksEndpoint: string
+  readonly authorizationEndpoint: string | null
+  readonly scopes: readonly string[]
+  readonly keyIds: readonly string[] | null
+  readonly keysFault: string | null
+}
+
+export interface ExternalJwtSignerTested {
+  readonly logsIn: boolean
+  readonly enrolls: boolean
+  readonly signer: AuditDetailActor | null
+  readonly identity: AuditDetailActor | null
+  readonly checks: readonly {
+    readonly check:
+      | 'form'
+      | 'issuer'
+      | 'signerEnabled'
+      | 'key'
+      | 'algorithm'
+      | 'signature'
+      | 'audience'
+      | 'time'
+      | 'claim'
+      | 'identity'
+      | 'policy'
+    readonly state: 'passed' | 'failed' | 'unchecked'
+    readonly reason: string | null
+    readonly message: string | null
+    readonly claim: string | null
+    readonly found: string | null
+    readonly expected: string | null
+  }[]
+  readonly claimNames: readonly string[]
 }
 
 export interface IdentityDetail {
@@ -432,6 +471,51 @@ export interface MetaPagination {
   readonly totalCount: number
 }
 
+export interface TrafficDetail {
+  readonly entity: string
+  readonly id: string
+  readonly name: string
+  readonly hour: TrafficTopRowsHour
+  readonly day: TrafficTopRowsHour
+  readonly silentControllers: readonly string[]
+}
+
+export interface TrafficTop {
+  readonly by: string
+  readonly rows: readonly {
+    readonly entity: string
+    readonly id: string
+    readonly name: string
+    readonly hour: TrafficTopRowsHour
+    readonly day: TrafficTopRowsHour
+  }[]
+  readonly other: {
+    readonly hour: TrafficTopRowsHourTotals
+    readonly day: TrafficTopRowsHourTotals
+  }
+  readonly recordCount: number
+  readonly silentControllers: readonly string[]
+}
+
+export interface TrafficTopRowsHour {
+  readonly periodSeconds: number
+  readonly startedAt: string
+  readonly rxBytes: readonly number[]
+  readonly txBytes: readonly number[]
+  readonly circuits: readonly number[]
+  readonly dialFailures: readonly number[]
+  readonly latencyMs: readonly (number | null)[]
+  readonly totals: TrafficTopRowsHourTotals
+}
+
+export interface TrafficTopRowsHourTotals {
+  readonly rxBytes: number
+  readonly txBytes: number
+  readonly circuits: number
+  readonly dialFailures: number
+  readonly latencyMs: number | null
+}
+
 /** Bodies of answers, by operation. */
 export interface ServedAnswers {
   readonly 'GET /edge/management/v1/access/explain': {
@@ -456,6 +540,22 @@ export interface ServedAnswers {
   }
   readonly 'GET /edge/management/v1/history': {
     readonly data: readonly AuditDetail[]
+    readonly meta: Meta
+  }
+  readonly 'POST /edge/management/v1/jwt-signer-setup/discover': {
+    readonly data: ExternalJwtSignerDiscovered
+    readonly meta: Meta
+  }
+  readonly 'POST /edge/management/v1/jwt-signer-setup/test': {
+    readonly data: ExternalJwtSignerTested
+    readonly meta: Meta
+  }
+  readonly 'GET /edge/management/v1/traffic/services': {
+    readonly data: TrafficTop
+    readonly meta: Meta
+  }
+  readonly 'GET /edge/management/v1/traffic/services/{id}': {
+    readonly data: TrafficDetail
     readonly meta: Meta
   }
   readonly 'GET /fabric/v1/audit': {

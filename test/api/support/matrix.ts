@@ -52,6 +52,8 @@ const ofRecord = /^(service-configs|posture-data|failed-service-requests|jwt|rou
 const own: Readonly<Record<string, string>> = {
   'get /access/explain': 'service.read',
   'post /access/preview': 'identity.read',
+  'post /jwt-signer-setup/discover': 'admin',
+  'post /jwt-signer-setup/test': 'admin',
   // Each answer shows only kinds that its caller may read.
   'get /history': 'session',
   'get /history/{index}': 'session',
@@ -61,6 +63,10 @@ const own: Readonly<Record<string, string>> = {
   'get /roles/services': 'service.read',
   'get /roles/edge-routers': 'router.read',
   'get /roles/posture-checks': 'posture-check.read',
+  'get /traffic/routers': 'router.read',
+  'get /traffic/routers/{id}': 'router.read',
+  'get /traffic/services': 'service.read',
+  'get /traffic/services/{id}': 'service.read',
 }
 
 /**

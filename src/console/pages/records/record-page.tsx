@@ -15,7 +15,8 @@ import { Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { DeleteDialog } from './delete-dialog.tsx'
-import { type Draft, recordDraft, emptyDraft, fieldsOf } from './form-model.ts'
+import { recordDraft, emptyDraft, fieldsOf } from './form-model.ts'
+import type { Draft } from './json-values.ts'
 import type { FormField } from './form-field.ts'
 import type { Kind } from './kinds.ts'
 import { hasDraft } from './drafts.ts'
@@ -24,13 +25,19 @@ import { Explained } from '../access/access-page.tsx'
 import { ActivityList } from '../activity/activity-list.tsx'
 import { emptyQuery, historyKind } from '../activity/activity-data.ts'
 import type { AccessQuery } from '../access/explain-data.ts'
+import { lazyComponent } from '../../app/lazy.tsx'
 import { Dependents } from './dependents.tsx'
 import { Overview } from './overview.tsx'
 import { RecordSessions } from './record-sessions.tsx'
 import { readRecord, type RecordRow } from './record-data.ts'
 import { OutstandingToken, RecordActions } from './record-actions.tsx'
 import { RecordForm } from './record-form.tsx'
+import { TokenTest } from './token-test.tsx'
 import { RelatedLists } from './related-lists.tsx'
+
+const TrafficPanel = lazyComponent(() =>
+  import('../traffic/traffic-panel.tsx').then((one) => one.TrafficPanel),
+)
 
 interface RecordPageData {
   /** Null while a new record is being created. */
@@ -198,11 +205,13 @@ function Shown(props: {
         <>
           {kind.path === 'edge-routers' ? <Dependents record={record} /> : null}
           <Overview kind={kind} record={record} />
+          {kind.path === 'external-jwt-signers' ? <TokenTest signerId={record.id} /> : null}
           <RelatedLists kind={kind} id={record.id} lists={shown.lists} />
           <Everything record={record} />
         </>
       ) : null}
       {tab === 'access' ? <RecordAccess kind={kind} id={record.id} /> : null}
+      {tab === 'traffic' ? <TrafficPanel collection={kind.path} id={record.id} /> : null}
       {tab === 'sessions' ? <RecordSessions kind={kind} id={record.id} /> : null}
       {tab === 'activity' ? (
         <ActivityList
@@ -218,11 +227,13 @@ function Shown(props: {
 type Tab = keyof typeof texts.record.tabNames
 
 /** The tabs of a record; without a form, there is no tab for one. */
-function tabsOf({ path }: Kind, hasForm: boolean): readonly Tab[] {
+function tabsOf(kind: Kind, hasForm: boolean): readonly Tab[] {
+  const { path } = kind
   const isSide = path === 'identities' || path === 'services'
   return [
     'overview',
     ...(isSide ? (['access'] as const) : []),
+    ...(path === 'services' || isRouter(kind) ? (['traffic'] as const) : []),
     ...(isSide || path === 'edge-routers' ? (['sessions'] as const) : []),
     ...(historyKind(path) === null ? [] : (['activity'] as const)),
     ...(hasForm ? (['edit'] as const) : []),

@@ -4,12 +4,14 @@ import { Icon } from '../../controls/icon.tsx'
 import { texts } from '../../texts.ts'
 import { IdentityWizard } from './identity-wizard.tsx'
 import { RouterWizard } from './router-wizard.tsx'
+import { SignerWizard } from './signer-wizard.tsx'
 import { ServiceWizard } from './service-wizard.tsx'
 
 const cards = [
   { name: 'service', icon: 'service' },
   { name: 'identity', icon: 'identity' },
   { name: 'router', icon: 'router' },
+  { name: 'signer', icon: 'key' },
 ] as const
 
 /** Tasks that create more than one record. */
@@ -18,6 +20,7 @@ export function WizardsPage({ name }: { readonly name: string | null }) {
   if (name === 'service') return <ServiceWizard />
   if (name === 'identity') return <IdentityWizard />
   if (name === 'router') return <RouterWizard />
+  if (name === 'signer') return <SignerWizard />
   return (
     <>
       <PageHead title={texts.pages.wizards} lead={wizards.lead} />
