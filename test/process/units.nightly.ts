@@ -302,8 +302,15 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
       }
       if (page === 'operate/logs.md')
         expect(await host.run('cat /var/log/flotilla/ctrl1/*.log')).toContain('controller started')
-      if (page === 'integrate/events.md')
-        await host.run(`test -s ${String(parse(text)['events']['file']['path'])}`)
+      if (page === 'integrate/events.md') {
+        const file = String(parse(text)['events']['file']['path'])
+        await until(
+          'events are written',
+          async () => (await host.try(`wc -c < ${file}`)).trim() > '0',
+          SLOW_MS,
+          EVERY_MS,
+        )
+      }
       const raised = (await alarms('ctrl1')).filter((code) => /BACKUP|EVENTS/.test(code))
       expect(raised, page).toEqual([])
     }
