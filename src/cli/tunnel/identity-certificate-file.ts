@@ -65,6 +65,7 @@ export class IdentityCertificateFile implements IdentityCertificate {
 
   store(certificatePem: string): void {
     const renewed = storedCertificate(certificatePem)
+    // @guard renewed-certificate--key
     checkKeyMatches(renewed.leaf, this.#identity.privateKeyPem)
     this.#change((id) => ({ ...id, [RENEWED]: PEM + certificatePem }))
     this.#renewed = renewed
