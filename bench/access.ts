@@ -1,6 +1,6 @@
 import { CommandKind } from '../proto/gen/command_pb.ts'
-import { apply } from '../src/fsm/apply.ts'
-import { StateReader } from '../src/fsm/reader.ts'
+import { applyLogEntry } from '../src/fsm/apply-log-entry.ts'
+import { StateReader } from '../src/fsm/state-reader.ts'
 import { LogWriter, identity, policy, service } from '../test/fsm/support/log.ts'
 import { ClusterState } from '../src/fsm/access/cluster-state.ts'
 
@@ -27,7 +27,9 @@ export interface AccessFigures {
   readonly indexBytes: number
 }
 
-/** Departments, each with some identities and services; policies lead from one to several others. */
+/**
+ * Departments, each with some identities and services; policies lead from one to several others.
+ */
 const departments = 100
 
 export class Network {
@@ -40,7 +42,7 @@ export class Network {
   constructor(size: AccessSize) {
     this.size = size
     this.log = new LogWriter((entry) => {
-      const applied = apply(this.state, entry)
+      const applied = applyLogEntry(this.state, entry)
       // As write-behind does; the log itself is nothing that a controller keeps in memory.
       if (this.state.dirtyCharacters > 1024 * 1024) this.state.takeDirty()
       return applied
@@ -158,7 +160,10 @@ export function benchAccess(size: AccessSize, rounds: number): AccessFigures {
   }
 }
 
-/** The largest network that a controller is meant for, and the same with a hundredth of the identities. */
+/**
+ * The largest network that a controller is meant for, and the same with a hundredth of the
+ * identities.
+ */
 export const large: AccessSize = {
   identities: 100_000,
   active: 1_000,

@@ -2,8 +2,8 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, CommandSchema, EntityWriteSchema } from '../proto/gen/command_pb.ts'
 import { permissiveSecondaryRules } from '../src/entities/parts/auth-policy-factors.ts'
 import { findEntity } from '../src/entities/registry.ts'
-import { normalizeBody } from '../src/entities/normalise.ts'
-import { apply } from '../src/fsm/apply.ts'
+import { normalizeBody } from '../src/entities/normalize-body.ts'
+import { applyLogEntry } from '../src/fsm/apply-log-entry.ts'
 import { canonicalJson, type Json } from '../src/lib/text/canonical-json.ts'
 import type { Actor } from '../src/ports/actor.ts'
 import type { Entry } from '../src/raft/types.ts'
@@ -73,13 +73,16 @@ function createServiceEntry(index: number): Entry {
   return { index, term: 1, timeMs: 1_700_000_000_000 + index, type: 'command', data }
 }
 
-/** Applies `count` entries made beforehand, in one thread, changes taken away in batches as write-behind does. */
+/**
+ * Applies `count` entries made beforehand, in one thread, changes taken away in batches as
+ * write-behind does.
+ */
 export function benchApply(count: number): ApplyResult {
   const entries = Array.from({ length: count }, (_, i) => createServiceEntry(i + 1))
   const state = stateWithSession()
   const started = performance.now()
   for (const entry of entries) {
-    const { outcome } = apply(state, entry)
+    const { outcome } = applyLogEntry(state, entry)
     if (outcome?.ok !== true) throw new Error(`entry ${entry.index} was refused`)
     if (state.dirtyCharacters > 1024 * 1024) state.takeDirty()
   }

@@ -56,7 +56,10 @@ function snapshot(...words: readonly string[]): Promise<Timed> {
   })
 }
 
-/** The second line that `times` prints is of the commands that the shell has run: `0m1.230s 0m0.100s`. */
+/**
+ * The second line that `times` prints is of the commands that the shell has run: `0m1.230s
+ * 0m0.100s`.
+ */
 function processorMsIn(text: string): number {
   const parts = [...(text.trim().split('\n')[1] ?? '').matchAll(/(\d+)m([\d.]+)s/g)]
   return parts.reduce(

@@ -25,10 +25,10 @@ import {
   TOKEN_HEADER,
 } from './support/target.ts'
 
-// Enrollments, a dial by a new client after a grant, and lists, beside OpenZiti in one run and by the
-// same requests. `--peer BINARY` is the program of
-// OpenZiti. It is also the client of both networks. Ours has three controllers and a router, that
-// of OpenZiti is its quickstart: one controller, which replicates nothing, and a router.
+// Enrollments, a dial by a new client after a grant, and lists, beside OpenZiti in one run and by
+// the same requests. `--peer BINARY` is the program of OpenZiti. It is also the client of both
+// networks. Ours has three controllers and a router, that of OpenZiti is its quickstart: one
+// controller, which replicates nothing, and a router.
 
 const { values: options } = parseArgs({
   options: {

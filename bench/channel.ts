@@ -5,7 +5,7 @@ import { Channel } from '../src/channel/channel.ts'
 import { helloAcceptedMessage, readHello } from '../src/channel/hello.ts'
 import { encodeInt32, encodeText, encodeUint64 } from '../src/channel/headers.ts'
 import { channelLimits } from '../src/channel/limits.ts'
-import { contentType, HELLO_SEQUENCE } from '../src/channel/numbers.ts'
+import { channelContentType, HELLO_SEQUENCE } from '../src/channel/numbers.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { newCa } from '../test/support/authorities.ts'
 import { heading, spread } from './support/report.ts'
@@ -69,7 +69,7 @@ async function channelPair(count: Count): Promise<Channel> {
     ...ends,
     socket: near,
     hello: {
-      contentType: contentType.hello,
+      contentType: channelContentType.hello,
       sequence: HELLO_SEQUENCE,
       headers: new Map(),
       body: encodeText('writer'),

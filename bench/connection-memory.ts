@@ -7,9 +7,9 @@ import {
 } from '../test/process/support/listeners-under-connections.ts'
 import { heading } from './support/report.ts'
 
-// Resident memory of a controller and a router after connections that have ended, with chains of one, two and large certificates
-// by turns, for each listener. All threads collect their garbage before each look.
-// `node bench/connection-memory.ts [--connections 20000] [--listener edge]`
+// Resident memory of a controller and a router after connections that have ended, with chains of
+// one, two and large certificates by turns, for each listener. All threads collect their garbage
+// before each look. `node bench/connection-memory.ts [--connections 20000] [--listener edge]`
 
 const { values } = parseArgs({
   options: {

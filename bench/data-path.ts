@@ -201,7 +201,9 @@ async function warmed({ entryPort }: RouterUnderTest): Promise<void> {
   await send(connectTo, 16 * MB)
 }
 
-/** A length of eight bytes and so many bytes are answered with their digest; an echo with itself. */
+/**
+ * A length of eight bytes and so many bytes are answered with their digest; an echo with itself.
+ */
 function onConnection(socket: Socket): void {
   socket.once('data', (first: Buffer) => {
     const rest = first.subarray(1)

@@ -7,11 +7,11 @@ import {
   createRootAuthority,
   validityStartingAt,
 } from '../src/pki/authority/authority.ts'
-import { issueCertificates } from '../src/pki/authority/certificate-order.ts'
+import { issueCertificates } from '../src/pki/authority/issue-certificates.ts'
 import { parseCertificate } from '../src/pki/certificate.ts'
 import { parseCertificateSigner } from '../src/pki/authority/enrolled-certificate.ts'
 import { CertificateWorker } from '../src/threads/certificate-worker.ts'
-import { DerReader, derTag, onlyValue, bitStringBytes } from '../src/pki/asn1/der.ts'
+import { DerReader, derTag, readOnlyDerValue, bitStringBytes } from '../src/pki/asn1/der.ts'
 import {
   type KeyPair,
   newEcKey,
@@ -65,7 +65,7 @@ interface Sample {
 
 function sampleOf(keys: KeyPair): Sample {
   const der = requestDer({ keys })
-  const outer = new DerReader(onlyValue(der, derTag.sequence).contents)
+  const outer = new DerReader(readOnlyDerValue(der, derTag.sequence).contents)
   const signed = outer.take(derTag.sequence).whole
   outer.next()
   const signature = bitStringBytes(outer.next())
@@ -85,7 +85,10 @@ function bare(sample: Sample, hash: string): void {
   sign(issuer.hash, sample.tbs, issuer.key)
 }
 
-/** How many a second, and microseconds of processor time that each took in this thread and in all others. */
+/**
+ * How many a second, and microseconds of processor time that each took in this thread and in all
+ * others.
+ */
 interface Figures {
   readonly rate: number
   readonly hereUs: number

@@ -1,17 +1,17 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, CommandSchema, EntityWriteSchema } from '../proto/gen/command_pb.ts'
-import { normalizeBody } from '../src/entities/normalise.ts'
+import { normalizeBody } from '../src/entities/normalize-body.ts'
 import { findEntity } from '../src/entities/registry.ts'
 import { EventBus } from '../src/events/event-bus.ts'
 import { eventLimits } from '../src/events/limits.ts'
 import { publishedKinds } from '../src/events/published-records.ts'
-import { LogEntryEvents } from '../src/events/sources/record-follower.ts'
-import { StateMachine } from '../src/fsm/machine.ts'
+import { LogEntryEvents } from '../src/events/sources/log-entry-events.ts'
+import { StateMachine } from '../src/fsm/state-machine.ts'
 import { canonicalJson } from '../src/lib/text/canonical-json.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { HISTORY_LEVEL } from '../src/ports/feature-level.ts'
-import { systemActor } from '../src/ports/actor.ts'
+import { createSystemActor } from '../src/ports/actor.ts'
 import type { Entry } from '../src/raft/types.ts'
 import { MemoryStateStore } from '../src/store/state/memory-state-store.ts'
 
@@ -40,7 +40,7 @@ function entryOf(index: number): Entry {
   const sequence = BigInt(index)
   const command = create(CommandSchema, {
     origin: { storeId, boot: 1n, sequence, lowestOutstanding: sequence },
-    actor: systemActor({ name: 'controller:bench' }),
+    actor: createSystemActor({ name: 'controller:bench' }),
     kind: CommandKind.ENTITY_CREATE,
     level: 1,
     payload: toBinary(EntityWriteSchema, write),

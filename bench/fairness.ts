@@ -4,8 +4,9 @@ import { TestCluster } from '../test/process/support/cluster.ts'
 import { LeanClient } from './support/lean-client.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
-// Does one identity that floods a controller hold up another? The latency of a polite client that reads one service at a time,
-// idle and beside 32 connections of one flooding identity, for several kinds of flood. Goal: p99 <= 5 times the idle one.
+// Does one identity that floods a controller hold up another? The latency of a polite client that
+// reads one service at a time, idle and beside 32 connections of one flooding identity, for several
+// kinds of flood. Goal: p99 <= 5 times the idle one.
 
 interface Flood {
   readonly url: string

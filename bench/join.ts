@@ -24,7 +24,10 @@ const identities = Number(options.identities)
 const MIB = 1024 * 1024
 const fleet = await Fleet.create(4)
 
-/** Writes services one after another, and logs in again when the session has ended, until `end` is called. */
+/**
+ * Writes services one after another, and logs in again when the session has ended, until `end` is
+ * called.
+ */
 class Writer {
   readonly latencies: number[] = []
   readonly refused: string[] = []

@@ -3,7 +3,8 @@ import { checkBySearch } from '../test/linearizability/by-search.ts'
 import { modelOf, rightHistory, type Subject, subjects } from '../test/linearizability/generate.ts'
 import type { Operation } from '../test/linearizability/history.ts'
 
-// How many operations of a right history are judged in a second: by search, and by the order of the log.
+// How many operations of a right history are judged in a second: by search, and by the order of the
+// log.
 
 export interface CheckerResult {
   readonly operations: number
@@ -11,7 +12,10 @@ export interface CheckerResult {
   readonly byIndexPerSecond: number
 }
 
-/** @param unknownPerMille operations whose outcome nobody learned: the search has to try them everywhere. */
+/**
+ * @param unknownPerMille operations whose outcome nobody learned: the search has to try them
+ * everywhere.
+ */
 export function benchHistory(
   subject: Subject,
   count: number,

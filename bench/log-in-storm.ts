@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
 import { Worker, isMainThread, parentPort } from 'node:worker_threads'
 import { PasswordVerifier, hashPassword } from '../src/auth/factors/password-verifier.ts'
-import { passwordHashesFor } from '../src/controller/settings.ts'
+import { passwordHashConcurrency } from '../src/controller/settings.ts'
 import { lowerPoolPriority } from '../src/threads/pool-priority.ts'
 import { TestCluster } from '../test/process/support/cluster.ts'
 import { LeanClient } from './support/lean-client.ts'
@@ -28,7 +28,7 @@ async function hashBarely(): Promise<void> {
   const password = 'a password of nobody'
   const known = await hashPassword(password)
   lowerPoolPriority()
-  const atOnceMax = 3 * passwordHashesFor(availableParallelism())
+  const atOnceMax = 3 * passwordHashConcurrency(availableParallelism())
   const verifier = new PasswordVerifier({ atOnceMax, waitingMax: 0 })
   const by = { sharer: 'from ', isGone: false }
   parentPort?.on('message', (seconds: number) => {

@@ -87,8 +87,8 @@ function certificateFields(n: number, certPem: string): StoredFields {
 }
 
 /**
- * The certificate with another serial number, in PEM: signing 100,000 certificates would take minutes. A
- * migration reads certificates but does not verify their signatures.
+ * The certificate with another serial number, in PEM: signing 100,000 certificates would take
+ * minutes. A migration reads certificates but does not verify their signatures.
  */
 function withSerial({ raw, serialNumber }: X509Certificate, n: number): string {
   const der = Buffer.from(raw)

@@ -12,7 +12,7 @@ import { ExtendRouterSchema } from '../proto/gen/router_pb.ts'
 import { encodeFrame } from '../src/channel/frame.ts'
 import { encodeText } from '../src/channel/headers.ts'
 import { pemText } from '../src/pki/pem.ts'
-import { controlMessage } from '../src/channel/messages/control.ts'
+import { controlContentType } from '../src/channel/messages/control.ts'
 import { requestDer } from '../test/pki/support/fixtures.ts'
 import { TestCluster } from '../test/process/support/cluster.ts'
 import { heaviestBodies } from '../test/fabric/heavy-bodies.ts'
@@ -42,7 +42,7 @@ const messages = new Map<string, readonly [number, Uint8Array]>()
 for (const [name, contentType, body] of heaviestBodies()) {
   messages.set(`a router says: ${name}`, [contentType, body])
 }
-messages.set('a router says: new certificates', [controlMessage.enrollmentExtendRouter, extend])
+messages.set('a router says: new certificates', [controlContentType.enrollmentExtendRouter, extend])
 
 const [first = '', given = ''] = process.argv.slice(2)
 if (first === 'flood') await flood(JSON.parse(given) as Flood)

@@ -9,9 +9,10 @@ import { LeanClient } from './support/lean-client.ts'
 import { heading } from './support/report.ts'
 import { connectOnce, stormNetwork } from './support/storm-load.ts'
 
-// Where does a controller spend its time? Three controllers run from the sources under load, each with the sampling profiler of V8;
-// the shares of each thread of one of them by room, and its lines of ours that take most. `node bench/profile.ts [--of create|read|connect]
-// [--seconds N] [--rows N] [--clients N]`. `(program)` is the kernel and the engine: sockets, TLS, the collector.
+// Where does a controller spend its time? Three controllers run from the sources under load, each
+// with the sampling profiler of V8; the shares of each thread of one of them by room, and its lines
+// of ours that take most. `node bench/profile.ts [--of create|read|connect] [--seconds N] [--rows
+// N] [--clients N]`. `(program)` is the kernel and the engine: sockets, TLS, the collector.
 
 const { values: options } = parseArgs({
   options: {

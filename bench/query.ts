@@ -1,4 +1,4 @@
-import { StateReader } from '../src/fsm/reader.ts'
+import { StateReader } from '../src/fsm/state-reader.ts'
 import { newShortId } from '../src/lib/random.ts'
 import type { ListQuery } from '../src/ports/state-view.ts'
 import { heading, percentile } from './support/report.ts'
@@ -29,7 +29,10 @@ export interface QueryResult {
   readonly cpuMs: number
 }
 
-/** Records as identities are: written to the state as apply writes them, and taken away as write-behind does. */
+/**
+ * Records as identities are: written to the state as apply writes them, and taken away as
+ * write-behind does.
+ */
 export function filledState(count: number): ClusterState {
   const state = new ClusterState()
   for (let i = 0; i < count; i += 1) {

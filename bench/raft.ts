@@ -3,8 +3,9 @@ import { parseArgs } from 'node:util'
 import { type Loaded, RaftCluster } from './support/raft-cluster.ts'
 import { heading, spread } from './support/report.ts'
 
-// The bare engine: three processes on this machine, each with its threads, logs on disk with a sync a batch, mutual
-// TLS between them. Proposers live in the leader's process; a commit counts when it is applied there.
+// The bare engine: three processes on this machine, each with its threads, logs on disk with a sync
+// a batch, mutual TLS between them. Proposers live in the leader's process; a commit counts when it
+// is applied there.
 
 const { values } = parseArgs({
   options: {

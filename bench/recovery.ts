@@ -10,9 +10,9 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
 import type { Entry } from '../src/raft/types.ts'
-import { createDataFolder } from '../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../src/store/folder/create-data-folder.ts'
 import { openLog } from '../src/store/log/open-log.ts'
-import { recordBytes } from '../src/store/log/wal-format.ts'
+import { recordByteLength } from '../src/store/log/wal-format.ts'
 import { heading } from './support/report.ts'
 
 const MIB = 1024 * 1024
@@ -34,9 +34,9 @@ function writeLog(dir: string, bytes: number, bodyBytes: number): number {
   createDataFolder(dir, { ...identity, entries: [] }, { freeBytesMin: 0 })
   const { disk } = openLog(dir, { freeBytesMin: 0 })
   const data = new Uint8Array(bodyBytes).fill(7)
-  const batchEntries = Math.max(1, Math.floor(BATCH_BYTES / recordBytes(bodyBytes)))
+  const batchEntries = Math.max(1, Math.floor(BATCH_BYTES / recordByteLength(bodyBytes)))
   let index = 0
-  for (let written = 0; written < bytes; written += batchEntries * recordBytes(bodyBytes)) {
+  for (let written = 0; written < bytes; written += batchEntries * recordByteLength(bodyBytes)) {
     const entries: Entry[] = []
     for (let count = 0; count < batchEntries; count += 1) {
       index += 1

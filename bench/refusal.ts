@@ -3,9 +3,10 @@ import type { LeanClient } from './support/lean-client.ts'
 import { ClusterOfPeople, client, management } from './support/people.ts'
 import { heading, percentile } from './support/report.ts'
 
-// How soon does a decision of an administrator count everywhere? It is made on one of three controllers while its subject asks the
-// other two without a pause: ms from the acknowledgement, and from the request, to the first refusal that a subject gets of
-// each. A refusal that was there before the acknowledgement counts as 0.
+// How soon does a decision of an administrator count everywhere? It is made on one of three
+// controllers while its subject asks the other two without a pause: ms from the acknowledgement,
+// and from the request, to the first refusal that a subject gets of each. A refusal that was there
+// before the acknowledgement counts as 0.
 
 interface Decision {
   readonly title: string

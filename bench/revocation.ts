@@ -21,9 +21,10 @@ import { until } from '../test/process/support/client.ts'
 import { TestCluster } from '../test/process/support/cluster.ts'
 import { heading, percentile } from './support/report.ts'
 
-// An identity is disabled, or its session is deleted: how long until each controller refuses its access token, and until the
-// router that it is connected to closes its channel? Counted from the answer to the administrator. Its token is bound to the
-// certificate that it asked for amid its log-in.
+// An identity is disabled, or its session is deleted: how long until each controller refuses its
+// access token, and until the router that it is connected to closes its channel? Counted from the
+// answer to the administrator. Its token is bound to the certificate that it asked for amid its
+// log-in.
 
 const { values: options } = parseArgs({ options: { rounds: { type: 'string', default: '60' } } })
 const rounds = Number(options.rounds)

@@ -1,8 +1,8 @@
 import { encodeFrame, FrameDecoder } from '../src/channel/frame.ts'
 import { encodeText } from '../src/channel/headers.ts'
-import { followedKinds, modelChanges, wholeModel } from '../src/fsm/router-model/model.ts'
+import { modelSourceKinds, modelChanges, wholeModelEvents } from '../src/fsm/router-model/model.ts'
 import { encodeModelEvent } from '../src/fabric/model/encode.ts'
-import { ModelChangeHistory } from '../src/fabric/model/model-log.ts'
+import { ModelChangeHistory } from '../src/fabric/model/model-change-history.ts'
 import { encodeWholeModel } from '../src/fabric/model/model-handler.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
 import { formedState, service } from '../test/fsm/support/log.ts'
@@ -32,7 +32,7 @@ bench('frames decoded', 200_000, () => {
 })
 
 const { state, log } = formedState()
-for (const kind of followedKinds) state.changes.watch(kind)
+for (const kind of modelSourceKinds) state.changes.watch(kind)
 for (let at = 0; at < 1000; at += 1) {
   log.create('service', `s${at}`, { ...service(`service ${at}`), roleAttributes: [`g${at % 50}`] })
 }
@@ -72,7 +72,7 @@ console.log(
 )
 const wholeMs = performance.now()
 const whole = await encodeWholeModel({
-  events: wholeModel(state),
+  events: wholeModelEvents(state),
   keys: [],
   endIndex: 1,
   timelineId: 't',

@@ -8,8 +8,9 @@ import { processorMs, untilIdle } from './support/processor-time.ts'
 import { heading } from './support/report.ts'
 import { writeCurves } from './support/scale-drawing.ts'
 
-// How do the costs of a cluster grow with its controllers? Real processes on this machine, one cluster after the other.
-// `node bench/scale-controllers.ts [--most N] [--seconds N] [--folder FOLDER]`: a table, and the curves as SVG in the folder.
+// How do the costs of a cluster grow with its controllers? Real processes on this machine, one
+// cluster after the other. `node bench/scale-controllers.ts [--most N] [--seconds N] [--folder
+// FOLDER]`: a table, and the curves as SVG in the folder.
 
 const { values: options } = parseArgs({
   options: {

@@ -3,16 +3,17 @@ import { parseArgs } from 'node:util'
 
 import { cheapestPaths } from '../src/fabric/circuits/path.ts'
 import { LinkTable } from '../src/fabric/links/link-table.ts'
-import { StateReader } from '../src/fsm/reader.ts'
+import { StateReader } from '../src/fsm/state-reader.ts'
 import { seededRandom } from '../src/lib/random.ts'
 import { identity } from '../test/fsm/support/log.ts'
 import { Network } from './access.ts'
 import { type Curve, writeCurves } from './support/scale-drawing.ts'
 import { heading } from './support/report.ts'
 
-// How does the cost of each thing that a controller does with its state grow with the identities, and with the routers? One size a
-// process, each without the network and the log, which cost the same at every size. `node --expose-gc bench/scale.ts [--over
-// identities|routers] [--most N] [--folder FOLDER]`: a table each, and the curves as SVG in the folder.
+// How does the cost of each thing that a controller does with its state grow with the identities,
+// and with the routers? One size a process, each without the network and the log, which cost the
+// same at every size. `node --expose-gc bench/scale.ts [--over identities|routers] [--most N]
+// [--folder FOLDER]`: a table each, and the curves as SVG in the folder.
 
 const { values: options } = parseArgs({
   options: {
@@ -23,7 +24,10 @@ const { values: options } = parseArgs({
   },
 })
 
-/** Microseconds of processor time by name, but for the last two, which are bytes an identity and seconds. */
+/**
+ * Microseconds of processor time by name, but for the last two, which are bytes an identity and
+ * seconds.
+ */
 type Figures = Readonly<Record<string, number>>
 
 /** On average over a fifth of a second: the kernel counts processor time by some milliseconds. */

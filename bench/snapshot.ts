@@ -6,8 +6,9 @@ import { type Client, pause, until } from '../test/process/support/client.ts'
 import { TestCluster } from '../test/process/support/cluster.ts'
 import { heading, percentile } from './support/report.ts'
 
-// A controller that was away while the log was cut is filled by a snapshot, under writing clients: how fast, at the cost of
-// how much memory on both sides, and what do the writes of the others see of it? Three real controllers, gRPC over TLS.
+// A controller that was away while the log was cut is filled by a snapshot, under writing clients:
+// how fast, at the cost of how much memory on both sides, and what do the writes of the others see
+// of it? Three real controllers, gRPC over TLS.
 
 const { values: options } = parseArgs({
   options: {

@@ -1,14 +1,15 @@
 /**
- * Entries per second of the write-ahead log on this machine's disk, by how many share one sync, beside the bare cost of
- * a write and a sync of the same bytes. Prints min, median and max over several rounds. `node bench/wal.ts [FOLDER]`.
+ * Entries per second of the write-ahead log on this machine's disk, by how many share one sync,
+ * beside the bare cost of a write and a sync of the same bytes. Prints min, median and max over
+ * several rounds. `node bench/wal.ts [FOLDER]`.
  */
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Entry } from '../src/raft/types.ts'
-import { createDataFolder } from '../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../src/store/folder/create-data-folder.ts'
 import { openLog } from '../src/store/log/open-log.ts'
-import { recordBytes } from '../src/store/log/wal-format.ts'
+import { recordByteLength } from '../src/store/log/wal-format.ts'
 
 export interface WalBenchOptions {
   readonly folder: string
@@ -63,7 +64,7 @@ function benchLog(dir: string, options: WalBenchOptions, batchSize: number): num
 
 function benchBare(dir: string, options: WalBenchOptions, batchSize: number): number {
   const path = join(dir, 'bare')
-  const bytes = new Uint8Array(recordBytes(options.bodyBytes) * batchSize).fill(7)
+  const bytes = new Uint8Array(recordByteLength(options.bodyBytes) * batchSize).fill(7)
   const fileBytes = 16 * 1024 * 1024
   const fd = openSync(path, 'w')
   writeSync(fd, new Uint8Array(fileBytes))

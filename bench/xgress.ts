@@ -1,6 +1,6 @@
 import { encodeFrame, FrameDecoder, type OutboundMessage } from '../src/channel/frame.ts'
 import { systemClock } from '../src/lib/clock.ts'
-import type { CircuitApplication } from '../src/overlay/circuits/circuit-ends.ts'
+import type { CircuitApplication } from '../src/overlay/circuits/circuit-endpoint.ts'
 import { Xgress } from '../src/overlay/circuits/xgress.ts'
 import { xgressOptions } from '../src/overlay/circuits/xgress-options.ts'
 import { heading } from './support/report.ts'

@@ -56,7 +56,7 @@ function valueKeys(values: object, { properties = {} }: Schema): string[] {
     .sort()
 }
 
-test('every alert uses existing metrics, and contains a remedy', () => {
+test('every alert rule uses existing metrics, and advises the operator how to react', () => {
   const rules = parse(read('prometheus/rules.yml')) as {
     groups: { rules: { alert?: string; expr: string; annotations?: Record<string, string> }[] }[]
   }
@@ -146,7 +146,7 @@ test('the compose file advertises every published port at one host, and passes a
   }
 })
 
-describe('the router of a container', () => {
+describe('the router in a container', () => {
   let folder: string
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'flotilla-deploy-'))
@@ -189,7 +189,7 @@ describe('the router of a container', () => {
     expect(csr?.sans).toMatchObject(sans)
   })
 
-  test('serves metrics to monitoring systems where a port for them is set, and nowhere else', async () => {
+  test('serves metrics to monitoring systems only if a port for them is set', async () => {
     const host = 'router1.routers.svc'
     const first = await configure({ ROUTER_LINK_HOST: host })
     const health = { apis: [{ binding: 'health-checks' }] }
@@ -212,7 +212,7 @@ describe('the router of a container', () => {
     expect(csr?.sans).toMatchObject({ dns: [host], ip: [] })
   })
 
-  test('gets its edge listener after an upgrade, uses a changed address, and keeps a file that the operator edited', async () => {
+  test('opens its edge listener after an upgrade, uses a changed address, and keeps a file that the operator edited', async () => {
     const former = await configure({})
     expect(parsedRouter(former.text).listeners).toEqual([])
     // Releases up to 0.3.0 kept no copy of what they wrote.

@@ -2,50 +2,50 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
-import { tokenLimits } from '../src/auth/tokens/token-text.ts'
+import { tokenLimits } from '../src/auth/tokens/unverified-token.ts'
 import { enrollmentLimits } from '../src/api/enrollment/limits.ts'
 import { httpLimits } from '../src/api/http/limits.ts'
 import { recordLimits } from '../src/api/records/limits.ts'
 import { signerSetUpLimits } from '../src/api/signers/limits.ts'
 import { apiSessionLimits } from '../src/api/sessions/limits.ts'
 import { externalTokenLimits } from '../src/auth/tokens/limits.ts'
-import { responseTimeLimits } from '../src/api/cluster/answer-times.ts'
+import { responseTimeLimits } from '../src/api/cluster/response-time-limits.ts'
 import { traceMsMax } from '../src/ports/identity-traces.ts'
-import { explainLimits } from '../src/api/access/explain.ts'
+import { explanationRequestLimits } from '../src/api/access/explain.ts'
 import { explanationViewLimits } from '../src/api/access/explanation-view.ts'
-import { previewAnswerLimits } from '../src/api/access/preview.ts'
+import { previewResponseLimits } from '../src/api/access/preview.ts'
 import { previewBodyLimits } from '../src/api/access/preview-schema.ts'
-import { roleLimits } from '../src/api/access/roles.ts'
+import { roleCountLimits } from '../src/api/access/role-counts.ts'
 import { trafficLimits } from '../src/api/traffic/limits.ts'
 import { clusterTrafficLimits } from '../src/cluster/traffic/limits.ts'
-import { historyLimits } from '../src/api/metrics/figure-history.ts'
-import { refusalLimits } from '../src/api/http/refusal-quota.ts'
-import { detachmentLimits } from '../src/api/records/detachments.ts'
+import { metricHistoryLimits } from '../src/api/metrics/metric-history.ts'
+import { refusalLogLimits } from '../src/api/http/refusal-log-quota.ts'
+import { detachedReferenceLimits } from '../src/api/records/detached-references.ts'
 import { inspectionLimits } from '../src/api/fabric/inspections.ts'
 import { validationLimits } from '../src/api/fabric/validations.ts'
 import { traceLimits } from '../src/fabric/circuits/traced-identities.ts'
-import { writeLimits } from '../src/api/http/write-allowance.ts'
+import { callerWriteLimits } from '../src/api/http/caller-write-limiter.ts'
 import { channelLimits } from '../src/channel/limits.ts'
 import { messageBounds, OTHER_BODY_BYTES_MAX } from '../src/channel/message-bounds.ts'
 import { messageContentLimits } from '../src/channel/messages/limits.ts'
 import { FIELD_UNITS_MAX } from '../src/channel/wire-scan.ts'
 import { networkLimits } from '../src/cli/network/sections.ts'
 import { deviceLimits } from '../src/auth/oidc/device-log-ins.ts'
-import { clientLimits } from '../src/cli/client/api-client.ts'
+import { clientResponseLimits } from '../src/cli/client/api-client.ts'
 import {
   FAILED_MEMBER_AVOIDANCE_MS,
   commandTimeouts,
   consoleTimeouts,
-} from '../src/client/waits.ts'
+} from '../src/client/timeouts.ts'
 import { contextLimits } from '../src/cli/client/context-file.ts'
 import { renewalLimits } from '../src/cli/client/session-tokens.ts'
 import { redirectLimits } from '../src/cli/log-in/redirect-listener.ts'
-import { lineLimits } from '../src/cli/terminal/line-writer.ts'
+import { lineBufferLimits } from '../src/cli/terminal/line-writer.ts'
 import { adminSocketLimits } from '../src/controller/admin/socket.ts'
 import { admissionLimits } from '../src/cluster/membership/join-tickets.ts'
-import { SEED_LIMITS } from '../src/cluster/mesh/addresses-seeds.ts'
-import { CLAIM_LIMITS } from '../src/cluster/mesh/addresses.ts'
-import { defaultClusterNodeOptions } from '../src/cluster/cluster-node-parts.ts'
+import { SEED_LIMITS } from '../src/cluster/mesh/seed-finder.ts'
+import { ADDRESS_CLAIM_LIMITS } from '../src/cluster/mesh/address-book.ts'
+import { defaultClusterNodeOptions } from '../src/cluster/cluster-node-deps.ts'
 import { HELLO_LIMITS } from '../src/cluster/mesh/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
 import { CONFIG_BYTES_MAX, CONFIG_FAULTS_MAX } from '../src/config/engine/load.ts'
@@ -61,16 +61,16 @@ import { migrateLimits } from '../src/migrate/limits.ts'
 import { restoreLimits } from '../src/fsm/records/restore-limits.ts'
 import { defaultSnapshotReceiverOptions } from '../src/cluster/state-transfer/snapshot-receiver.ts'
 import { defaultSnapshotSenderOptions } from '../src/cluster/state-transfer/snapshot-sender.ts'
-import { classViewLimits } from '../src/fsm/access/class-grants.ts'
+import { classViewLimits } from '../src/fsm/access/access-class-cache.ts'
 import { explanationLimits } from '../src/fsm/access/explanation.ts'
-import { accessEndLimits } from '../src/fsm/ends/end-access.ts'
-import { previewLimits } from '../src/fsm/access/relation-change.ts'
+import { accessExpiryLimits } from '../src/fsm/expiry/expire-access.ts'
+import { previewLimits } from '../src/fsm/access/relation-change-finder.ts'
 import { lockoutLimits, mfaLimits } from '../src/fsm/apply/authentication.ts'
 import { recoveryCodesMax } from '../src/fsm/identities/mfa.ts'
-import { PROMPT_GRACE_MS } from '../src/posture/factor-judge.ts'
+import { PROMPT_GRACE_MS } from '../src/posture/factor-evaluation.ts'
 import { promptedServicesMax } from '../src/posture/posture-access.ts'
 import { disableMinutesMax } from '../src/fsm/identities/identity.ts'
-import { casMax } from '../src/fsm/enrollment/ca-rules.ts'
+import { thirdPartyCasMax } from '../src/fsm/enrollment/ca-rules.ts'
 import { revocationLimits } from '../src/fsm/sessions/revocation-rules.ts'
 import { serviceConfigsPerIdentityMax } from '../src/fsm/services/service-configs.ts'
 import { auditLimits } from '../src/fsm/records/audit-line.ts'
@@ -80,7 +80,7 @@ import { batchLimits } from '../src/fsm/apply/entity.ts'
 import { integrityLimits } from '../src/fsm/cluster/integrity.ts'
 import { hostedTerminatorLimits } from '../src/fsm/services/hosted-terminator.ts'
 import { serviceSessionLimits } from '../src/fsm/sessions/service-session.ts'
-import { joiningLimits } from '../src/fsm/cluster/cluster.ts'
+import { joiningLimits } from '../src/fsm/cluster/join-tickets.ts'
 import { secretLimits } from '../src/fsm/cluster/secret.ts'
 import { stateTransferLimits } from '../src/cluster/state-transfer/state-transfer-server.ts'
 import { softTopics } from '../src/ports/soft-topics.ts'
@@ -88,19 +88,19 @@ import { defaultSoftStateOptions } from '../src/cluster/soft-state/soft-state.ts
 import {
   apiSessionsMax,
   apiSessionsPerIdentityMax,
-  begunSessionsPerIdentityMax,
+  sessionsAwaitingCodeMax,
 } from '../src/fsm/sessions/session.ts'
 import {
-  requestAheadMsMax,
-  requestsBytesMax,
-  requestsBytesPerCallerMax,
-  requestWindowMs,
-} from '../src/fsm/records/dedupe.ts'
+  requestIdAheadMsMax,
+  requestIdsBytesMax,
+  requestIdsPerCallerBytesMax,
+  requestIdRetentionMs,
+} from '../src/fsm/records/deduplication.ts'
 import { pageLimits } from '../src/fsm/query/list.ts'
 import { queryLimits } from '../src/fsm/query/scanner.ts'
 import { writeBehindDefaults } from '../src/fsm/records/write-behind.ts'
 import { eventLimits } from '../src/events/limits.ts'
-import { descriptorLimits } from '../src/lib/bounds/descriptors.ts'
+import { descriptorLimits } from '../src/lib/bounds/file-descriptors.ts'
 import { patternCharactersMax } from '../src/lib/text/text-pattern.ts'
 import { fieldLimits } from '../src/entities/fields.ts'
 import { ENTRY_BODY_BYTES_MAX } from '../src/raft/entry-codec.ts'
@@ -111,7 +111,7 @@ import { circuitLimits } from '../src/overlay/circuits/limits.ts'
 import { serviceLimits } from '../src/overlay/services/limits.ts'
 import { interceptLimits } from '../src/overlay/intercept/limits.ts'
 import { interceptTargetLimits } from '../src/lib/intercept/limits.ts'
-import { listenerWarningLimits } from '../src/api/identities/limits.ts'
+import { missingListenerLogLimits } from '../src/api/identities/limits.ts'
 import { socketLimits } from '../src/overlay/sockets/limits.ts'
 import { controllerLimits } from '../src/router/controllers/limits.ts'
 import { certificateLimits } from '../src/router/identity/limits.ts'
@@ -119,13 +119,13 @@ import { linkLimits } from '../src/router/links/limits.ts'
 import { forwardLimits } from '../src/router/forward/limits.ts'
 import { edgeLimits } from '../src/router/edge/limits.ts'
 import { modelLimits } from '../src/router/model/limits.ts'
-import { terminatorOfferLimits } from '../src/router/tunnel/limits.ts'
+import { tunnelTerminatorLimits } from '../src/router/tunnel/limits.ts'
 import { reportLimits } from '../src/router/reports/limits.ts'
 import { monitoringLimits } from '../src/overlay/monitoring/limits.ts'
 import { tunnelLimits } from '../src/tunnel/limits.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
 import { DAMAGED_BYTES_MAX } from '../src/store/log/repair-log.ts'
-import { snapshotFileLimits } from '../src/controller/backups/database-snapshots.ts'
+import { snapshotFileLimits } from '../src/controller/backups/snapshot-folder.ts'
 import { pageNames, pageText } from './support/pages.ts'
 
 // The figures in docs/internals/limits.md must equal those of the code.
@@ -142,71 +142,71 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/sessions/limits.ts': apiSessionLimits,
   'src/api/signers/limits.ts': signerSetUpLimits,
   'src/auth/tokens/limits.ts': externalTokenLimits,
-  'src/auth/tokens/token-text.ts': tokenLimits,
-  'src/api/http/refusal-quota.ts': refusalLimits,
-  'src/api/records/detachments.ts': detachmentLimits,
-  'src/api/http/write-allowance.ts': writeLimits,
+  'src/auth/tokens/unverified-token.ts': tokenLimits,
+  'src/api/http/refusal-log-quota.ts': refusalLogLimits,
+  'src/api/records/detached-references.ts': detachedReferenceLimits,
+  'src/api/http/caller-write-limiter.ts': callerWriteLimits,
   'src/api/fabric/inspections.ts': inspectionLimits,
   'src/api/fabric/validations.ts': validationLimits,
-  'src/api/access/explain.ts': explainLimits,
+  'src/api/access/explain.ts': explanationRequestLimits,
   'src/api/access/explanation-view.ts': explanationViewLimits,
-  'src/api/access/roles.ts': roleLimits,
-  'src/api/metrics/figure-history.ts': historyLimits,
+  'src/api/access/role-counts.ts': roleCountLimits,
+  'src/api/metrics/metric-history.ts': metricHistoryLimits,
   'src/api/traffic/limits.ts': trafficLimits,
   'src/cluster/traffic/limits.ts': clusterTrafficLimits,
-  'src/api/access/preview.ts': previewAnswerLimits,
+  'src/api/access/preview.ts': previewResponseLimits,
   'src/api/access/preview-schema.ts': previewBodyLimits,
   'src/fabric/circuits/traced-identities.ts': traceLimits,
-  'src/api/cluster/answer-times.ts': responseTimeLimits,
+  'src/api/cluster/response-time-limits.ts': responseTimeLimits,
   'src/ports/identity-traces.ts': { traceMsMax },
   'src/fsm/query/list.ts': pageLimits,
   'src/auth/oidc/device-log-ins.ts': deviceLimits,
   'src/fsm/query/scanner.ts': queryLimits,
-  'src/fsm/records/dedupe.ts': {
-    requestWindowMs,
-    requestAheadMsMax,
-    requestsBytesMax,
-    requestsBytesPerCallerMax,
+  'src/fsm/records/deduplication.ts': {
+    requestWindowMs: requestIdRetentionMs,
+    requestAheadMsMax: requestIdAheadMsMax,
+    requestsBytesMax: requestIdsBytesMax,
+    requestsBytesPerCallerMax: requestIdsPerCallerBytesMax,
   },
   'src/fsm/sessions/session.ts': {
     apiSessionsMax,
     apiSessionsPerIdentityMax,
-    begunSessionsPerIdentityMax,
+    begunSessionsPerIdentityMax: sessionsAwaitingCodeMax,
   },
   'src/entities/fields.ts': fieldLimits,
   'src/fsm/apply/authentication.ts': { ...mfaLimits, ...lockoutLimits },
-  'src/posture/factor-judge.ts': { PROMPT_GRACE_MS },
+  'src/posture/factor-evaluation.ts': { PROMPT_GRACE_MS },
   'src/posture/posture-access.ts': { promptedServicesMax },
   'src/fsm/identities/mfa.ts': { recoveryCodesMax },
   'src/fsm/identities/identity.ts': { disableMinutesMax },
   'src/fsm/services/service-configs.ts': { serviceConfigsPerIdentityMax },
-  'src/fsm/enrollment/ca-rules.ts': { casMax },
+  'src/fsm/enrollment/ca-rules.ts': { casMax: thirdPartyCasMax },
   'src/fsm/sessions/revocation-rules.ts': revocationLimits,
   'src/fsm/services/hosted-terminator.ts': hostedTerminatorLimits,
   'src/fsm/sessions/service-session.ts': serviceSessionLimits,
-  'src/fsm/access/class-grants.ts': classViewLimits,
+  'src/fsm/access/access-class-cache.ts': classViewLimits,
   'src/fsm/access/explanation.ts': explanationLimits,
-  'src/fsm/access/relation-change.ts': previewLimits,
-  'src/fsm/ends/end-access.ts': accessEndLimits,
-  'src/fsm/cluster/cluster.ts': joiningLimits,
+  'src/fsm/access/relation-change-finder.ts': previewLimits,
+  'src/fsm/expiry/expire-access.ts': accessExpiryLimits,
+  'src/fsm/cluster/join-tickets.ts': joiningLimits,
   'src/fsm/cluster/secret.ts': secretLimits,
   'src/fsm/apply/entity.ts': batchLimits,
   'src/fsm/cluster/integrity.ts': integrityLimits,
   'src/fsm/records/audit-line.ts': auditLimits,
   'src/fsm/audit-query.ts': auditQueryLimits,
   'src/fsm/records/write-behind.ts': writeBehindDefaults,
-  'src/cli/terminal/line-writer.ts': lineLimits,
+  'src/cli/terminal/line-writer.ts': lineBufferLimits,
   'src/cli/client/context-file.ts': contextLimits,
-  'src/client/waits.ts': {
+  'src/client/timeouts.ts': {
     ...named('command', commandTimeouts),
     ...named('page', consoleTimeouts),
     AVOID_MS: FAILED_MEMBER_AVOIDANCE_MS,
   },
-  'src/cli/client/api-client.ts': clientLimits,
+  'src/cli/client/api-client.ts': clientResponseLimits,
   'src/cli/client/session-tokens.ts': renewalLimits,
   'src/cli/log-in/redirect-listener.ts': redirectLimits,
   'src/cli/network/sections.ts': networkLimits,
-  'src/cluster/cluster-node-parts.ts': {
+  'src/cluster/cluster-node-deps.ts': {
     ...clusterNode,
     retainEntries: retention.entries,
     retainBytes: retention.bytes,
@@ -217,8 +217,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/mesh/handshake.ts': HELLO_LIMITS,
   'src/cluster/membership/limits.ts': membershipLimits,
   'src/cluster/mesh/membership-cache.ts': MEMBERSHIP_CACHE_LIMITS,
-  'src/cluster/mesh/addresses.ts': CLAIM_LIMITS,
-  'src/cluster/mesh/addresses-seeds.ts': SEED_LIMITS,
+  'src/cluster/mesh/address-book.ts': ADDRESS_CLAIM_LIMITS,
+  'src/cluster/mesh/seed-finder.ts': SEED_LIMITS,
   'src/cluster/mesh/limits.ts': meshLimits,
   'src/cluster/mesh/mesh-service.ts': { FRAME_BYTES_MAX },
   'src/cluster/state-transfer/snapshot-receiver.ts': defaultSnapshotReceiverOptions,
@@ -233,7 +233,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/migrate/limits.ts': migrateLimits,
   'src/fsm/records/restore-limits.ts': restoreLimits,
   'src/events/limits.ts': eventLimits,
-  'src/lib/bounds/descriptors.ts': descriptorLimits,
+  'src/lib/bounds/file-descriptors.ts': descriptorLimits,
   'src/lib/text/text-pattern.ts': { patternCharactersMax },
   'src/channel/limits.ts': channelLimits,
   'src/channel/message-bounds.ts': messageLimits(),
@@ -245,7 +245,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/overlay/services/limits.ts': serviceLimits,
   'src/overlay/intercept/limits.ts': interceptLimits,
   'src/lib/intercept/limits.ts': interceptTargetLimits,
-  'src/api/identities/limits.ts': listenerWarningLimits,
+  'src/api/identities/limits.ts': missingListenerLogLimits,
   'src/overlay/sockets/limits.ts': socketLimits,
   'src/router/controllers/limits.ts': controllerLimits,
   'src/router/identity/limits.ts': certificateLimits,
@@ -253,7 +253,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/router/forward/limits.ts': forwardLimits,
   'src/router/edge/limits.ts': edgeLimits,
   'src/router/model/limits.ts': modelLimits,
-  'src/router/tunnel/limits.ts': terminatorOfferLimits,
+  'src/router/tunnel/limits.ts': tunnelTerminatorLimits,
   'src/router/reports/limits.ts': reportLimits,
   'src/overlay/monitoring/limits.ts': monitoringLimits,
   'src/tunnel/limits.ts': tunnelLimits,
@@ -262,7 +262,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/pki/verify/client-chain.ts': clientChainLimits,
   'src/raft/entry-codec.ts': { ENTRY_BODY_BYTES_MAX },
   'src/store/log/repair-log.ts': { DAMAGED_BYTES_MAX },
-  'src/controller/backups/database-snapshots.ts': snapshotFileLimits,
+  'src/controller/backups/snapshot-folder.ts': snapshotFileLimits,
   'src/raft/options.ts': defaultCoreOptions,
   'src/raft/node.ts': defaultRaftNodeLimits,
 }
@@ -308,11 +308,11 @@ const configured: Readonly<Record<string, string>> = {
   'src/api/enrollment/limits.ts routerEnrollmentMs': 'enrollment.routerMinutes',
   'src/api/enrollment/limits.ts enrolledCertificateMs': 'enrollment.certificateDays',
   'src/api/enrollment/limits.ts sessionCertificateMs': 'enrollment.sessionCertificateMinutes',
-  'src/cluster/cluster-node-parts.ts proposeTimeoutMs': 'limits.writeTimeoutMs',
-  'src/cluster/cluster-node-parts.ts outstandingMax': 'limits.outstandingWritesMax',
-  'src/cluster/cluster-node-parts.ts retainEntries': 'log.retainEntries',
-  'src/cluster/cluster-node-parts.ts retainBytes': 'log.retainBytes',
-  'src/cluster/cluster-node-parts.ts catchUpBytes': 'log.catchUpBytes',
+  'src/cluster/cluster-node-deps.ts proposeTimeoutMs': 'limits.writeTimeoutMs',
+  'src/cluster/cluster-node-deps.ts outstandingMax': 'limits.outstandingWritesMax',
+  'src/cluster/cluster-node-deps.ts retainEntries': 'log.retainEntries',
+  'src/cluster/cluster-node-deps.ts retainBytes': 'log.retainBytes',
+  'src/cluster/cluster-node-deps.ts catchUpBytes': 'log.catchUpBytes',
   'src/cluster/state-transfer/snapshot-sender.ts bytesPerSecond': 'cluster.snapshotBytesPerSecond',
   'src/raft/node.ts tickMs': 'raft.tickMs',
   'src/raft/options.ts heartbeatTicks': 'raft.heartbeatMs',
@@ -320,7 +320,10 @@ const configured: Readonly<Record<string, string>> = {
   'src/raft/options.ts electionTimeoutTicksMax': 'raft.electionTimeoutMaxMs',
 }
 
-/** The name of an option, and another thing: the time for a whole request to arrive, and the ticks of soft state. */
+/**
+ * The name of an option, and another thing: the time for a whole request to arrive, and the ticks
+ * of soft state.
+ */
 const namesakes: ReadonlySet<string> = new Set([
   'src/api/http/limits.ts requestTimeoutMs',
   'src/cluster/soft-state/soft-state.ts tickMs',
@@ -376,7 +379,7 @@ at most 15 ms per turn, and other work runs between the turns (\`node bench/rout
 ${parts.join('\n')}`
 }
 
-test('docs/internals/limits.md contains the values in the code', () => {
+test('docs/internals/limits.md contains the values of the limits in the code', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, text())
   expect(readFileSync(page, 'utf8'), 'FLOTILLA_RECORD=1 records it').toBe(text())
 })
@@ -396,26 +399,26 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ['Requests', 'Headers of a request', 'src/api/http/limits.ts headerBytesMax', '431'],
   [
     'Requests',
-    'Time for the headers to arrive',
+    'Time in which the headers must arrive',
     'src/api/http/limits.ts headersTimeoutMs',
     '408, the connection closes',
   ],
   [
     'Requests',
-    'Time for the whole request to arrive',
+    'Time in which the whole request must arrive',
     'src/api/http/limits.ts requestTimeoutMs',
     '408, the connection closes',
   ],
-  ['Requests', 'Time of an answer', 'src/api/http/limits.ts handlerTimeoutMs', '503 `TIMEOUT`'],
+  ['Requests', 'Time until the answer', 'src/api/http/limits.ts handlerTimeoutMs', '503 `TIMEOUT`'],
   [
     'Requests',
-    'Requests of one connection before the first answer is read',
+    'Requests that a client sends on one connection before it reads the first answer',
     'src/api/http/limits.ts pipelinedRequestsMax',
     'the connection closes',
   ],
   [
     'Requests',
-    'Time of an idle connection',
+    'Time that a connection may be idle',
     'src/api/http/limits.ts keepAliveTimeoutMs',
     'the connection closes',
   ],
@@ -427,98 +430,113 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ],
   [
     'Connections',
-    'Open connections of one source',
+    'Open connections from one source address to a listener',
     'src/api/http/limits.ts connectionsPerSourceMax',
     'the connection closes',
   ],
-  ['Lists', 'Records of a page, if `limit` is absent', 'src/fsm/query/list.ts limitDefault', '–'],
-  ['Lists', 'Records of a page', 'src/fsm/query/list.ts limitMax', 'the page is shorter'],
-  ['Lists', 'Value of `offset`', 'src/fsm/query/list.ts offsetMax', 'a larger one counts as this'],
+  ['Lists', 'Records on a page, if `limit` is absent', 'src/fsm/query/list.ts limitDefault', '–'],
+  ['Lists', 'Records on a page', 'src/fsm/query/list.ts limitMax', 'the page is shorter'],
   [
     'Lists',
-    'Records of a whole list (`limit=-1`)',
+    'Value of `offset`',
+    'src/fsm/query/list.ts offsetMax',
+    'a larger value is treated as this value',
+  ],
+  [
+    'Lists',
+    'Records in a whole list (`limit=-1`)',
     'src/fsm/query/list.ts wholeListRowsMax',
     '400 on `limit`',
   ],
   [
     'Lists',
-    'Bytes of a whole list, for an administrator',
+    'Bytes of a whole list that an administrator requests',
     'src/api/http/limits.ts longListBytesMax',
     '400 on `limit`',
   ],
   [
     'Lists',
-    'Bytes of a whole list, for others',
+    'Bytes of a whole list that another caller requests',
     'src/api/http/limits.ts longListBytesOfOthersMax',
     '400 on `limit`',
   ],
-  ['Lists', 'Whole lists at a time', 'src/api/http/limits.ts longListsMax', '429'],
+  [
+    'Lists',
+    'Requests for a whole list in progress at the same time',
+    'src/api/http/limits.ts longListsMax',
+    '429',
+  ],
   [
     'Filters',
-    'Characters of a filter, for an administrator',
+    'Characters in a filter of an administrator',
     'src/fsm/query/scanner.ts charactersMax',
     '400 `INVALID_FILTER`',
   ],
   [
     'Filters',
-    'Characters of a filter, for others',
+    'Characters in a filter of another caller',
     'src/fsm/query/scanner.ts charactersOfOthersMax',
     '400 `INVALID_FILTER`',
   ],
-  ['Filters', 'Terms of a filter', 'src/fsm/query/scanner.ts termsMax', '400 `INVALID_FILTER`'],
+  ['Filters', 'Terms in a filter', 'src/fsm/query/scanner.ts termsMax', '400 `INVALID_FILTER`'],
   [
     'Writes',
     'Writes of one identity to its own records, per minute and controller',
-    'src/api/http/write-allowance.ts identityWritesMax',
+    'src/api/http/caller-write-limiter.ts identityWritesMax',
     '429',
   ],
   [
     'Writes',
-    'The same of one kind',
-    'src/api/http/write-allowance.ts identityWritesOfKindMax',
+    'Writes of one identity to its own records of one kind, per minute and controller',
+    'src/api/http/caller-write-limiter.ts identityWritesOfKindMax',
     '429',
   ],
   [
     'Writes',
-    'Writes under way through one controller',
-    'src/cluster/cluster-node-parts.ts outstandingMax',
+    'Writes in progress through one controller',
+    'src/cluster/cluster-node-deps.ts outstandingMax',
     '429',
   ],
   [
     'Writes',
-    'Time in which a `net-request-id` is remembered',
-    'src/fsm/records/dedupe.ts requestWindowMs',
+    'Time for which the cluster remembers a `net-request-id`',
+    'src/fsm/records/deduplication.ts requestWindowMs',
     '409 `REQUEST_ID_EXPIRED`',
   ],
   [
     'Records',
-    'Characters of a name',
+    'Characters in a name',
     'src/entities/fields.ts nameCharactersMax',
     '400 on the field',
   ],
   [
     'Records',
-    'Characters of another text',
+    'Characters in any other string',
     'src/entities/fields.ts textCharactersMax',
     '400 on the field',
   ],
   [
     'Records',
-    'Role attributes of a record',
+    'Role attributes on a record',
     'src/entities/fields.ts attributesMax',
     '400 on the field',
   ],
-  ['Records', 'Roles of a policy', 'src/entities/fields.ts rolesMax', '400 on the field'],
+  ['Records', 'Roles in a policy', 'src/entities/fields.ts rolesMax', '400 on the field'],
   [
     'Records',
     'Bytes of all tags of a record',
     'src/entities/fields.ts tagsBytesMax',
     '400 on `tags`',
   ],
-  ['Log-in', 'Log-ins under way at one controller', 'src/api/sessions/limits.ts logInsMax', '429'],
   [
     'Log-in',
-    'Failed log-ins of a name and source before pauses begin',
+    'Log-ins in progress at one controller',
+    'src/api/sessions/limits.ts logInsMax',
+    '429',
+  ],
+  [
+    'Log-in',
+    'Failed log-ins with one user name from one source address before pauses begin',
     'src/api/sessions/limits.ts logInFailuresMax',
     '429',
   ],
@@ -540,7 +558,12 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
     'src/fsm/apply/authentication.ts pauseMsMax',
     '429',
   ],
-  ['Log-in', 'Characters of an external JWT', 'src/auth/tokens/token-text.ts charactersMax', '401'],
+  [
+    'Log-in',
+    'Characters of an external JWT',
+    'src/auth/tokens/unverified-token.ts charactersMax',
+    '401',
+  ],
   [
     'Log-in',
     'Time in which a device code can be confirmed',
@@ -569,7 +592,7 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ],
   [
     'Sessions',
-    'Time until an unused session ends',
+    'Time after which an unused session ends',
     'src/api/sessions/limits.ts sessionTimeoutMs',
     '401',
   ],
@@ -585,22 +608,22 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
     'src/fsm/services/hosted-terminator.ts terminatorsPerRouterMax',
     'refused',
   ],
-  ['Events', 'Streams of events at a controller', 'src/events/limits.ts eventStreamsMax', '429'],
+  ['Events', 'Event streams open at one controller', 'src/events/limits.ts eventStreamsMax', '429'],
   [
     'Events',
-    'Streams of events of one caller',
+    'Event streams open for one caller',
     'src/events/limits.ts eventStreamsPerCallerMax',
     '429',
   ],
   [
     'Events',
-    'Events that a stream can resume after',
+    'Newest events after which a client can resume a stream',
     'src/events/limits.ts eventsKeptMax',
     'the stream says that events are missing',
   ],
   [
     'Preview',
-    'Changes of one access preview',
+    'Changes in one access preview',
     'src/api/access/preview-schema.ts previewChangesMax',
     '400',
   ],
@@ -635,7 +658,7 @@ program. Answers with 429 and 503 carry \`Retry-After\`. [Limits in the code](..
 ${parts.join('\n')}`
 }
 
-test('docs/reference/limits.md contains the values in the code that matter to callers', () => {
+test('docs/reference/limits.md contains the values in the code of those limits that matter to callers', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(callersPage, callersText())
   expect(readFileSync(callersPage, 'utf8'), 'FLOTILLA_RECORD=1 records it').toBe(callersText())
 })
@@ -647,7 +670,7 @@ function optionDefaults(): Map<string, string> {
   return new Map([...rows].map(([, key = '', value = '']) => [key, value.trim()]))
 }
 
-test('the value of a limit that has an option is documented only in configuration.md', () => {
+test('if a limit has an option, only configuration.md states its value', () => {
   const options = optionDefaults()
   expect(options.get('log.lowSpaceBytes')).toBe('67108864')
   for (const [place, option] of Object.entries(configured)) {

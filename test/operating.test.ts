@@ -1,15 +1,19 @@
 import { expect, test } from 'vitest'
-import { grantablePermissions, permissionReaches, permissionReach } from '../src/lib/permissions.ts'
+import {
+  grantablePermissions,
+  permissionEffectScopes,
+  permissionEffectScope,
+} from '../src/lib/permissions.ts'
 import { pageNames, pageText } from './support/pages.ts'
 import { withoutTest } from './support/titles.ts'
 
-// Goal: each promise in docs/internals/proofs.md names an existing test, and docs/operate lists its pages and the
-// permissions of the code.
+// Goal: each promise in docs/internals/proofs.md names an existing test, and docs/operate lists its
+// pages and the permissions of the code.
 
 const proofsPage = pageText('internals/proofs.md')
 const rows = [...proofsPage.matchAll(/^\| (P\d+) \|([^|]+)\|([^|]+)\|([^|]+)\|$/gm)]
 
-test('each of the twenty-five failure modes references the test that shows how Flotilla behaves', () => {
+test('each of the twenty-five failure modes in the docs references the test that shows how Flotilla behaves', () => {
   const names = Array.from({ length: 25 }, (_, at) => `P${at + 1}`)
   expect(rows.map(([, name]) => name)).toEqual(names)
   const proofs = rows.flatMap(([, , , , shown = '']) => {
@@ -28,10 +32,12 @@ test('each page in docs/operate begins with its purpose and is in the index', ()
   expect(withoutUse).toEqual([])
 })
 
-test('permissions.md lists each far-reaching permission in the row that describes its effect, and no other permission', () => {
-  const reaching = permissionReaches
+test('permissions.md lists each far-reaching permission in the row that describes its effect, and no other permission there', () => {
+  const reaching = permissionEffectScopes
     .filter((reach) => reach !== 'records')
-    .map((reach) => grantablePermissions.filter((one) => permissionReach(one) === reach).sort())
+    .map((reach) =>
+      grantablePermissions.filter((one) => permissionEffectScope(one) === reach).sort(),
+    )
   const [, table = ''] =
     /\| permissions \|[^\n]+\n\|---\|---\|\n((?:\|[^\n]+\n)+)/.exec(
       pageText('operate/permissions.md'),

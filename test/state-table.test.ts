@@ -2,10 +2,10 @@ import { expect, test } from 'vitest'
 import { readTransitions } from './contract/facts.ts'
 import { titlesIn, withoutTest } from './support/titles.ts'
 
-// Goal: every state transition that the controller promises is proven by a test.
-// Method: the table of transitions as data; each names its tests by file and title, to the letter, as
-// a run prints them: `file > block > test`. Transitions without a test are named below, exactly; a new
-// test takes its line away.
+// Goal: every state transition that the controller promises is proven by a test. Method: the table
+// of transitions as data; each names its tests by file and title, to the letter, as a run prints
+// them: `file > block > test`. Transitions without a test are named below, exactly; a new test
+// takes its line away.
 
 interface Transition {
   readonly name: string
@@ -15,7 +15,10 @@ interface Transition {
   readonly condition: string
   readonly next: string
   readonly effects: string
-  /** Tests below this folder, each as `file > block > test`; rows of a table of tests share its one title. */
+  /**
+   * Tests below this folder, each as `file > block > test`; rows of a table of tests share its one
+   * title.
+   */
   readonly proofs: readonly string[]
 }
 
@@ -55,7 +58,7 @@ const table: readonly Transition[] = [
     next: 'fully authenticated',
     effects: '',
     proofs: [
-      'api/mfa.test.ts > a session > is partially authenticated until it gets a code if its identity has MFA; so is each other session of the identity',
+      'api/mfa.test.ts > a session > is partially authenticated until it gets a code, if its identity has MFA; this is true of every session of the identity',
       'api/mfa.test.ts > a session > becomes fully authenticated with a recovery code; each recovery code works once',
       'process/people/mfa.ts > API session > is partial on every controller until one of them verifies a code, and full on all at the next request',
       'process/people/mfa.ts > One code sent to two controllers at the same moment > completes exactly one session, for a time-based and for a recovery code',
@@ -137,8 +140,8 @@ const table: readonly Transition[] = [
     next: 'none',
     effects: '',
     proofs: [
-      'api/mfa.test.ts > an MFA enrollment > is ended, once verified, only by a time-based code or a recovery code',
-      'api/mfa.test.ts > an MFA enrollment > can be restarted with a new secret or ended without a code until it is verified',
+      'api/mfa.test.ts > an MFA enrollment > can be deleted, once verified, only with a time-based code or a recovery code',
+      'api/mfa.test.ts > an MFA enrollment > can be restarted with a new secret, or deleted without a code, until it is verified',
       'process/people/mfa.ts > MFA enrollment > ended by its holder on one controller requires no code on any',
     ],
   },
@@ -151,7 +154,7 @@ const table: readonly Transition[] = [
     next: 'none',
     effects: '',
     proofs: [
-      'api/mfa.test.ts > an administrator > can remove MFA from an identity, verified or not; its sessions then need no code',
+      'api/mfa.test.ts > an administrator > can remove MFA from an identity, verified or not; the identity’s sessions then require no code',
       'process/people/mfa.ts > MFA enrollment > removed by an administrator completes waiting sessions on every controller',
     ],
   },
@@ -245,7 +248,7 @@ const table: readonly Transition[] = [
     effects: 'the previous client certificate becomes invalid',
     proofs: [
       'api/enrollment/enrolling.test.ts > routers > extend their certificate, and the previous one becomes invalid when they use the new one',
-      'fsm/enrolling.test.ts > a router > extends its enrollment with its current certificate, and the log entry invalidates the previous certificate',
+      'fsm/enrolling.test.ts > a router that enrolls > extends its enrollment with its current certificate, and the log entry invalidates the previous certificate',
       'process/people/enrollment.ts > Router certificates > enrolled with erott are extended on another controller, the previous one is refused everywhere once the new one is used, and re-enrolling needs a new token',
       'process/router-program.test.ts > a router renews its certificates, and is accepted with the new ones',
     ],
@@ -259,8 +262,8 @@ const table: readonly Transition[] = [
     next: 'outstanding',
     effects: 'otherwise 409',
     proofs: [
-      'api/enrollments.test.ts > Outstanding enrollment, none → create > returns a token and a JWT signed by this controller, and is shown with the identity',
-      'api/enrollments.test.ts > Outstanding enrollment, none → create > no outstanding enrollment of the same type for the identity, otherwise 409',
+      'api/enrollments.test.ts > Enrollment, none → create > returns a token and a JWT signed by this controller, and is shown with the identity',
+      'api/enrollments.test.ts > Enrollment, none → create > is refused with 409 if the identity already has an outstanding enrollment of the same type',
       'process/people/enrollment.ts > Outstanding enrollment > refreshed on another controller works nowhere with its earlier token, and works with the new one',
     ],
   },
@@ -274,7 +277,7 @@ const table: readonly Transition[] = [
     effects: 'new JWT; the previous one is unusable',
     proofs: [
       'api/enrollments.test.ts > Enrollment, outstanding or expired → refresh > creates a new JWT and invalidates the previous one',
-      'api/enrollments.test.ts > Enrollment, outstanding or expired → refresh > is possible for an expired enrollment, which stays listed until then',
+      'api/enrollments.test.ts > Enrollment, outstanding or expired → refresh > is possible for an expired enrollment, which stays listed until the refresh',
       'process/people/enrollment.ts > Outstanding enrollment > refreshed on another controller works nowhere with its earlier token, and works with the new one',
     ],
   },
@@ -287,7 +290,7 @@ const table: readonly Transition[] = [
     next: 'none',
     effects: '',
     proofs: [
-      'api/enrollments.test.ts > Outstanding enrollment, outstanding → delete > removes the enrollment from the identity',
+      'api/enrollments.test.ts > Enrollment, outstanding → delete > removes the enrollment, and the identity no longer shows it',
       'process/people/enrollment.ts > Outstanding enrollment > deleted on another controller works nowhere',
     ],
   },
@@ -300,9 +303,9 @@ const table: readonly Transition[] = [
     next: 'authenticator deleted; enrollment created',
     effects: 'updb gives updb, cert gives ott, cert with CA gives ottca',
     proofs: [
-      'api/enrollments.test.ts > Authenticator exists → re-enroll with expiresAt > deletes the authenticator and creates an enrollment: updb gives updb with the same user name',
+      'api/enrollments.test.ts > Authenticator exists → re-enroll with expiresAt > deletes the authenticator and creates an enrollment of its type; for updb, with the same user name',
       'api/certificate-authenticators.test.ts > a certificate given to an identity > is replaced by an ott enrollment when it is re-enrolled',
-      'api/cas.test.ts > re-enrolling a certificate authenticator of a CA creates an ottca enrollment of that CA',
+      'api/cas.test.ts > re-enrolling a certificate authenticator that a CA issued creates an ottca enrollment for that CA',
       'process/people/enrollment.ts > Authenticator > with a password is re-enrolled as updb: the password is refused everywhere, and the new token sets a new one',
       'process/people/enrollment.ts > Authenticator > with a certificate of the network is re-enrolled as ott: the certificate is refused everywhere, with its sessions',
       'process/people/enrollment.ts > Authenticator > with a certificate of a CA is re-enrolled as ottca: the certificate is refused everywhere until it is presented with the new token',
@@ -317,8 +320,8 @@ const table: readonly Transition[] = [
     next: 'certificate authentication removed; enrollment required',
     effects: 'the rest is kept; a connected router is disconnected',
     proofs: [
-      'api/routers.test.ts > Edge router enrolled → re-enroll > requires a new enrollment: each time with a new token, never two tokens, and other properties stay unchanged',
-      'fsm/routers.test.ts > Edge router enrolled → re-enroll > removes the certificate, keeps other properties and associations, and replaces an outstanding token',
+      'api/routers.test.ts > Edge router, enrolled → re-enroll > requires a new enrollment with a new token, invalidates any earlier token, and changes no other properties',
+      'fsm/routers.test.ts > Edge router, enrolled → re-enroll > removes the certificate, keeps other properties and associations, and replaces an outstanding token',
       'process/people/enrollment.ts > Router certificates > enrolled with erott are extended on another controller, the previous one is refused everywhere once the new one is used, and re-enrolling needs a new token',
       'process/router-program.test.ts > a router is disconnected from all controllers when it must enroll again, and online again afterwards',
     ],
@@ -380,14 +383,14 @@ const table: readonly Transition[] = [
 /** Transitions that no test proves yet. */
 const unproven: readonly string[] = []
 
-test('every transition in the table is proven by a test, except for the listed transitions', () => {
+test('every transition in the state table is proven by a test, except for the listed transitions', () => {
   const proofs = table.flatMap((transition) => transition.proofs)
   expect(withoutTest(proofs), 'renamed or gone: name the test that proves it now').toEqual([])
   const lacking = table.filter((transition) => transition.proofs.length === 0)
   expect(lacking.map(({ name }) => name)).toEqual(unproven)
 })
 
-test('a proof is valid only if a test with exactly that file and title exists and is not skipped', () => {
+test('a proof in the state table is valid only if a test with exactly that file and title exists and is not skipped', () => {
   const source = `
 test('plain', () => {})
 describe('block', () => {

@@ -11,7 +11,8 @@ const root = resolve(import.meta.dirname, '..')
 /** Folders that each room may import, besides itself and `proto/gen`. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
   lib: [],
-  // Ports speak of terms, indexes and entries, and of records: they may import these types, never code.
+  // Ports speak of terms, indexes and entries, and of records: they may import these types, never
+  // code.
   ports: ['lib', 'raft/types.ts', 'entities/kind-records.ts'],
   config: ['lib'],
   raft: ['lib'],
@@ -55,9 +56,9 @@ const packageOwners: Readonly<Record<string, string>> = {
 const pureRooms = /^src\/(raft|entities|fsm)\//
 const drivers = new Set([
   'src/raft/node.ts',
-  'src/fsm/machine.ts',
+  'src/fsm/state-machine.ts',
   'src/fsm/records/load.ts',
-  'src/fsm/records/waiters.ts',
+  'src/fsm/records/index-waiters.ts',
   'src/fsm/records/write-behind.ts',
   // A query of the audit log runs on one controller, in slices; apply never calls it.
   'src/fsm/audit-query.ts',
@@ -114,7 +115,10 @@ function importsOf(file: string): string[] {
 }
 
 const roomOf = (file: string): string => file.split('/')[1] ?? ''
-/** The console runs in a browser: its packages are built into its files, and it imports src/client only. */
+/**
+ * The console runs in a browser: its packages are built into its files, and it imports src/client
+ * only.
+ */
 const ofConsole = (file: string): boolean => file.startsWith('src/console/')
 const program = sources('src')
 const src = program.filter((file) => !ofConsole(file))
@@ -225,7 +229,7 @@ test('the API client can run in a browser: it imports no Node module and no pack
   expect(broken).toEqual([])
 })
 
-test('each subfolder imports only the subfolders that this test allows', () => {
+test('each subfolder of src imports only the subfolders that this test allows', () => {
   const broken: string[] = []
   for (const file of program) {
     const subject = dirname(file).replace(/^src\/?/, '')
@@ -261,14 +265,14 @@ test('each subfolder imports only the subfolders that this test allows', () => {
 const bags = /\b(ApiDeps|ApiServices)\b/
 const apiCompositions = new Set([
   'src/api/operations.ts',
-  'src/api/parts.ts',
+  'src/api/api-deps.ts',
   'src/api/services.ts',
   'src/api/server.ts',
   'src/controller/service/api.ts',
-  'src/controller/service/live-parts.ts',
+  'src/controller/service/live-data.ts',
 ])
 
-test('a subject of the API declares only the dependencies that it needs', () => {
+test('each part of the API declares only the dependencies that it needs', () => {
   const broken = src.filter((file) => !apiCompositions.has(file) && bags.test(code(file)))
   expect(broken).toEqual([])
   expect([...apiCompositions].filter((file) => !bags.test(code(file)))).toEqual([])
@@ -322,7 +326,7 @@ test('every imported package is a declared dependency, and every dependency is i
   expect(all.filter((name) => !documented.includes(`\`${name}\``))).toEqual([])
 })
 
-test('the consensus core, apply and the descriptors use no clock, randomness, environment or network', () => {
+test('the Raft core, apply and the entity descriptors use no clock, randomness, environment or network', () => {
   const broken: string[] = []
   for (const file of src) {
     if (!pureRooms.test(file) || drivers.has(file)) continue
@@ -369,7 +373,8 @@ test('the command line writes to the terminal in one place, which escapes untrus
     (file) => file.startsWith('src/cli/') && /process\.std(out|err)\.write/.test(code(file)),
   )
   expect(writers).toEqual([
-    // The screen of `cluster status --watch` and the progress of a restore move the cursor themselves.
+    // The screen of `cluster status --watch` and the progress of a restore move the cursor
+    // themselves.
     'src/cli/cluster/commands.ts',
     'src/cli/snapshot/restore-running.ts',
     'src/cli/terminal/output.ts',
@@ -386,12 +391,12 @@ test('the source has no markers of unfinished work', () => {
   expect(broken).toEqual([])
 })
 
-test('only one file reads peer certificates, and avoids the calls that never free them', () => {
+test('only one file reads peer certificates, and it avoids the calls that leak memory', () => {
   const readers = src.filter((file) => /\.getPeer(X509)?Certificate\(/.test(read(file)))
   expect(readers).toEqual(['src/lib/runtime/peer-certificates.ts'])
 })
 
-test('only one file of the API, the fabric and the limits reads the address of a TCP connection', () => {
+test('in the API, the fabric and the limits, only one file reads the address of a TCP connection', () => {
   const readers = src.filter(
     (file) =>
       /^src\/(?:api|fabric|lib\/bounds)\//.test(file) &&
@@ -418,7 +423,7 @@ test('a descriptor has at most 80 lines, except for the largest descriptor', () 
   expect(descriptors.length).toBeGreaterThan(30)
 })
 
-test('the generated message code matches the message definitions beside it', () => {
+test('the generated message code comes from the current message definitions, as recorded checksums show', () => {
   const recorded = read('proto/gen/SOURCES.sha256').trim().split('\n').sort()
   const actual = readdirSync(join(root, 'proto'))
     .filter((name) => name.endsWith('.proto'))

@@ -86,21 +86,21 @@ function recorded(): Counts {
   return written
 }
 
-test('the files and returns counted for each request differ from the recorded baseline by no more than the tolerance', () => {
+test('for each traced request, the number of files and function returns differs from the recorded baseline by no more than the tolerance', () => {
   expect(differences(now, recorded())).toEqual([])
 })
 
-test('a trace of a request through the source starts with parsing its path, and includes apply for a write', () => {
+test('the trace of a request through the source code starts with parsing the path, and includes apply for a write', () => {
   for (const [name, { visits }] of Object.entries(walks)) {
     const files = visits.map(({ file }) => file)
     expect(files[0], name).toBe('src/api/http/paths.ts')
-    expect(files.includes('src/fsm/apply.ts'), name).toBe(name !== 'list')
+    expect(files.includes('src/fsm/apply-log-entry.ts'), name).toBe(name !== 'list')
     expect(files.every((file, at) => file !== files[at + 1])).toBe(true)
   }
   expect(Object.keys(walks)).toEqual(['write', 'log-in', 'enroll', 'list'])
 })
 
-test('the counts of a request match the listed visits to files', () => {
+test('the counts for a traced request match its listed visits to source files', () => {
   for (const [name, { counts, visits }] of Object.entries(walks)) {
     const files = new Set(visits.map(({ file }) => file))
     const calls = visits.reduce((sum, { functions }) => sum + functions.length, 0)
@@ -109,7 +109,7 @@ test('the counts of a request match the listed visits to files', () => {
   }
 })
 
-test('a count that exceeds the tolerance, or has no recorded baseline, is reported with a remedy', () => {
+test('a count that exceeds the tolerance, or has no recorded baseline, is reported with advice', () => {
   const record = { write: { files: 7, returns: 20 } }
   expect(differences({ write: { files: 10, returns: 17 } }, record)).toEqual([])
   expect(differences({ write: { files: 11, returns: 16 } }, record)).toEqual([
@@ -123,7 +123,7 @@ test('a count that exceeds the tolerance, or has no recorded baseline, is report
   ])
 })
 
-test('recording lowers the baseline of counts that fell by more than the tolerance, and raises none', () => {
+test('recording lowers the baseline of counts that fell by more than the tolerance, and raises no baseline', () => {
   const record = { write: { files: 7, returns: 20 }, list: { files: 9 } }
   const counts = { write: { files: 12, returns: 16 }, list: { files: 6, returns: 3 } }
   expect(lowered(record, counts)).toEqual({

@@ -2,7 +2,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 
-// docs/internals/way-of-a-write.md names the messages and files that a write passes; this holds it to the code.
+// docs/internals/way-of-a-write.md names the messages and files that a write passes; this holds it
+// to the code.
 
 const root = resolve(import.meta.dirname, '..')
 const page = readFileSync(join(root, 'docs/internals/way-of-a-write.md'), 'utf8')
@@ -21,24 +22,24 @@ function defines(file: string, message: string): boolean {
   return definitions.some((definition) => text.includes(definition))
 }
 
-test('each section heading in the page is a message that is defined in the file beside it', () => {
+test('each section heading in the page way-of-a-write.md is a message that is defined in the file beside it', () => {
   expect(headings.length).toBeGreaterThan(10)
   expect(headings.filter(({ message, file }) => !defines(file, message))).toEqual([])
 })
 
-test('each other heading is a message, except the heading about failures', () => {
+test('each other heading in the page is a message too, except the heading about failures', () => {
   const others = [...page.matchAll(/^##+ (.*)$/gm)].map(([, text = '']) => text)
   expect(others.length - headings.length).toBe(1)
 })
 
-test('each file that the page references exists', () => {
+test('each file to which the page refers exists', () => {
   const files = [...page.matchAll(/`((?:src|proto)\/[\w/.-]+)`/g)].map(([, file = '']) => file)
   expect(files.length).toBeGreaterThan(30)
   expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([])
 })
 
-test('each other message in the page is defined in protobuf or in the link between threads', () => {
-  const sources = ['proto/command.proto', 'proto/mesh.proto', 'src/cluster/link.ts']
+test('each other message that the page mentions is defined in protobuf or in the link between threads', () => {
+  const sources = ['proto/command.proto', 'proto/mesh.proto', 'src/cluster/thread-channel.ts']
   const named = ['ProposeRefused', 'compact']
   for (const message of named) {
     expect(page).toContain(`\`${message}\``)

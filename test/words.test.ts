@@ -5,8 +5,9 @@ import { describe, expect, test } from 'vitest'
 
 import { titlesIn } from './support/titles.ts'
 
-// Goal: sentences of the program are in the words of the field, comments fit 100 columns, and a name is defined once. words.json
-// has the exceptions: names that are defined twice, and how often words of the old style occur. Neither may grow.
+// Goal: sentences of the program are in the words of the field, comments fit 100 columns, and a
+// name is defined once. words.json has the exceptions: names that are defined twice, and how often
+// words of the old style occur. Neither may grow.
 
 const root = join(import.meta.dirname, '..')
 const leftPath = join(import.meta.dirname, 'words.json')
@@ -105,7 +106,7 @@ function templateText(node: Tree): string {
   return quasis.map(({ value }) => value.cooked).join('…')
 }
 
-describe('A sentence of the program', () => {
+describe('A sentence in the program’s output', () => {
   test('uses the standard terms of the field', () => {
     const found = sources
       .filter(({ path }) => !replicated.some((folder) => path.startsWith(folder)))
@@ -264,7 +265,7 @@ test('the number of words that the style guide excludes never increases in comme
 /** Names of furniture and offices: they do not say what a thing is in its field. */
 const FURNITURE = /Desk|Steward|Keeper|Entrance|Asker|Gateway|Witness|Doorman|Board(?!er)/
 
-test('no exported name uses a metaphor such as furniture or an office', () => {
+test('no exported name uses a metaphor from everyday life, such as furniture or an office', () => {
   const found = sources.flatMap(({ path, tree }) =>
     exportedNames(tree)
       .filter((name) => FURNITURE.test(name))

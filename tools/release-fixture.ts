@@ -1,12 +1,12 @@
-// Creates the fixture of a release: `node tools/release-fixture.ts TAG OUT.tgz [DATA.tgz LISTING.json]`.
+// Creates the fixture of a release: `node tools/release-fixture.ts TAG OUT.tgz [DATA.tgz
+// LISTING.json]`.
 //
 // It checks out the release beside this tree, builds it with the release's tools/build-program.ts
 // and packs it with npm, which adds no timestamp: the same tag with the same packages gives the
 // same bytes. The build uses the packages installed here. The package contains no dependencies:
-// tests link those installed here.
-// With DATA.tgz and LISTING.json, test/releases/record-data.ts then runs three controllers of that
-// package and keeps their data folders, with a listing of their content. Both contain random
-// values, and differ each time.
+// tests link those installed here. With DATA.tgz and LISTING.json, test/releases/record-data.ts
+// then runs three controllers of that package and keeps their data folders, with a listing of their
+// content. Both contain random values, and differ each time.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {

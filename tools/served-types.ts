@@ -1,8 +1,9 @@
-// Makes TypeScript types from the OpenAPI documents that a controller serves, for the operations that the console names.
-// `make console-types` writes them; test/console/served-types.test.ts fails when they are out of date.
+// Makes TypeScript types from the OpenAPI documents that a controller serves, for the operations
+// that the console names. `make console-types` writes them; test/console/served-types.test.ts fails
+// when they are out of date.
 //
-// openapi-typescript would do it, but needs the compiler API of TypeScript 5, which TypeScript 7 no longer has. Our schemas use
-// few words of JSON Schema, and any other word is an error here.
+// openapi-typescript would do it, but needs the compiler API of TypeScript 5, which TypeScript 7 no
+// longer has. Our schemas use few words of JSON Schema, and any other word is an error here.
 
 export interface ServedSchema {
   readonly $ref?: string
@@ -35,7 +36,8 @@ export interface ServedDocument {
 const SCHEMAS = '#/components/schemas/'
 
 /**
- * Types of the answers to operations. Links between records are left out: the console makes its own.
+ * Types of the answers to operations. Links between records are left out: the console makes its
+ * own.
  * @param documents by the base path of their API.
  * @param operations as `GET /base/path`.
  * @throws {Error} for an operation that is not served, or a schema that has no type here.

@@ -1,22 +1,22 @@
-// Shows the path of one request through the source: `node tools/walk.ts [REQUEST] [--list | --json]`,
-// where REQUEST is write, log-in, enroll or list; all four by default. `make walk` runs it, and
-// test/walks.test.ts checks the counts.
+// Shows the path of one request through the source: `node tools/walk.ts [REQUEST] [--list |
+// --json]`, where REQUEST is write, log-in, enroll or list; all four by default. `make walk` runs
+// it, and test/walks.test.ts checks the counts.
 //
-// Each file of src is instrumented in memory as it is loaded: every function reports its entry. Each
-// request gets a separate controller, that of the API tests: the state machine and the pipeline are
-// real, a log that commits at once replaces consensus, and nothing uses a socket. The same kind of
-// request is sent once to warm up, then once to be counted.
+// Each file of src is instrumented in memory as it is loaded: every function reports its entry.
+// Each request gets a separate controller, that of the API tests: the state machine and the
+// pipeline are real, a log that commits at once replaces consensus, and nothing uses a socket. The
+// same kind of request is sent once to warm up, then once to be counted.
 //
-// The walk contains everything that runs in the asynchronous context of the request until its answer
-// is complete. It leaves out timers, duties and threads, and the later write to the store. No caller
-// waits for its share of the processor, because that would depend on the clock. This process issues
-// certificates; a running controller has a thread for them.
+// The walk contains everything that runs in the asynchronous context of the request until its
+// answer is complete. It leaves out timers, duties and threads, and the later write to the store.
+// No caller waits for its share of the processor, because that would depend on the clock. This
+// process issues certificates; a running controller has a thread for them.
 // - calls: entries of functions. A generator is entered when it is first advanced.
 // - functions: the distinct functions entered, without implicit constructors and initializers.
 // - files, folders: locations of these functions.
 // - rooms: the first folder below src of each file.
-// - visits: the calls in order, where consecutive calls in the same file count once. A return from a
-//   call is no visit.
+// - visits: the calls in order, where consecutive calls in the same file count once. A return from
+//   a call is no visit.
 // - returns: visits to a file that was visited before.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { readFileSync } from 'node:fs'

@@ -3,7 +3,8 @@ import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { listenerTls } from '../../src/api/http/transport/tls.ts'
 
-// The least that a log-in by certificate can be: the handshake of a controller's listener, and an answer of its size.
+// The least that a log-in by certificate can be: the handshake of a controller's listener, and an
+// answer of its size.
 
 const [certPath = '', keyPath = ''] = process.argv.slice(2)
 const identity = { cert: readFileSync(certPath), key: readFileSync(keyPath) }

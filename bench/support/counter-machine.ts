@@ -4,8 +4,12 @@ import { create, fromBinary } from '@bufbuild/protobuf'
 
 import { CommandSchema } from '../../proto/gen/command_pb.ts'
 import { type Configuration, ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { ProposerDeduplication } from '../../src/fsm/records/dedupe.ts'
-import type { AppliedEntry, Digests, Machine } from '../../src/ports/machine.ts'
+import { ProposerDeduplication } from '../../src/fsm/records/deduplication.ts'
+import type {
+  AppliedEntry,
+  Digests,
+  ReplicatedStateMachine,
+} from '../../src/ports/replicated-state-machine.ts'
 import type {
   ApplyProgress,
   StorePosition,
@@ -40,7 +44,7 @@ const empty = (): Counted => ({
  * once each, and its "store" is a copy that it makes now and then. For the engine's bench and for
  * tests of code that drives a machine.
  */
-export class CounterMachine implements Machine {
+export class CounterMachine implements ReplicatedStateMachine {
   readonly featureLevel = 1
   readonly setbackMs = 0
   onPersisted: (position: Position) => void = () => undefined

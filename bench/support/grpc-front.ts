@@ -4,18 +4,18 @@ import pino from 'pino'
 
 import { CommandKind, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
 import { Controller } from '../../src/controller/controller.ts'
-import { preflight } from '../../src/controller/start/check.ts'
+import { runPreflight } from '../../src/controller/start/preflight.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import { newShortId } from '../../src/lib/random.ts'
 import { SYSTEM_ACTOR } from '../../src/ports/actor.ts'
 
-// A whole controller with a bare gRPC door beside its HTTPS one: `node bench/support/grpc-front.ts CONFIG PORT`.
-// A put is answered once its createService is applied here, refusals included.
+// A whole controller with a bare gRPC door beside its HTTPS one: `node bench/support/grpc-front.ts
+// CONFIG PORT`. A put is answered once its createService is applied here, refusals included.
 
 const [path = '', port = ''] = process.argv.slice(2)
 const loaded = loadControllerConfig(path, process.env)
 if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
-const { credentials, faults } = await preflight(loaded.config, Date.now())
+const { credentials, faults } = await runPreflight(loaded.config, Date.now())
 if (credentials === null || faults.length > 0) throw new Error(faults.join('\n'))
 const controller = await Controller.start({
   config: loaded.config,

@@ -11,7 +11,10 @@ const length = (bytes: Uint8Array): Buffer => {
   }
 }
 
-/** `{bytes 1 = key, bytes 2 = value}`: etcd's PutRequest as far as a put needs it, and our bench's request alike. */
+/**
+ * `{bytes 1 = key, bytes 2 = value}`: etcd's PutRequest as far as a put needs it, and our bench's
+ * request alike.
+ */
 export function encodePut(key: Uint8Array, value: Uint8Array): Buffer {
   return Buffer.concat([
     Buffer.from([0x0a]),
@@ -23,7 +26,10 @@ export function encodePut(key: Uint8Array, value: Uint8Array): Buffer {
   ])
 }
 
-/** A client that does as little as it can: one unary call at a time on its own channel, the answer left undecoded. */
+/**
+ * A client that does as little as it can: one unary call at a time on its own channel, the answer
+ * left undecoded.
+ */
 export class ThinClient {
   readonly #client: Client
   readonly #method: string

@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs'
 
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { loadBackup } from '../../src/backup/load-backup.ts'
-import { readFileChunks, writeNewBackup } from '../../src/backup/files.ts'
+import { readFileChunks, writeNewBackup } from '../../src/backup/backup-files.ts'
 import { BackupWriter } from '../../src/backup/write-backup.ts'
-import { normalizeBody } from '../../src/entities/normalise.ts'
+import { normalizeBody } from '../../src/entities/normalize-body.ts'
 import { findEntity } from '../../src/entities/registry.ts'
-import { apply } from '../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../src/fsm/apply-log-entry.ts'
 import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
@@ -21,7 +21,13 @@ function fill(state: ClusterState, identities: number, certificatePem: string): 
     const data = commandData(CommandKind.ENTITY_CREATE, payload)
     const index = state.position.index + 1
     const { term } = state.position
-    const { outcome } = apply(state, { index, term, timeMs: Date.now(), type: 'command', data })
+    const { outcome } = applyLogEntry(state, {
+      index,
+      term,
+      timeMs: Date.now(),
+      type: 'command',
+      data,
+    })
     if (outcome?.ok !== true) throw new Error(`refused: ${JSON.stringify(outcome)}`)
   }
   for (let n = 0; n < identities; n += 1) {
@@ -38,7 +44,9 @@ function fill(state: ClusterState, identities: number, certificatePem: string): 
   }
 }
 
-/** A backup of the network that is to be measured, made of one of a cluster that was just formed. */
+/**
+ * A backup of the network that is to be measured, made of one of a cluster that was just formed.
+ */
 export async function makeLarge(
   small: string,
   large: string,

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import tls from 'node:tls'
 
 /**
- * One keep-alive HTTPS connection with one request in flight, cheap enough that a bench measures the server: it reads
- * the status and the length, and hands the body over unparsed.
+ * One keep-alive HTTPS connection with one request in flight, cheap enough that a bench measures
+ * the server: it reads the status and the length, and hands the body over unparsed.
  */
 export class LeanClient {
   readonly #socket: tls.TLSSocket

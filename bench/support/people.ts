@@ -10,7 +10,10 @@ export const management = '/edge/management/v1'
 export const client = '/edge/client/v1'
 const CONNECTIONS = 16
 
-/** Three controllers that know an identity provider, by whose tokens a bench logs in thousands without a password's hash. */
+/**
+ * Three controllers that know an identity provider, by whose tokens a bench logs in thousands
+ * without a password's hash.
+ */
 export class ClusterOfPeople {
   readonly cluster: TestCluster
   readonly #server: KeyServer
@@ -126,7 +129,9 @@ export class ClusterOfPeople {
     return tokens
   }
 
-  /** @returns the body. @throws where the answer is not one of success, or of a crowd for too long. */
+  /**
+   * @returns the body. @throws where the answer is not one of success, or of a crowd for too long.
+   */
   async #ask(
     one: LeanClient | undefined,
     method: string,

@@ -16,8 +16,9 @@ export function processorMs(pid: number): number {
 const NS_PER_MS = 1e6
 
 /**
- * Milliseconds of processor time that each thread of a process has taken so far, by the name of the thread; threads of
- * one name are added up. From schedstat, which counts nanoseconds: a tick of /proc is too coarse for one request.
+ * Milliseconds of processor time that each thread of a process has taken so far, by the name of the
+ * thread; threads of one name are added up. From schedstat, which counts nanoseconds: a tick of
+ * /proc is too coarse for one request.
  */
 export function threadsMs(pid: number): Map<string, number> {
   const folder = `/proc/${pid}/task`

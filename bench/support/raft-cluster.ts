@@ -14,7 +14,7 @@ import {
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../src/store/folder/create-data-folder.ts'
 import type { MemberAnswer, MemberCommand } from './raft-member.ts'
 import { freePort } from '../../test/support/ports.ts'
 

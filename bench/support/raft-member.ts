@@ -1,6 +1,6 @@
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
-import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
+import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-deps.ts'
 import type { ConsensusOptions } from '../../src/cluster/consensus-options.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { startThreads } from '../../src/threads/start-threads.ts'

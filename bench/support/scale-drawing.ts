@@ -19,7 +19,10 @@ export interface Curve {
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [900, 480, 70, 300, 20, 50]
 const colours = ['#1b6ca8', '#c0392b', '#1e8449', '#8e44ad', '#b9770e', '#34495e', '#148f77']
 
-/** Both axes are logarithmic where each size is ten times the one before: a flat line costs the same at every size. */
+/**
+ * Both axes are logarithmic where each size is ten times the one before: a flat line costs the same
+ * at every size.
+ */
 export function scaleDrawing({ over, sizes, curves, unit }: Curves): string {
   const all = curves.flatMap(({ values }) => values).filter((value) => value > 0)
   const low = Math.floor(Math.log10(Math.min(...all)))

@@ -26,8 +26,8 @@ export const defaultApiLimits: ApiLimits = {
 }
 
 /**
- * The shortest inactivity timeout. A shorter one would end active sessions, because news of their
- * activity reaches the other controllers later than that.
+ * The shortest inactivity timeout. A shorter one would end active sessions, because the last
+ * activity of a session may reach the other controllers only after such a timeout.
  */
 const SESSION_TIMEOUT_MS_MIN = 60_000
 

@@ -1,10 +1,10 @@
 import type { Operation } from './http/operation.ts'
-import type { ApiDeps } from './parts.ts'
+import type { ApiDeps } from './api-deps.ts'
 import { resourceOperations } from './records/resource-routes.ts'
 import type { ApiServices } from './services.ts'
 import { explainOperations } from './access/explain.ts'
 import { previewOperations } from './access/preview.ts'
-import { roleOperations } from './access/roles.ts'
+import { roleCountOperations } from './access/role-counts.ts'
 import { clusterHistoryOperations } from './cluster/history.ts'
 import { apiSessionOperations } from './sessions/api-sessions.ts'
 import { auditOperations } from './host/audit.ts'
@@ -17,12 +17,12 @@ import { pkiOperations } from './cluster/pki.ts'
 import { adminRecoveryOperations } from './cluster/recover-admin.ts'
 import { clusterStatusOperations } from './cluster/status.ts'
 import { clusterOperations } from './cluster/cluster.ts'
-import { logTimeOperations } from './cluster/log-time.ts'
-import { memberOperations } from './cluster/cluster-members.ts'
+import { logTimeResetOperations } from './cluster/log-time-reset.ts'
+import { memberOperations } from './cluster/openziti-members.ts'
 import { controllerSettingOperations } from './host/controller-settings.ts'
 import { controllerOperations } from './cluster/controllers.ts'
-import { currentOperations } from './sessions/current.ts'
-import { clientJwtSignerOperations } from './enrollment/external-jwt-signers.ts'
+import { currentIdentityOperations } from './sessions/current-identity.ts'
+import { clientJwtSignerOperations } from './enrollment/client-jwt-signers.ts'
 import { databaseOperations } from './host/database.ts'
 import { debugOperations } from './host/debug.ts'
 import { oidcOperations } from './oidc/oidc.ts'
@@ -43,7 +43,7 @@ import { inspectionOperations } from './fabric/inspections.ts'
 import { joinOperations } from './cluster/join.ts'
 import { logLevelOperations } from './host/log-level.ts'
 import { reloadOperations } from './host/reload.ts'
-import { metaOperations } from './host/meta.ts'
+import { staticInfoOperations } from './host/meta.ts'
 import { postureResponseOperations } from './identities/posture-responses.ts'
 import { roleAttributeOperations } from './identities/role-attributes.ts'
 import { serviceAccessOperations } from './identities/service-access.ts'
@@ -63,11 +63,11 @@ import { wellKnownOperations } from './enrollment/well-known.ts'
 export function allOperations(needs: ApiDeps & ApiServices): readonly Operation[] {
   const operations: Operation[] = [
     ...resourceOperations(needs),
-    ...metaOperations(needs),
+    ...staticInfoOperations(needs),
     ...summaryOperations(needs),
     ...authenticateOperations(needs),
     ...oidcOperations(needs),
-    ...currentOperations(needs),
+    ...currentIdentityOperations(needs),
     ...ownAuthenticatorOperations(needs),
     ...ownCertificateOperations(needs),
     ...ownMfaOperations(needs),
@@ -92,7 +92,7 @@ export function allOperations(needs: ApiDeps & ApiServices): readonly Operation[
     ...serviceAccessOperations(needs),
     ...explainOperations(needs),
     ...previewOperations(needs),
-    ...roleOperations(needs),
+    ...roleCountOperations(needs),
     ...roleAttributeOperations(needs),
     ...controllerOperations(needs),
     ...databaseOperations(needs),
@@ -104,7 +104,7 @@ export function allOperations(needs: ApiDeps & ApiServices): readonly Operation[
     ...clusterHistoryOperations(needs),
     ...memberOperations(needs),
     ...upgradeOperations(needs),
-    ...logTimeOperations(needs),
+    ...logTimeResetOperations(needs),
     ...debugOperations(needs),
     ...backupOperations(needs),
     ...restoreOperations(needs),

@@ -9,31 +9,34 @@ import {
 import fastify, { type FastifyInstance } from 'fastify'
 import { assert } from '../lib/assert.ts'
 import { limitConnections } from '../lib/bounds/connections.ts'
-import { clientSockets } from '../lib/bounds/descriptors.ts'
+import { clientSocketShare } from '../lib/bounds/file-descriptors.ts'
 import { Problem } from '../lib/problems.ts'
-import { ReplyWriter } from './http/answers/reply-writer.ts'
-import type { SocketCaller } from './http/transport/request-head.ts'
-import { bodyParser } from './http/answers/body.ts'
+import { ReplyWriter } from './http/responses/reply-writer.ts'
+import type { AdminSocketCallerFinder } from './http/transport/request-head.ts'
+import { bodyParser } from './http/body-parser.ts'
 import { isEventSocket, serveEventSockets } from './events/event-socket.ts'
 import { type ApiServices, createServices } from './services.ts'
 import type { Operation, OperationCall } from './http/operation.ts'
 import { type ApiName, isPermission } from '../auth/principal/permissions.ts'
 import { allOperations } from './operations.ts'
-import { type FileMount, mountOperation } from './files/file-mount.ts'
+import { type FileMount, fileMountOperation } from './files/file-mount.ts'
 import type { HostedTerminators } from '../ports/hosted-terminators.ts'
 import type { LatestReads } from '../ports/latest-reads.ts'
 import type { RouterClients } from '../ports/router-clients.ts'
 import type { RouterTunnels } from '../ports/router-tunnels.ts'
-import { ApiHostedTerminators } from './fabric/hosted-terminators.ts'
-import { ApiRouterClients, type ClientRecords } from './fabric/router-clients.ts'
-import { ApiRouterTunnels } from './fabric/router-tunnels.ts'
-import type { ApiDeps } from './parts.ts'
-import { basePaths, canonicalUrlExceptMounts, isBelowMount, routerPath } from './http/paths.ts'
+import { HostedTerminatorFinder } from './fabric/hosted-terminator-finder.ts'
+import {
+  RouterClientAuthorizer,
+  type ClientSessionRecords,
+} from './fabric/router-client-authorizer.ts'
+import { RouterTunnelAuthorizer } from './fabric/router-tunnel-authorizer.ts'
+import type { ApiDeps } from './api-deps.ts'
+import { basePaths, createUrlCanonicalizer, isBelowMount, routerPath } from './http/paths.ts'
 import { ServedPaths } from './http/served-paths.ts'
 import { Pipeline } from './http/pipeline.ts'
-import { deferContinue } from './http/transport/continue.ts'
-import { makeCloseGraceful } from './http/transport/drain.ts'
-import { PipelinedRequests } from './http/transport/pipelining.ts'
+import { handleExpectRequests } from './http/transport/expect-continue.ts'
+import { makeCloseGraceful } from './http/transport/graceful-close.ts'
+import { PipelinedRequests } from './http/transport/pipelined-requests.ts'
 import { listenerTls } from './http/transport/tls.ts'
 
 declare module 'fastify' {
@@ -63,7 +66,7 @@ interface ListenerOptions {
    * Identifies callers without a session. Only for the admin socket: never set it on a listener
    * that other hosts can reach.
    */
-  readonly socketCaller?: SocketCaller
+  readonly socketCaller?: AdminSocketCallerFinder
   /**
    * Called for bytes that are not valid HTTP.
    * @returns true if it has sent the response.
@@ -87,11 +90,11 @@ interface ListenerOptions {
 export interface Api {
   readonly reads: LatestReads
   /** Creates the source from which routers get the sessions of their clients. */
-  routerClients(records: ClientRecords): RouterClients
-  /** Creates the view of the terminators that clients of routers host. */
-  hostedTerminators(records: ClientRecords): HostedTerminators
-  /** Creates the decisions about dialing and hosting by the tunnels of routers. */
-  routerTunnels(records: ClientRecords): RouterTunnels
+  routerClients(records: ClientSessionRecords): RouterClients
+  /** Creates the component that finds the terminators hosted by clients of routers. */
+  hostedTerminators(records: ClientSessionRecords): HostedTerminators
+  /** Creates the component that decides about dialing and hosting by the tunnels of routers. */
+  routerTunnels(records: ClientSessionRecords): RouterTunnels
   /**
    * Creates a Fastify app that does not listen yet. Its routes are created when the app becomes
    * ready.
@@ -111,9 +114,9 @@ export function createApi(deps: ApiDeps): Api {
   const operations = allOperations(all)
   return {
     reads: deps.reads,
-    routerClients: (records) => new ApiRouterClients(all, records),
-    hostedTerminators: (records) => new ApiHostedTerminators(all, records),
-    routerTunnels: (records) => new ApiRouterTunnels(all, records),
+    routerClients: (records) => new RouterClientAuthorizer(all, records),
+    hostedTerminators: (records) => new HostedTerminatorFinder(all, records),
+    routerTunnels: (records) => new RouterTunnelAuthorizer(all, records),
     listener: (options) => buildListener(all, operations, options),
     start: () => {
       services.sessions.start()
@@ -173,7 +176,7 @@ function buildListener(
     if (options.hasOpenMetrics === true) {
       addRoutes(routes, 'host', openForMonitors(operations), pipeline, served)
     }
-    for (const mount of mounts) addMount(routes, mountOperation(all, mount), pipeline)
+    for (const mount of mounts) addMount(routes, fileMountOperation(all, mount), pipeline)
     done()
   })
   return app
@@ -216,7 +219,7 @@ function newApp(
     // them with 503.
     return503OnClosing: false,
     forceCloseConnections: false,
-    rewriteUrl: canonicalUrlExceptMounts(options.mounts ?? []),
+    rewriteUrl: createUrlCanonicalizer(options.mounts ?? []),
     routerOptions: { maxParamLength: limits.pathParameterCharactersMax },
     frameworkErrors: (error, request, reply) => {
       answerer.fail(reply, pipeline.callOf(request), error)
@@ -244,9 +247,9 @@ function newApp(
         // network's limits are exhausted.
         ...(https === null
           ? { handshakeTimeoutMs: null }
-          : { handshakeTimeoutMs: limits.handshakeTimeoutMs, room: clientSockets }),
+          : { handshakeTimeoutMs: limits.handshakeTimeoutMs, room: clientSocketShare }),
       })
-      deferContinue(server, listener)
+      handleExpectRequests(server, listener)
       if (options.apis.includes('fabric')) {
         serveEventSockets(server, all, options.socketCaller ?? null)
       }

@@ -1,6 +1,6 @@
 import { KeyEndpoint } from '../auth/tokens/key-endpoint.ts'
-import { KeySets } from '../auth/tokens/key-sets.ts'
-import { ExternalJwtFactor } from '../auth/principal/token-factor.ts'
+import { SignerKeyCache } from '../auth/tokens/signer-key-cache.ts'
+import { ExternalJwtFactor } from '../auth/principal/external-jwt-factor.ts'
 import { ProviderLogIns } from '../auth/tokens/provider-log-ins.ts'
 import { TokenVerifier } from '../auth/tokens/token-verifier.ts'
 import { DeviceLogIns } from '../auth/oidc/device-log-ins.ts'
@@ -8,44 +8,44 @@ import { DeviceFlow } from '../auth/oidc/device-flow.ts'
 import { FlowSessions } from '../auth/oidc/flow-sessions.ts'
 import { LogInFlow } from '../auth/oidc/log-in-flow.ts'
 import { KeyBinding } from '../auth/oidc/key-binding.ts'
-import { RefreshTokenReuse } from '../auth/sessions/refresh-uses.ts'
-import { FormerMemberTokens } from '../auth/sessions/former-tokens.ts'
+import { RefreshTokenReuse } from '../auth/sessions/refresh-token-reuse.ts'
+import { FormerMemberTokens } from '../auth/sessions/former-member-tokens.ts'
 import { OidcTokens } from '../auth/sessions/oidc-tokens.ts'
-import { FlowStateSealer } from '../auth/oidc/sealed-texts.ts'
+import { FlowStateSealer } from '../auth/oidc/flow-state-sealer.ts'
 import { LogInService } from '../auth/log-in/log-in.ts'
 import { createLogInThrottle, type LogInThrottle } from '../auth/log-in/log-in-throttle.ts'
-import { SessionGuard } from '../auth/sessions/session-guard.ts'
+import { RequestAuthenticator } from '../auth/sessions/request-authenticator.ts'
 import { PasswordRehasher } from '../auth/factors/password-rehasher.ts'
-import { CertificateAdoption } from '../auth/certificates/adoption.ts'
+import { CertificateAdoption } from '../auth/certificates/certificate-adoption.ts'
 import { PasswordLockout } from '../auth/factors/password-lockout.ts'
 import { PasswordVerifier } from '../auth/factors/password-verifier.ts'
 import { SecondFactors } from '../auth/factors/second-factors.ts'
 import { SessionTracker } from '../auth/sessions/session-tracker.ts'
 import { TokenSigner } from '../auth/sessions/token-signer.ts'
-import { AccessEndProposer } from './access/access-end-proposer.ts'
+import { AccessExpiryProposer } from './access/access-expiry-proposer.ts'
 import { FactorResealer } from './mfa/factor-resealer.ts'
 import { IntegrityRunner } from './host/integrity-runner.ts'
-import { LargeBodyQueue } from './http/answers/large-bodies.ts'
-import { AnswerCompression } from './http/answers/compression.ts'
-import { ListAnswers } from './http/answers/list-answers.ts'
-import { Validator } from './schemas/validation.ts'
+import { LargeBodyQueue } from './http/large-body-queue.ts'
+import { ResponseCompression } from './http/responses/response-compression.ts'
+import { ListResponsePrinter } from './http/responses/list-response-printer.ts'
+import { Validator } from './schemas/validator.ts'
 import { Preparers } from './preparers/preparers.ts'
-import { NO_VITALS } from '../ports/stats.ts'
-import { MetricHistory, type HistoryTotals } from './metrics/figure-history.ts'
+import { ZERO_CONSENSUS_STATS } from '../ports/stats.ts'
+import { MetricHistory, type MetricHistoryTotals } from './metrics/metric-history.ts'
 import { ApiMetrics } from './metrics/metrics.ts'
-import type { ApiDeps } from './parts.ts'
+import type { ApiDeps } from './api-deps.ts'
 import { ConnectionCallers } from './http/transport/connection-callers.ts'
 import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
 import { WindowedQuota } from '../lib/bounds/quota.ts'
-import { refusalQuota } from './http/refusal-quota.ts'
-import { UnreadResponses } from './http/transport/unsent-answers.ts'
-import { Writer } from './http/writes.ts'
+import { refusalLogQuota } from './http/refusal-log-quota.ts'
+import { UnreadResponses } from './http/transport/unread-responses.ts'
+import { ProposalWriter } from './http/proposal-writer.ts'
 
 /** Services that the operations of all listeners share. */
 export interface ApiServices {
   readonly sessions: SessionTracker
   readonly tokens: TokenSigner
-  readonly gate: SessionGuard
+  readonly gate: RequestAuthenticator
   /** Verifies tokens of identity providers. */
   readonly externalTokens: TokenVerifier
   /** Fetches documents of identity providers. */
@@ -63,7 +63,7 @@ export interface ApiServices {
   readonly deviceFlow: DeviceFlow
   readonly deviceLogIns: DeviceLogIns
   readonly refreshUses: RefreshTokenReuse
-  readonly writer: Writer
+  readonly writer: ProposalWriter
   readonly preparers: Preparers
   readonly secondFactors: SecondFactors
   readonly metrics: ApiMetrics
@@ -76,23 +76,27 @@ export interface ApiServices {
   readonly callers: ConnectionCallers
   /** Compiled schemas of bodies, shared by all listeners. */
   readonly validator: Validator
-  readonly lists: ListAnswers
+  readonly lists: ListResponsePrinter
   /** Unsent responses of all listeners. */
   readonly unsent: UnreadResponses
-  readonly compression: AnswerCompression
+  readonly compression: ResponseCompression
   readonly integrity: IntegrityRunner
   readonly resealer: FactorResealer
-  readonly accessEndProposer: AccessEndProposer
+  readonly accessEndProposer: AccessExpiryProposer
 }
 
 export function createServices(deps: ApiDeps): ApiServices {
   const { limits, processor } = deps
   const sessions = new SessionTracker(deps)
-  const writer = new Writer(deps.proposer)
+  const writer = new ProposalWriter(deps.proposer)
   const secondFactors = new SecondFactors({ ...deps, writer })
   const tokens = new TokenSigner(deps.keys)
   const keyEndpoint = new KeyEndpoint(limits, deps.keyEndpoints)
-  const externalTokens = new TokenVerifier(deps, new KeySets(keyEndpoint, limits, deps), limits)
+  const externalTokens = new TokenVerifier(
+    deps,
+    new SignerKeyCache(keyEndpoint, limits, deps),
+    limits,
+  )
   const tokenFactor = new ExternalJwtFactor(deps, externalTokens)
   const unsent = new UnreadResponses(limits)
   const passwords = new PasswordVerifier({
@@ -142,7 +146,7 @@ export function createServices(deps: ApiDeps): ApiServices {
   return {
     sessions,
     tokens,
-    gate: new SessionGuard(deps, sessions, tokens, tokenFactor, oidcTokens),
+    gate: new RequestAuthenticator(deps, sessions, tokens, tokenFactor, oidcTokens),
     oidcTokens,
     formerTokens: new FormerMemberTokens(deps),
     refreshUses,
@@ -158,7 +162,7 @@ export function createServices(deps: ApiDeps): ApiServices {
     adoption,
     throttle,
     logIns,
-    refusals: new WindowedQuota(refusalQuota, deps.clock, (dropped) => {
+    refusals: new WindowedQuota(refusalLogQuota, deps.clock, (dropped) => {
       deps.logger.warn(
         { dropped },
         `suppressed ${dropped} lines about refused writes in the last minute`,
@@ -171,20 +175,20 @@ export function createServices(deps: ApiDeps): ApiServices {
     processor,
     callers: new ConnectionCallers(processor, deps.clock),
     validator: new Validator(),
-    lists: new ListAnswers(limits, processor, unsent),
+    lists: new ListResponsePrinter(limits, processor, unsent),
     unsent,
-    compression: new AnswerCompression(limits),
+    compression: new ResponseCompression(limits),
     integrity: new IntegrityRunner(deps),
     resealer: new FactorResealer(deps, secondFactors.vault),
-    accessEndProposer: new AccessEndProposer(deps),
+    accessEndProposer: new AccessExpiryProposer(deps),
     metrics,
     history: historyOf(deps, metrics),
   }
 }
 
 function historyOf({ cluster, state, vitals, clock }: ApiDeps, metrics: ApiMetrics): MetricHistory {
-  const read = (): HistoryTotals => {
-    const { disk, leaderChanges } = vitals?.() ?? NO_VITALS
+  const read = (): MetricHistoryTotals => {
+    const { disk, leaderChanges } = vitals?.() ?? ZERO_CONSENSUS_STATS
     const self = cluster.members().find(({ id }) => id === cluster.selfId)
     const { appliedIndex } = state
     return {

@@ -12,7 +12,7 @@
 import { createHash, hash, type Hash } from 'node:crypto'
 
 import { assert } from '../lib/assert.ts'
-import { BackupFault, truncatedBackupFault, damagedBackupFault } from './fault.ts'
+import { BackupFault, truncatedBackupFault, damagedBackupFault } from './backup-fault.ts'
 import { backupLimits } from './limits.ts'
 import {
   BACKUP_FORMAT,
@@ -232,7 +232,7 @@ export class ContainerReader {
  * Reads the summary from the last bytes of a file.
  * @throws {BackupFault} when the bytes are not the end of a backup.
  */
-export function summaryAtEnd(bytes: Uint8Array): BackupSummary {
+export function readSummaryAtEnd(bytes: Uint8Array): BackupSummary {
   const last = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   if (last.length < TAIL_BYTES) throw truncatedBackupFault(last.length)
   const length = last.readUInt32LE(last.length - TAIL_BYTES)

@@ -3,9 +3,9 @@
  * snapshot format (src/store/state/snapshot-stream.ts).
  */
 import { canonicalJson } from '../lib/text/canonical-json.ts'
-import { type SharedSecretName, sharedSecretNames } from '../lib/cluster-records.ts'
+import { type SharedSecretName, sharedSecretNames } from '../lib/shared-secrets.ts'
 import { SECRET_BYTES_MAX } from '../pki/secrets/wrapped-secret.ts'
-import { damagedBackupFault } from './fault.ts'
+import { damagedBackupFault } from './backup-fault.ts'
 import { backupLimits } from './limits.ts'
 
 /** An unencrypted version of a secret that all controllers share. */
@@ -17,7 +17,7 @@ export interface BackupSecret {
 
 const COUNT_BYTES = 4
 
-/** The first bytes of the content. */
+/** Encodes the secrets, which are the first bytes of the content. */
 export function encodeSecrets(secrets: readonly BackupSecret[] | null): Uint8Array {
   const text =
     secrets === null

@@ -2,8 +2,8 @@ import { createCipheriv, createDecipheriv, createPublicKey, randomBytes } from '
 
 import { CertificateError } from '../pki/certificate.ts'
 import { parsePublicKey, spkiSha256 } from '../pki/public-key.ts'
-import { openSecret, wrapSecret, WrappedSecretError } from '../pki/secrets/wrapped-secret.ts'
-import { BackupFault, damagedBackupFault } from './fault.ts'
+import { unwrapSecret, wrapSecret, WrappedSecretError } from '../pki/secrets/wrapped-secret.ts'
+import { BackupFault, damagedBackupFault } from './backup-fault.ts'
 import { backupLimits } from './limits.ts'
 import type { BackupEncryption, BackupManifest } from './manifest.ts'
 
@@ -72,7 +72,7 @@ export async function openContentKey(
     throw new BackupFault('KEY_NEEDED', `the backup is encrypted; give --key with ${whose}`)
   }
   try {
-    return await openSecret(encryption.wrappedKey, privateKeyPem, contextOf(manifest))
+    return await unwrapSecret(encryption.wrappedKey, privateKeyPem, contextOf(manifest))
   } catch (error) {
     if (!(error instanceof WrappedSecretError || error instanceof CertificateError)) throw error
     throw new BackupFault('WRONG_KEY', `the key does not open the backup; give ${whose}`, error)

@@ -1,12 +1,12 @@
 import { loadState, StateDamagedError } from '../fsm/records/load.ts'
-import { type IntegrityFinding, StateScan } from '../fsm/cluster/integrity-scan.ts'
+import { type IntegrityFinding, IntegrityScan } from '../fsm/cluster/integrity-scan.ts'
 import type { State } from '../fsm/records/state.ts'
 import { canonicalJson } from '../lib/text/canonical-json.ts'
 import type { StateStore, StoreReceiver } from '../ports/state-store.ts'
 import { StoreError } from '../store/errors.ts'
 import { MemoryStateStore } from '../store/state/memory-state-store.ts'
-import { damagedBackupFault } from './fault.ts'
-import { type BackupManifest, positionManifestFields } from './manifest.ts'
+import { damagedBackupFault } from './backup-fault.ts'
+import { type BackupManifest, manifestPositionFields } from './manifest.ts'
 import { readBackup, type ReadBackup } from './read-backup.ts'
 import { ClusterState } from '../fsm/access/cluster-state.ts'
 
@@ -64,14 +64,14 @@ export async function checkWholeBackup(
   parts: LoadBackupOptions,
 ): Promise<CheckedBackup> {
   const { state, ...backup } = await loadBackup(bytes, new MemoryStateStore(), parts)
-  const scan = new StateScan(state)
+  const scan = new IntegrityScan(state)
   while (scan.step());
   return { ...backup, findings: scan.findings }
 }
 
 async function swapIn(receiver: StoreReceiver, manifest: BackupManifest): Promise<void> {
   const mark = await judged(() => receiver.finish())
-  for (const [name, value] of Object.entries(positionManifestFields(mark))) {
+  for (const [name, value] of Object.entries(manifestPositionFields(mark))) {
     if (manifest[name as keyof BackupManifest] === value) continue
     throw damagedBackupFault(`the head of the backup does not belong to the state in it (${name})`)
   }

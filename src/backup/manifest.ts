@@ -1,8 +1,8 @@
 import { canonicalJson } from '../lib/text/canonical-json.ts'
 import type { StorePosition } from '../ports/state-store.ts'
-import { BackupFault, damagedBackupFault } from './fault.ts'
-import { isCount, isJsonObject } from '../lib/text/json-value.ts'
-import { firstUnprintable } from '../lib/text/terminal-text.ts'
+import { BackupFault, damagedBackupFault } from './backup-fault.ts'
+import { isNonNegativeInteger, isJsonObject } from '../lib/text/json-value.ts'
+import { firstUnprintableCharacter } from '../lib/text/terminal-text.ts'
 
 /** Raise this number when the content of backups changes: older programs refuse a newer format. */
 export const BACKUP_FORMAT = 1
@@ -59,7 +59,7 @@ export interface BackupSummary {
 }
 
 /** The manifest fields that the position of the state determines. */
-export function positionManifestFields(
+export function manifestPositionFields(
   mark: StorePosition,
 ): Pick<
   BackupManifest,
@@ -114,14 +114,14 @@ function parseObject(bytes: Uint8Array): Members | null {
 
 /** Validators for the fields of a manifest, because a backup may come from an attacker. */
 const rules: Readonly<Record<keyof BackupManifest, (value: unknown) => boolean>> = {
-  format: isCount,
+  format: isNonNegativeInteger,
   clusterId: isShortText,
   trustDomain: isShortText,
-  generation: isCount,
-  index: isCount,
-  term: isCount,
+  generation: isNonNegativeInteger,
+  index: isNonNegativeInteger,
+  term: isNonNegativeInteger,
   logTimeMs: isTime,
-  featureLevel: isCount,
+  featureLevel: isNonNegativeInteger,
   digest: isShortText,
   entitiesDigest: isShortText,
   takenAtMs: isTime,
@@ -152,14 +152,14 @@ function isShortText(value: unknown): boolean {
   return (
     typeof value === 'string' &&
     value.length <= TEXT_CHARACTERS_MAX &&
-    firstUnprintable(value) === null
+    firstUnprintableCharacter(value) === null
   )
 }
 
 /** Whether a value is a time in UTC ms that `Date` supports. */
 function isTime(value: unknown): boolean {
   // @guard backup-of-a-stranger--time
-  return isCount(value) && !Number.isNaN(new Date(value).getTime())
+  return isNonNegativeInteger(value) && !Number.isNaN(new Date(value).getTime())
 }
 
 function isEncryption(value: unknown): boolean {
@@ -173,8 +173,8 @@ function isSummary(found: Members): found is Members & BackupSummary {
   const { counts, frames, bytes } = found
   return (
     isJsonObject(counts) &&
-    Object.values(counts).every(isCount) &&
-    isCount(frames) &&
-    isCount(bytes)
+    Object.values(counts).every(isNonNegativeInteger) &&
+    isNonNegativeInteger(frames) &&
+    isNonNegativeInteger(bytes)
   )
 }

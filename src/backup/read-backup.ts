@@ -3,7 +3,7 @@ import { FEATURE_LEVEL } from '../ports/feature-level.ts'
 import { ContainerReader } from './container.ts'
 import { type BackupSecret, ContentReader } from './content.ts'
 import { FrameCipher, openContentKey } from './encryption.ts'
-import { BackupFault, damagedBackupFault } from './fault.ts'
+import { BackupFault, damagedBackupFault } from './backup-fault.ts'
 import type { BackupManifest, BackupSummary } from './manifest.ts'
 
 /** Manifest and summary of a backup whose checksums are intact. */
@@ -53,7 +53,10 @@ export async function readBackup(
   return { manifest, summary, sha256: container.sha256, secrets: content.secrets }
 }
 
-/** Checks everything that needs no key: checksums, format, feature level. @throws {BackupFault} */
+/**
+ * Checks everything that can be checked without a key: checksums, format, feature level.
+ * @throws {BackupFault}
+ */
 export async function checkBackup(
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<Omit<ReadBackup, 'secrets'>> {

@@ -7,15 +7,15 @@ import type { State } from '../fsm/records/state.ts'
 import { currentStorePosition } from '../fsm/records/write-behind.ts'
 import type { CertifiedKey } from '../pki/authority/authority.ts'
 import { parseCertificates } from '../pki/certificate.ts'
-import { systemActor } from '../ports/actor.ts'
+import { createSystemActor } from '../ports/actor.ts'
 import { commandLevel } from '../ports/feature-level.ts'
 import type { Entry, Position } from '../raft/types.ts'
-import type { DataIdentity } from '../store/log/identity.ts'
+import type { DataIdentity } from '../store/log/data-identity.ts'
 import { LevelStateStore } from '../store/state/level-state-store.ts'
-import type { FirstLog } from '../store/folder/form-data-folder.ts'
+import type { FirstLog } from '../store/folder/create-data-folder.ts'
 import { loadBackup, type LoadedBackup, type LoadBackupOptions } from './load-backup.ts'
 import { resealForNewCluster } from './restored-factors.ts'
-import { backupIssuingAuthority, restoredSecrets } from './restored-secrets.ts'
+import { issuingAuthorityFromBackup, secretsForRestoredCluster } from './restored-secrets.ts'
 
 /** Number of bytes after which incoming records are synced. */
 const RECEIVE_BATCH_BYTES = 8 * 1024 * 1024
@@ -35,7 +35,7 @@ export interface RestoreTarget extends DataIdentity {
  * cluster with one controller.
  * @throws {BackupFault} and errors of the store.
  */
-export async function fillFromBackup(
+export async function fillDataFolderFromBackup(
   folder: string,
   bytes: AsyncIterable<Uint8Array>,
   parts: LoadBackupOptions,
@@ -57,7 +57,7 @@ export async function fillFromBackup(
 async function beginAnew(backup: LoadedBackup, first: RestoreTarget): Promise<Position> {
   const { state, secrets } = backup
   const { clusterId, nodeId, storeId, address, timeMs } = first
-  const leaf = await first.leaf(backupIssuingAuthority(state, secrets), backup)
+  const leaf = await first.leaf(issuingAuthorityFromBackup(state, secrets), backup)
   const [certificate] = parseCertificates(leaf.certificatePem)
   const spki = certificate.native.publicKey.export({ type: 'spki', format: 'der' })
   const publicKeySpki = Uint8Array.from(spki)
@@ -85,7 +85,7 @@ async function beginAnew(backup: LoadedBackup, first: RestoreTarget): Promise<Po
       ticketId: '',
       isVoter: true,
     },
-    secrets: await restoredSecrets(state, secrets, { clusterId, nodeId, publicKeySpki }),
+    secrets: await secretsForRestoredCluster(state, secrets, { clusterId, nodeId, publicKeySpki }),
   })
 }
 
@@ -103,7 +103,7 @@ function restoredEntry(
   const command = create(CommandSchema, {
     kind: CommandKind.CLUSTER_ACTION,
     level: commandLevel(CommandKind.CLUSTER_ACTION),
-    actor: systemActor({ name: 'restore' }),
+    actor: createSystemActor({ name: 'restore' }),
     payload: toBinary(ClusterActionSchema, create(ClusterActionSchema, message)),
   })
   return {

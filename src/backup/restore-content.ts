@@ -4,7 +4,7 @@ import { compressLines, blockLine } from '../fsm/records/record-blocks.ts'
 import { restoredKinds } from '../fsm/cluster/replacement.ts'
 import { restoreLimits } from '../fsm/records/restore-limits.ts'
 import type { State } from '../fsm/records/state.ts'
-import { BackupFault } from './fault.ts'
+import { BackupFault } from './backup-fault.ts'
 
 /** A chunk of restore content; each chunk is stored by one log entry. */
 interface ContentChunk {

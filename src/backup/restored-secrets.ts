@@ -3,12 +3,12 @@ import {
   type SecretVersion,
   type SharedSecretName,
   sharedSecretNames,
-} from '../lib/cluster-records.ts'
+} from '../lib/shared-secrets.ts'
 import type { CertifiedKey } from '../pki/authority/authority.ts'
 import { newClusterKey } from '../pki/secrets/cluster-key.ts'
 import { wrapSecret } from '../pki/secrets/wrapped-secret.ts'
 import type { BackupSecret } from './content.ts'
-import { BackupFault } from './fault.ts'
+import { BackupFault } from './backup-fault.ts'
 
 /** The controller for which the new cluster's secrets are wrapped. */
 interface SecretHolder {
@@ -22,7 +22,7 @@ interface SecretHolder {
  * @returns the authority that signed the certificates in the backup. @throws {BackupFault}
  * NO_SECRETS.
  */
-export function backupIssuingAuthority(
+export function issuingAuthorityFromBackup(
   state: State,
   secrets: readonly BackupSecret[] | null,
 ): CertifiedKey {
@@ -45,7 +45,7 @@ export function backupIssuingAuthority(
  * derived from it, and the new cluster must not accept tokens from before the restore.
  * @throws {BackupFault} NO_SECRETS when a key that decrypts second factors is missing.
  */
-export async function restoredSecrets(
+export async function secretsForRestoredCluster(
   state: State,
   secrets: readonly BackupSecret[] | null,
   holder: SecretHolder,

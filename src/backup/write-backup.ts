@@ -9,7 +9,7 @@ import {
   type BackupManifest,
   type BackupSummary,
   encodeJson,
-  positionManifestFields,
+  manifestPositionFields,
 } from './manifest.ts'
 
 /** Manifest fields that do not come from the snapshot. */
@@ -65,7 +65,7 @@ export class BackupWriter {
     const manifest: BackupManifest = {
       format: BACKUP_FORMAT,
       ...origin,
-      ...positionManifestFields(snapshot.mark),
+      ...manifestPositionFields(snapshot.mark),
       hasSecrets: secrets !== null,
       encryption: made?.encryption ?? null,
     }

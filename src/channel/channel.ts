@@ -3,15 +3,20 @@ import type { Duplex } from 'node:stream'
 
 import type { Clock } from '../lib/clock.ts'
 import { periodicScheduler } from '../lib/periodic-scheduler.ts'
-import { type ChannelMessage, frameBytes, FrameDecoder, type OutboundMessage } from './frame.ts'
-import { FrameWriter, type SendQueue } from './frame-writer.ts'
+import {
+  type ChannelMessage,
+  frameByteLength,
+  FrameDecoder,
+  type OutboundMessage,
+} from './frame.ts'
+import { FrameWriter, type SendQueueCounter } from './frame-writer.ts'
 import type { ChannelHeaders } from './header-view.ts'
 import { encodeFlag, encodeInt32, readInt32, encodeText } from './headers.ts'
-import { Heartbeats } from './heartbeat.ts'
+import { HeartbeatExchange } from './heartbeat.ts'
 import type { ChannelLimits } from './limits.ts'
 import { messageBodyBytesMax, messageRefusalReason } from './message-bounds.ts'
 import { MALFORMED_BODY_FAULT } from './wire-scan.ts'
-import { contentType, HELLO_SEQUENCE, headerKey, reflectedKeys } from './numbers.ts'
+import { channelContentType, HELLO_SEQUENCE, channelHeaderKey, reflectedKeys } from './numbers.ts'
 
 /** Socket, limits and callbacks of one channel. */
 export interface ChannelDeps {
@@ -89,7 +94,7 @@ export class Channel {
   /** Shared with the channel that this socket is part of: a reply may come over either. */
   #waiters = new Map<number, Waiter>()
   #partOf: Channel | null = null
-  #heartbeats: Heartbeats | null = null
+  #heartbeats: HeartbeatExchange | null = null
   #sequence = 0
   #hasHello = false
   /** Sequence of the peer's hello, which the answer names. */
@@ -158,7 +163,7 @@ export class Channel {
       this.#window = partOf.#window
     }
     this.#heartbeats =
-      (partOf === null ? null : partOf.#heartbeats) ?? new Heartbeats(limits, clock)
+      (partOf === null ? null : partOf.#heartbeats) ?? new HeartbeatExchange(limits, clock)
     if (this.#isPaused) this.#heartbeats.pause()
     // @guard heavy-frames-of-a-router--bytes
     this.#decoder.limits = { ...limits, keptBodyBytesMax: messageBodyBytesMax }
@@ -185,11 +190,11 @@ export class Channel {
   trySend(
     outgoing: OutboundMessage,
     queuedBytesMax: number,
-    queue: SendQueue | null = null,
+    queue: SendQueueCounter | null = null,
   ): boolean {
     if (this.#isClosed) return false
     const bytesMax = Math.min(queuedBytesMax, this.#deps.limits.trySendBytesMax)
-    if (this.#writer.isFull(frameBytes(outgoing), bytesMax, queue)) return false
+    if (this.#writer.isFull(frameByteLength(outgoing), bytesMax, queue)) return false
     this.#writer.collect()
     return this.#send(outgoing, this.#nextSequence(), queue)
   }
@@ -242,14 +247,18 @@ export class Channel {
     for (const [key, value] of to.headers) {
       if (key >= reflectedKeys.from && key <= reflectedKeys.to) headers.set(key, value)
     }
-    headers.set(headerKey.replyFor, encodeInt32(to.sequence))
+    headers.set(channelHeaderKey.replyFor, encodeInt32(to.sequence))
     return this.send({ ...outgoing, headers })
   }
 
   /** Sends the generic result message. @returns as `send`. */
   replyResult(to: ChannelMessage, isSuccess: boolean, text = ''): boolean {
-    const headers = new Map([[headerKey.resultSuccess, encodeFlag(isSuccess)]])
-    return this.reply(to, { contentType: contentType.result, headers, body: encodeText(text) })
+    const headers = new Map([[channelHeaderKey.resultSuccess, encodeFlag(isSuccess)]])
+    return this.reply(to, {
+      contentType: channelContentType.result,
+      headers,
+      body: encodeText(text),
+    })
   }
 
   /**
@@ -300,7 +309,10 @@ export class Channel {
   /** SDKs of OpenZiti number their hello differently, and ignore an answer to another number. */
   #toHello(answer: ChannelMessage): ChannelMessage {
     const replyFor = encodeInt32(this.#helloSequence)
-    return { ...answer, headers: new Map([...answer.headers, [headerKey.replyFor, replyFor]]) }
+    return {
+      ...answer,
+      headers: new Map([...answer.headers, [channelHeaderKey.replyFor, replyFor]]),
+    }
   }
 
   #nextSequence(): number {
@@ -311,7 +323,7 @@ export class Channel {
   #send(
     { contentType: type, headers, body }: OutboundMessage,
     sequence: number,
-    queue: SendQueue | null = null,
+    queue: SendQueueCounter | null = null,
   ): boolean {
     if (this.#isClosed) return false
     const message = {
@@ -326,18 +338,19 @@ export class Channel {
   /** Stamps belong to one channel; a forwarded message must not carry them. */
   #stamped(headers: ChannelHeaders): ChannelHeaders {
     const stamps = this.#heartbeats?.takeStamps() ?? null
-    const isForeign = headers.has(headerKey.heartbeat) || headers.has(headerKey.heartbeatResponse)
+    const isForeign =
+      headers.has(channelHeaderKey.heartbeat) || headers.has(channelHeaderKey.heartbeatResponse)
     if (stamps === null && !isForeign) return headers
     const all = new Map(headers)
-    all.delete(headerKey.heartbeat)
-    all.delete(headerKey.heartbeatResponse)
+    all.delete(channelHeaderKey.heartbeat)
+    all.delete(channelHeaderKey.heartbeatResponse)
     for (const [key, value] of stamps ?? []) all.set(key, value)
     return all
   }
 
-  #write(message: ChannelMessage, queue: SendQueue | null = null): boolean {
+  #write(message: ChannelMessage, queue: SendQueueCounter | null = null): boolean {
     // A single message may exceed the limit, for example a whole data model.
-    if (this.#writer.isFull(frameBytes(message), this.#deps.limits.unsentBytesMax)) {
+    if (this.#writer.isFull(frameByteLength(message), this.#deps.limits.unsentBytesMax)) {
       this.close('the peer does not read')
       return false
     }
@@ -501,8 +514,8 @@ export class Channel {
     }
     this.#heartbeats?.onMessage(message)
     if (this.#heartbeats?.isOwed === true) this.#returnStampSoon()
-    if (message.contentType === contentType.heartbeat) return null
-    if (message.contentType === contentType.latency) {
+    if (message.contentType === channelContentType.heartbeat) return null
+    if (message.contentType === channelContentType.latency) {
       this.replyResult(message, true)
       return null
     }
@@ -512,7 +525,7 @@ export class Channel {
 
   #work(message: ChannelMessage): Iterator<void> | null {
     if (this.#isClosed) return null
-    const replyFor = readInt32(message.headers, headerKey.replyFor)
+    const replyFor = readInt32(message.headers, channelHeaderKey.replyFor)
     const waiter = replyFor === null ? undefined : this.#settle(replyFor)
     // @guard heavy-frames-of-a-controller
     const fault = messageRefusalReason(message)
@@ -542,13 +555,14 @@ export class Channel {
     onRefused?.(message.contentType, fault)
     waiter?.reject(new Error(text))
     if (isAgain || (fault === MALFORMED_BODY_FAULT && waiter === undefined)) this.close(text)
-    else if (!message.headers.has(headerKey.replyFor)) this.replyResult(message, false, text)
+    else if (!message.headers.has(channelHeaderKey.replyFor)) this.replyResult(message, false, text)
   }
 
   #returnStampSoon(): void {
     this.#owedTimer ??= setTimeout(() => {
       this.#owedTimer = null
-      if (this.#heartbeats?.isOwed === true) this.send({ contentType: contentType.heartbeat })
+      if (this.#heartbeats?.isOwed === true)
+        this.send({ contentType: channelContentType.heartbeat })
     }, OWED_MS)
   }
 
@@ -558,7 +572,7 @@ export class Channel {
     else if (this.#writer.stalledForMs > writeMsMax) {
       this.close(`a message was not sent within ${writeMsMax} ms`)
     } else if (this.#heartbeats?.isStampDue === true) {
-      this.send({ contentType: contentType.heartbeat })
+      this.send({ contentType: channelContentType.heartbeat })
     }
   }
 }

@@ -4,12 +4,12 @@ import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 
 import type { Clock } from '../lib/clock.ts'
 import { connectThroughProxy, type HttpProxy } from '../lib/runtime/http-proxy.ts'
-import type { CachedResolver } from '../lib/runtime/last-addresses.ts'
+import type { CachedResolver } from '../lib/runtime/cached-resolver.ts'
 import { Channel, type ChannelDeps } from './channel.ts'
 import type { ChannelMessage } from './frame.ts'
 import { readFlag, readInt32 } from './headers.ts'
 import type { ChannelLimits } from './limits.ts'
-import { contentType, HELLO_SEQUENCE, headerKey } from './numbers.ts'
+import { channelContentType, HELLO_SEQUENCE, channelHeaderKey } from './numbers.ts'
 
 const REASON_CHARACTERS_MAX = 200
 
@@ -192,11 +192,11 @@ function startHello(socket: Duplex, options: HelloOptions, done: Settle): void {
 
 /** Why the reply to the hello does not open the channel; null if it does. */
 function refusalIn({ contentType: type, headers, body }: ChannelMessage): string | null {
-  if (type !== contentType.result) return 'its first message is no answer to the hello'
-  if (readInt32(headers, headerKey.replyFor) !== HELLO_SEQUENCE) {
+  if (type !== channelContentType.result) return 'its first message is no answer to the hello'
+  if (readInt32(headers, channelHeaderKey.replyFor) !== HELLO_SEQUENCE) {
     return 'its first message answers something else than the hello'
   }
-  if (readFlag(headers, headerKey.resultSuccess)) return null
+  if (readFlag(headers, channelHeaderKey.resultSuccess)) return null
   const text = Buffer.from(body)
     .toString('utf8')
     .replaceAll(/[^\x20-\x7e]+/g, ' ')

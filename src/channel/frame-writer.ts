@@ -10,7 +10,7 @@ const COPIED_BODY_BYTES_MAX = 4096
  * Counts messages of one kind on one channel. It limits how many may still wait from earlier turns
  * of the event loop; messages of the current turn are limited only by their bytes.
  */
-export class SendQueue {
+export class SendQueueCounter {
   readonly messagesMax: number
   /** Written messages that the socket has not accepted yet. */
   waiting = 0
@@ -70,7 +70,7 @@ export class FrameWriter {
   /**
    * Whether `bytes` more would exceed `bytesMax`. If nothing waits, a single frame may be larger.
    */
-  isFull(bytes: number, bytesMax: number, queue: SendQueue | null = null): boolean {
+  isFull(bytes: number, bytesMax: number, queue: SendQueueCounter | null = null): boolean {
     if (this.waitingBytes === 0) return false
     return this.waitingBytes + bytes > bytesMax || queue?.isFull(this.#turn) === true
   }
@@ -79,7 +79,7 @@ export class FrameWriter {
    * Writes a large body without copying it; the caller must not change the body until it is
    * written.
    */
-  write(message: ChannelMessage, queue: SendQueue | null = null): void {
+  write(message: ChannelMessage, queue: SendQueueCounter | null = null): void {
     const socket = this.#socket
     if (this.#untaken === 0) this.#takenMs = this.#clock.monotonicMs()
     this.#untaken += 1
@@ -95,7 +95,7 @@ export class FrameWriter {
     socket.uncork()
   }
 
-  #onTakenOf(queue: SendQueue): () => void {
+  #onTakenOf(queue: SendQueueCounter): () => void {
     return () => {
       queue.waiting -= 1
       this.#onTaken()

@@ -12,7 +12,7 @@ import {
  * type, sequence, header bytes, body bytes, then headers and body.
  *
  * Headers and body of a received message are views of the socket's data. They never change, and
- * they keep that data in memory: use `bytesToStore` for values that outlive the message.
+ * they keep that data in memory: use `retainableBytes` for values that outlive the message.
  */
 export interface ChannelMessage {
   readonly contentType: number
@@ -72,7 +72,7 @@ const ROOM_BYTES = 16 * 1024
 type Content = Partial<Pick<ChannelMessage, 'headers' | 'body'>>
 
 /** Length of a message on the wire. */
-export function frameBytes({ headers, body }: Content): number {
+export function frameByteLength({ headers, body }: Content): number {
   return FIXED_BYTES + headersBytesOf(headers) + (body?.length ?? 0)
 }
 

@@ -122,6 +122,6 @@ export function headersFault(
  * Bytes that may be stored longer than their message. A small value is copied, because a view would
  * keep up to 64 KiB of received data in memory.
  */
-export function bytesToStore(view: Uint8Array): Uint8Array {
+export function retainableBytes(view: Uint8Array): Uint8Array {
   return view.length * 2 >= view.buffer.byteLength ? view : new Uint8Array(view)
 }

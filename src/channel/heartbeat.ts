@@ -1,15 +1,18 @@
 import type { Clock } from '../lib/clock.ts'
 import { readUint64, encodeUint64 } from './headers.ts'
 import type { ChannelMessage } from './frame.ts'
-import { bytesToStore } from './header-view.ts'
-import { headerKey } from './numbers.ts'
+import { retainableBytes } from './header-view.ts'
+import { channelHeaderKey } from './numbers.ts'
 
 interface HeartbeatTiming {
-  /** Interval of stamps. A stamp goes out with another message, or alone when it is due. */
+  /**
+   * Interval at which heartbeat stamps are sent. A stamp is sent with another message, or alone
+   * when it is due.
+   */
   readonly heartbeatEveryMs: number
-  /** The peer is considered disconnected if a stamp is unanswered for this long ... */
+  /** If a heartbeat stamp is not answered for this long, the peer counts as disconnected. */
   readonly silentMsMax: number
-  /** ... and before the first answered stamp, for this long. */
+  /** Replaces `silentMsMax` until the peer has answered its first heartbeat stamp. */
   readonly firstSilentMsMax: number
 }
 
@@ -20,7 +23,7 @@ const NANOSECONDS = 1_000_000n
  * Heartbeat stamps, which are sent and returned together with other messages. A stamp contains the
  * sender's clock, and the peer returns it unchanged, so clocks of the two peers are never compared.
  */
-export class Heartbeats {
+export class HeartbeatExchange {
   readonly #timing: HeartbeatTiming
   readonly #clock: Clock
   #startedMs: number
@@ -30,11 +33,11 @@ export class Heartbeats {
   /** Time at which reading was paused; null if reading is not paused. */
   #pausedMs: number | null = null
   /**
-   * False if received data waited to be read while the last stamp was pending; its round trip is
-   * then not measured.
+   * False if received data waited to be read while the last stamp was pending; the round trip of
+   * that stamp is then not measured.
    */
   #isTimed = true
-  /** A stamp of the peer that must be returned. */
+  /** A heartbeat stamp of the peer that must be returned to the peer. */
   #owed: Uint8Array | null = null
 
   constructor(timing: HeartbeatTiming, clock: Clock) {
@@ -44,7 +47,7 @@ export class Heartbeats {
     this.#stampedMs = this.#startedMs
   }
 
-  /** Whether a stamp of the peer waits to be returned. */
+  /** Whether a heartbeat stamp of the peer waits to be returned. */
   get isOwed(): boolean {
     return this.#owed !== null
   }
@@ -58,13 +61,13 @@ export class Heartbeats {
     return this.silentForMs > (this.#answeredMs === null ? firstSilentMsMax : silentMsMax)
   }
 
-  /** Time since the peer last returned a stamp, or since the start; ms. */
+  /** Time since the peer last returned a heartbeat stamp, or since the start; ms. */
   get silentForMs(): number {
     const untilMs = this.#pausedMs ?? this.#clock.monotonicMs()
     return untilMs - (this.#answeredMs ?? this.#startedMs)
   }
 
-  /** Reading is paused; from now on, the peer's silence does not count. */
+  /** Called when reading is paused: from then on, the peer's silence does not count. */
   pause(): void {
     this.#pausedMs ??= this.#clock.monotonicMs()
     this.#isTimed = false
@@ -78,12 +81,12 @@ export class Heartbeats {
     else this.#answeredMs += lostMs
   }
 
-  /** Round trip of the last returned stamp; null before the first. */
+  /** Round trip time of the last returned heartbeat stamp; null before the first. */
   get roundTripMs(): number | null {
     return this.#roundTripMs
   }
 
-  /** Stamps for the next outgoing message; null if none is due. */
+  /** Heartbeat stamps to send with the next outgoing message; null if none is due. */
   takeStamps(): ReadonlyMap<number, Uint8Array> | null {
     const isDue = this.isStampDue
     if (!isDue && this.#owed === null) return null
@@ -92,17 +95,17 @@ export class Heartbeats {
       this.#stampedMs = this.#clock.monotonicMs()
       this.#isTimed = this.#pausedMs === null
       const nowNs = BigInt(Math.round(this.#clock.nowMs())) * NANOSECONDS
-      stamps.set(headerKey.heartbeat, encodeUint64(nowNs))
+      stamps.set(channelHeaderKey.heartbeat, encodeUint64(nowNs))
     }
-    if (this.#owed !== null) stamps.set(headerKey.heartbeatResponse, this.#owed)
+    if (this.#owed !== null) stamps.set(channelHeaderKey.heartbeatResponse, this.#owed)
     this.#owed = null
     return stamps
   }
 
   onMessage({ headers }: ChannelMessage): void {
-    const stamp = headers.get(headerKey.heartbeat)
-    if (stamp?.length === STAMP_BYTES) this.#owed = bytesToStore(stamp)
-    if (readUint64(headers, headerKey.heartbeatResponse) !== null) {
+    const stamp = headers.get(channelHeaderKey.heartbeat)
+    if (stamp?.length === STAMP_BYTES) this.#owed = retainableBytes(stamp)
+    if (readUint64(headers, channelHeaderKey.heartbeatResponse) !== null) {
       this.#answeredMs = this.#clock.monotonicMs()
       if (this.#isTimed) this.#roundTripMs = this.#answeredMs - this.#stampedMs
     }

@@ -1,9 +1,9 @@
 import { randomUUID, timingSafeEqual } from 'node:crypto'
 
 import type { ChannelMessage } from './frame.ts'
-import { bytesToStore } from './header-view.ts'
+import { retainableBytes } from './header-view.ts'
 import { encodeFlag, encodeInt32, readFlag, readText, encodeText } from './headers.ts'
-import { contentType, HELLO_SEQUENCE, headerKey } from './numbers.ts'
+import { channelContentType, HELLO_SEQUENCE, channelHeaderKey } from './numbers.ts'
 
 /** First message of a dialer. */
 export interface Hello {
@@ -50,34 +50,34 @@ const VERSION_FIELD_CHARACTERS_MAX = 128
 /** Null if the message is not a hello. */
 export function readHello(message: ChannelMessage): Hello | null {
   const { contentType: type, body } = message
-  if (type !== contentType.hello) return null
+  if (type !== channelContentType.hello) return null
   // Copied, because the hello is stored for the lifetime of the channel.
-  const headers = new Map([...message.headers].map(([key, value]) => [key, bytesToStore(value)]))
+  const headers = new Map([...message.headers].map(([key, value]) => [key, retainableBytes(value)]))
   return {
     token: Buffer.from(body).toString('utf8'),
-    version: readVersionLine(readText(headers, headerKey.helloVersion)),
-    type: readText(headers, headerKey.type) ?? '',
+    version: readVersionLine(readText(headers, channelHeaderKey.helloVersion)),
+    type: readText(headers, channelHeaderKey.type) ?? '',
     // Unless the message is marked as grouped, these keys have other meanings.
-    group: readFlag(headers, headerKey.isGrouped) ? groupIn(headers) : null,
+    group: readFlag(headers, channelHeaderKey.isGrouped) ? groupIn(headers) : null,
     headers,
   }
 }
 
 function groupIn(headers: ChannelMessage['headers']): HelloGroup {
   return {
-    isFirst: readFlag(headers, headerKey.isFirstGroupConnection),
-    id: readText(headers, headerKey.connectionId) ?? '',
-    secret: headers.get(headerKey.groupSecret) ?? null,
+    isFirst: readFlag(headers, channelHeaderKey.isFirstGroupConnection),
+    id: readText(headers, channelHeaderKey.connectionId) ?? '',
+    secret: headers.get(channelHeaderKey.groupSecret) ?? null,
   }
 }
 
 /** The group in a reply to a hello; null if the dialer announced no group. */
 export function readAcceptedGroup(answer: ChannelMessage): JoinableGroup | null {
   const { headers } = answer
-  if (!readFlag(headers, headerKey.isGrouped)) return null
-  const secret = headers.get(headerKey.groupSecret)
+  if (!readFlag(headers, channelHeaderKey.isGrouped)) return null
+  const secret = headers.get(channelHeaderKey.groupSecret)
   if (secret === undefined) return null
-  return { id: readText(headers, headerKey.connectionId) ?? '', secret }
+  return { id: readText(headers, channelHeaderKey.connectionId) ?? '', secret }
 }
 
 /** Whether an additional socket presents the ID and the secret of the group. */
@@ -114,20 +114,20 @@ export function helloAcceptedMessage(
   roleHeaders: ChannelMessage['headers'],
 ): ChannelMessage {
   const headers = new Map(roleHeaders)
-  headers.set(headerKey.resultSuccess, encodeFlag(true))
-  headers.set(headerKey.id, encodeText(listenerId))
+  headers.set(channelHeaderKey.resultSuccess, encodeFlag(true))
+  headers.set(channelHeaderKey.id, encodeText(listenerId))
   const { group, type } = hello
-  if (type !== '') headers.set(headerKey.type, encodeText(type))
+  if (type !== '') headers.set(channelHeaderKey.type, encodeText(type))
   const id = group === null || group.id === '' ? randomUUID() : group.id
-  headers.set(headerKey.connectionId, encodeText(id))
+  headers.set(channelHeaderKey.connectionId, encodeText(id))
   if (group !== null) {
     const { secret } = group
     const kept = secret !== null && secret.length > 0 ? secret : encodeText(randomUUID())
-    headers.set(headerKey.isGrouped, encodeFlag(true))
-    headers.set(headerKey.groupSecret, kept)
+    headers.set(channelHeaderKey.isGrouped, encodeFlag(true))
+    headers.set(channelHeaderKey.groupSecret, kept)
   }
   return {
-    contentType: contentType.result,
+    contentType: channelContentType.result,
     sequence: HELLO_SEQUENCE,
     headers,
     body: new Uint8Array(),
@@ -144,11 +144,11 @@ const rejectClasses: Readonly<Record<HelloRejectClass, number>> = { busy: 1, not
  */
 export function helloRefusedMessage(reason: string, rejectClass: HelloRejectClass): ChannelMessage {
   return {
-    contentType: contentType.result,
+    contentType: channelContentType.result,
     sequence: HELLO_SEQUENCE,
     headers: new Map([
-      [headerKey.resultSuccess, encodeFlag(false)],
-      [headerKey.helloRejectClass, encodeInt32(rejectClasses[rejectClass])],
+      [channelHeaderKey.resultSuccess, encodeFlag(false)],
+      [channelHeaderKey.helloRejectClass, encodeInt32(rejectClasses[rejectClass])],
     ]),
     body: encodeText(reason),
   }

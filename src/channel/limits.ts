@@ -1,11 +1,26 @@
 /** Limits of one channel. Exceeding a limit closes the channel, except for the two rates. */
 export const channelLimits = {
-  /** Limit of a hello's headers and body, smaller because its sender is not authenticated yet. */
+  /**
+   * Maximum bytes of the headers of a hello, smaller because its sender is not authenticated yet;
+   * above that, the channel is closed.
+   */
   helloHeadersBytesMax: 16_384,
+  /** Maximum bytes of the body of a hello; above that, the channel is closed. */
   helloBodyBytesMax: 4192,
-  /** Limit of every message after the hello. */
+  /**
+   * Maximum bytes of the headers of each message after the hello; above that, the channel is
+   * closed.
+   */
   frameHeadersBytesMax: 64 * 1024,
+  /**
+   * Maximum number of headers of one message, also of the hello; above that, the channel is
+   * closed.
+   */
   frameHeadersMax: 128,
+  /**
+   * Maximum bytes of the body of each message after the hello; above that, the channel is
+   * closed.
+   */
   frameBodyBytesMax: 16 * 1024 * 1024,
   /**
    * Sent bytes that the peer has not read. While the socket's send buffer is full, the channel does
@@ -19,14 +34,27 @@ export const channelLimits = {
   trySendBytesMax: 4 * 1024 * 1024,
   /** Requests waiting for a reply; the next one fails. */
   repliesWaitingMax: 256,
+  /**
+   * Default time to wait for the reply to a request; after that, the request fails and the
+   * channel remains open.
+   */
   replyTimeoutMs: 30_000,
-  /** Rates for all messages except data; above them, the channel is not read for a second. */
+  /** Maximum messages per second, except data; above that, the channel is not read for a second. */
   messagesPerSecondMax: 2000,
+  /**
+   * Maximum bytes per second of all messages except data; above that, the channel is not read
+   * for a second.
+   */
   bytesPerSecondMax: 16 * 1024 * 1024,
+  /**
+   * Interval of heartbeats; a heartbeat is sent with another message, or alone when it is due.
+   */
   heartbeatEveryMs: 10_000,
   /** Interval for checking whether a heartbeat or the reply to one is due. */
   checkEveryMs: 1000,
+  /** Maximum time without the reply to a heartbeat; after that, the channel is closed. */
   silentMsMax: 30_000,
+  /** The same limit until the peer has replied to its first heartbeat. */
   firstSilentMsMax: 60_000,
 } as const
 export type ChannelLimits = { readonly [name in keyof typeof channelLimits]: number } & {

@@ -47,10 +47,10 @@ import {
   VerifyRouterSchema,
 } from '../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from './frame.ts'
-import { controlMessage } from './messages/control.ts'
-import { edgeMessage } from './messages/edge.ts'
-import { circuitMessage } from './messages/payload.ts'
-import { contentType } from './numbers.ts'
+import { controlContentType } from './messages/control.ts'
+import { edgeContentType } from './messages/edge.ts'
+import { circuitContentType } from './messages/payload.ts'
+import { channelContentType } from './numbers.ts'
 import { bodyFault, FIELD_UNITS_MAX } from './wire-scan.ts'
 
 /** Limit of the body of one message, checked before it is decoded. */
@@ -61,11 +61,14 @@ interface MessageBound {
   /** A longer body is discarded as it arrives. */
   readonly bytesMax: number
   /**
-   * Maximum number of tags and lengths. A nested message counts four more, plus at least all its
-   * members.
+   * Maximum number of tags and lengths. A nested message counts as four more, and as at least the
+   * number of its members.
    */
   readonly elementsMax: number
-  /** The same limit for each field including its content; absent: {@link FIELD_UNITS_MAX}. */
+  /**
+   * Maximum number of tags and lengths in each field including its content; absent: {@link
+   * FIELD_UNITS_MAX}.
+   */
   readonly fieldElementsMax?: number
 }
 
@@ -87,176 +90,196 @@ function bound(
  * terminators, and several ten thousand clients.
  */
 export const messageBounds = {
-  result: bound(contentType.result, null, 64 * KIB),
-  circuitRequest: bound(controlMessage.circuitRequest, CreateFabricCircuitSchema, 64 * KIB, 1024),
-  circuitSuccess: bound(controlMessage.circuitSuccess, null, 4 * KIB),
-  fault: bound(controlMessage.fault, FaultSchema, MIB, 64),
-  route: bound(controlMessage.route, RouteSchema, 64 * KIB, 1024),
-  unroute: bound(controlMessage.unroute, UnrouteSchema, 4 * KIB, 16),
+  result: bound(channelContentType.result, null, 64 * KIB),
+  circuitRequest: bound(
+    controlContentType.circuitRequest,
+    CreateFabricCircuitSchema,
+    64 * KIB,
+    1024,
+  ),
+  circuitSuccess: bound(controlContentType.circuitSuccess, null, 4 * KIB),
+  fault: bound(controlContentType.fault, FaultSchema, MIB, 64),
+  route: bound(controlContentType.route, RouteSchema, 64 * KIB, 1024),
+  unroute: bound(controlContentType.unroute, UnrouteSchema, 4 * KIB, 16),
   metrics: {
-    ...bound(controlMessage.metrics, MetricsSchema, 4 * MIB, 262_144),
+    ...bound(controlContentType.metrics, MetricsSchema, 4 * MIB, 262_144),
     // High, because OpenZiti routers report the bytes of all circuits of a minute in one field.
     fieldElementsMax: 262_144,
   },
-  removeTerminator: bound(controlMessage.removeTerminator, RemoveTerminatorSchema, 4 * KIB, 16),
-  inspect: bound(controlMessage.inspect, InspectRequestSchema, 64 * KIB, 1024),
-  inspectResponse: bound(controlMessage.inspectResponse, InspectAnswerSchema, 4 * MIB, 16_384),
-  circuitFailed: bound(controlMessage.circuitFailed, null, 4 * KIB),
-  updateTerminator: bound(controlMessage.updateTerminator, UpdateTerminatorSchema, 4 * KIB, 16),
-  routeResult: bound(controlMessage.routeResult, null, 4 * KIB),
+  removeTerminator: bound(controlContentType.removeTerminator, RemoveTerminatorSchema, 4 * KIB, 16),
+  inspect: bound(controlContentType.inspect, InspectRequestSchema, 64 * KIB, 1024),
+  inspectResponse: bound(controlContentType.inspectResponse, InspectAnswerSchema, 4 * MIB, 16_384),
+  circuitFailed: bound(controlContentType.circuitFailed, null, 4 * KIB),
+  updateTerminator: bound(controlContentType.updateTerminator, UpdateTerminatorSchema, 4 * KIB, 16),
+  routeResult: bound(controlContentType.routeResult, null, 4 * KIB),
   circuitConfirmation: bound(
-    controlMessage.circuitConfirmation,
+    controlContentType.circuitConfirmation,
     CircuitConfirmationSchema,
     2 * MIB,
     262_144,
   ),
-  routerLinks: bound(controlMessage.routerLinks, RouterLinksSchema, 4 * MIB, 262_144),
-  verifyRouter: bound(controlMessage.verifyRouter, VerifyRouterSchema, 16 * KIB, 64),
+  routerLinks: bound(controlContentType.routerLinks, RouterLinksSchema, 4 * MIB, 262_144),
+  verifyRouter: bound(controlContentType.verifyRouter, VerifyRouterSchema, 16 * KIB, 64),
   updateCtrlAddresses: bound(
-    controlMessage.updateCtrlAddresses,
+    controlContentType.updateCtrlAddresses,
     UpdateCtrlAddressesSchema,
     256 * KIB,
     8192,
   ),
   removeTerminators: bound(
-    controlMessage.removeTerminators,
+    controlContentType.removeTerminators,
     RemoveTerminatorsSchema,
     512 * KIB,
     8192,
   ),
   validateTerminatorsV2: bound(
-    controlMessage.validateTerminatorsV2,
+    controlContentType.validateTerminatorsV2,
     ValidateTerminatorsSchema,
     4 * MIB,
     131_072,
   ),
   validateTerminatorsV2Response: bound(
-    controlMessage.validateTerminatorsV2Response,
+    controlContentType.validateTerminatorsV2Response,
     TerminatorStatesSchema,
     4 * MIB,
     131_072,
   ),
-  peerStateChange: bound(controlMessage.peerStateChange, PeerStateChangesSchema, 4 * MIB, 131_072),
+  peerStateChange: bound(
+    controlContentType.peerStateChange,
+    PeerStateChangesSchema,
+    4 * MIB,
+    131_072,
+  ),
   updateClusterLeader: bound(
-    controlMessage.updateClusterLeader,
+    controlContentType.updateClusterLeader,
     UpdateClusterLeaderSchema,
     4 * KIB,
     16,
   ),
-  linkState: bound(controlMessage.linkState, LinkStateUpdateSchema, 64 * KIB, 1024),
+  linkState: bound(controlContentType.linkState, LinkStateUpdateSchema, 64 * KIB, 1024),
   updateLinkListeners: bound(
-    controlMessage.updateLinkListeners,
+    controlContentType.updateLinkListeners,
     LinkListenersSchema,
     64 * KIB,
     2048,
   ),
   updateRouterInterfaces: bound(
-    controlMessage.updateRouterInterfaces,
+    controlContentType.updateRouterInterfaces,
     InterfacesSchema,
     256 * KIB,
     8192,
   ),
-  clientHello: bound(controlMessage.clientHello, ClientHelloSchema, 64 * KIB, 1024),
-  sessionRemoved: bound(controlMessage.sessionRemoved, SessionRemovedSchema, 4 * MIB, 65_536),
-  apiSessionAdded: bound(controlMessage.apiSessionAdded, ApiSessionAddedSchema, 4 * MIB, 131_072),
+  clientHello: bound(controlContentType.clientHello, ClientHelloSchema, 64 * KIB, 1024),
+  sessionRemoved: bound(controlContentType.sessionRemoved, SessionRemovedSchema, 4 * MIB, 65_536),
+  apiSessionAdded: bound(
+    controlContentType.apiSessionAdded,
+    ApiSessionAddedSchema,
+    4 * MIB,
+    131_072,
+  ),
   apiSessionRemoved: bound(
-    controlMessage.apiSessionRemoved,
+    controlContentType.apiSessionRemoved,
     ApiSessionRemovedSchema,
     4 * MIB,
     65_536,
   ),
   apiSessionHeartbeat: bound(
-    controlMessage.apiSessionHeartbeat,
+    controlContentType.apiSessionHeartbeat,
     ApiSessionHeartbeatSchema,
     4 * MIB,
     65_536,
   ),
   // @guard writes-of-a-router--older
-  createCircuit: bound(controlMessage.createCircuit, CreateCircuitSchema, 64 * KIB, 1024),
+  createCircuit: bound(controlContentType.createCircuit, CreateCircuitSchema, 64 * KIB, 1024),
   updateEdgeTerminator: bound(
-    controlMessage.updateEdgeTerminator,
+    controlContentType.updateEdgeTerminator,
     UpdateEdgeTerminatorSchema,
     64 * KIB,
     256,
   ),
-  validateSessions: bound(controlMessage.validateSessions, ValidateSessionsSchema, 2 * MIB, 8192),
-  healthEvent: bound(controlMessage.healthEvent, HealthEventSchema, 64 * KIB, 256),
+  validateSessions: bound(
+    controlContentType.validateSessions,
+    ValidateSessionsSchema,
+    2 * MIB,
+    8192,
+  ),
+  healthEvent: bound(controlContentType.healthEvent, HealthEventSchema, 64 * KIB, 256),
   createTerminatorV2: bound(
-    controlMessage.createTerminatorV2,
+    controlContentType.createTerminatorV2,
     CreateTerminatorV2Schema,
     64 * KIB,
     1024,
   ),
   createTerminatorV2Response: bound(
-    controlMessage.createTerminatorV2Response,
+    controlContentType.createTerminatorV2Response,
     CreateTerminatorV2AnswerSchema,
     16 * KIB,
     16,
   ),
-  createCircuitV2: bound(controlMessage.createCircuitV2, null, 64 * KIB),
-  createCircuitV3: bound(controlMessage.createCircuitV3, null, 64 * KIB),
+  createCircuitV2: bound(controlContentType.createCircuitV2, null, 64 * KIB),
+  createCircuitV3: bound(controlContentType.createCircuitV3, null, 64 * KIB),
   createTunnelCircuitV2: bound(
-    controlMessage.createTunnelCircuitV2,
+    controlContentType.createTunnelCircuitV2,
     CreateTunnelCircuitSchema,
     64 * KIB,
     1024,
   ),
   enrollmentExtendRouter: bound(
-    controlMessage.enrollmentExtendRouter,
+    controlContentType.enrollmentExtendRouter,
     ExtendRouterSchema,
     64 * KIB,
     16,
   ),
   enrollmentExtendRouterVerify: bound(
-    controlMessage.enrollmentExtendRouterVerify,
+    controlContentType.enrollmentExtendRouterVerify,
     VerifyRouterCertificateSchema,
     64 * KIB,
     16,
   ),
   updateTunnelTerminator: bound(
-    controlMessage.updateTunnelTerminator,
+    controlContentType.updateTunnelTerminator,
     UpdateTunnelTerminatorSchema,
     4 * KIB,
     16,
   ),
-  removeTunnelTerminator: bound(controlMessage.removeTunnelTerminator, null, KIB),
-  tunnelHealthEvent: bound(controlMessage.tunnelHealthEvent, null, KIB),
+  removeTunnelTerminator: bound(controlContentType.removeTunnelTerminator, null, KIB),
+  tunnelHealthEvent: bound(controlContentType.tunnelHealthEvent, null, KIB),
   createTunnelTerminatorV2: bound(
-    controlMessage.createTunnelTerminatorV2,
+    controlContentType.createTunnelTerminatorV2,
     CreateTunnelTerminatorSchema,
     64 * KIB,
     1024,
   ),
-  connectEvents: bound(controlMessage.connectEvents, ConnectEventsSchema, 8 * MIB, 524_288),
+  connectEvents: bound(controlContentType.connectEvents, ConnectEventsSchema, 8 * MIB, 524_288),
   dataState: {
-    ...bound(controlMessage.dataState, DataStateSchema, 64 * MIB, 8_388_608),
+    ...bound(controlContentType.dataState, DataStateSchema, 64 * MIB, 8_388_608),
     // High, because one change of a policy lists all members of the policy.
     fieldElementsMax: 1_048_576,
   },
   dataStateChangeSet: {
-    ...bound(controlMessage.dataStateChangeSet, ModelChangeSetSchema, 16 * MIB, 2_097_152),
+    ...bound(controlContentType.dataStateChangeSet, ModelChangeSetSchema, 16 * MIB, 2_097_152),
     fieldElementsMax: 1_048_576,
   },
   validateDataState: {
-    ...bound(controlMessage.validateDataState, ValidateModelSchema, 64 * MIB, 8_388_608),
+    ...bound(controlContentType.validateDataState, ValidateModelSchema, 64 * MIB, 8_388_608),
     fieldElementsMax: 8_388_608,
   },
   subscribeToDataModel: bound(
-    controlMessage.subscribeToDataModel,
+    controlContentType.subscribeToDataModel,
     SubscribeToDataModelSchema,
     4 * KIB,
     64,
   ),
   clientPosture: {
-    ...bound(controlMessage.clientPosture, ClientPostureSchema, 96 * KIB, 16_384),
+    ...bound(controlContentType.clientPosture, ClientPostureSchema, 96 * KIB, 16_384),
     fieldElementsMax: 16_384,
   },
   postureResponse: {
-    ...bound(edgeMessage.postureResponse, PostureResponsesSchema, 64 * KIB, 8192),
+    ...bound(edgeContentType.postureResponse, PostureResponsesSchema, 64 * KIB, 8192),
     fieldElementsMax: 8192,
   },
-  data: bound(edgeMessage.data, null, 4 * MIB),
-  payload: bound(circuitMessage.payload, null, 4 * MIB),
+  data: bound(edgeContentType.data, null, 4 * MIB),
+  payload: bound(circuitContentType.payload, null, 4 * MIB),
 } as const satisfies Readonly<Record<string, MessageBound>>
 
 /**

@@ -1,5 +1,5 @@
 /** Content types of the channel itself; the protocols over the channel use higher numbers. */
-export const contentType = {
+export const channelContentType = {
   hello: 0,
   ping: 1,
   result: 2,
@@ -8,7 +8,7 @@ export const contentType = {
 } as const
 
 /** Header keys of the channel itself: 0 to 127. */
-export const headerKey = {
+export const channelHeaderKey = {
   connectionId: 0,
   replyFor: 1,
   resultSuccess: 2,
@@ -24,9 +24,11 @@ export const headerKey = {
 } as const
 
 /** The largest channel header key; the keys of a circuit's peer data are higher. */
-export const CHANNEL_HEADERS_MAX = headerKey.helloRejectClass
+export const CHANNEL_HEADERS_MAX = channelHeaderKey.helloRejectClass
 
-/** A reply repeats the request headers in this range. */
+/**
+ * Range of header keys; a reply repeats the headers of the request whose keys are in this range.
+ */
 export const reflectedKeys = { from: 128, to: 255 } as const
 
 /**

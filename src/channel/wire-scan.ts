@@ -13,13 +13,16 @@ import {
  */
 
 /**
- * Units that a nested message counts in addition to its members, because decoding creates an object
- * for the message.
+ * Units (tags and lengths) that a nested message counts in addition to its members, because
+ * decoding creates an object for the message.
  */
 const MESSAGE_UNITS = 4
-/** Limit of one field including its content; such a field is decoded in one step. */
+/**
+ * Maximum units (tags and lengths) of one field including its content; the decoder decodes such a
+ * field in one step.
+ */
 export const FIELD_UNITS_MAX = 4096
-/** Units decoded in one step. */
+/** Number of units (tags and lengths) that are decoded in one step. */
 const STEP_UNITS = 512
 /** Maximum nesting depth; no message of the protocol is nested as deeply. */
 const DEPTH_MAX = 8
@@ -63,7 +66,7 @@ function fieldOf(field: DescField): Field {
     const value = valueOf(field.mapKind, field.scalar, field.message)
     const key = valueOf('scalar', field.mapKey, undefined)
     const byNumber = new Map([[1, key] as const, [2, value] as const])
-    // For a map entry without a value, the decoder creates a default value.
+    // Counts the default value that the decoder creates for a map entry without a value.
     const membersMade = value.fields === null ? 0 : MESSAGE_UNITS + value.fields.membersMade
     return { type: wire.bytes, isList: false, fields: { byNumber, membersMade } }
   }
@@ -158,8 +161,8 @@ class Scan {
     while (this.at < inner && this.units <= unitsMax) {
       this.field(fields, inner, unitsMax, depth + 1)
     }
-    // An empty message takes as long to decode as a full message, because all its members are
-    // created.
+    // Counts an empty message like a full one: it takes as long to decode, because all its members
+    // are created.
     this.units = Math.max(this.units, least)
   }
 

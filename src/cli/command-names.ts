@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 
-import { nearestWord } from '../config/engine/suggest.ts'
-import { CommandFailure, EXIT_USAGE } from '../controller/failure.ts'
+import { nearestWord } from '../config/engine/nearest-word.ts'
+import { CommandFailure, EXIT_USAGE } from '../controller/command-failure.ts'
 
 /** Names that other programs use for commands of this program. */
 const synonyms: Readonly<Record<string, string>> = {
@@ -39,7 +39,7 @@ export function commandFullName(command: Command): string {
 /**
  * The error for an unknown command in a group. It suggests the command that was probably meant.
  */
-export function unknownCommand(group: Command, word: string): CommandFailure {
+export function unknownCommandFailure(group: Command, word: string): CommandFailure {
   const meant = group.parent === null ? (synonyms[word.toLowerCase()] ?? null) : null
   const found = meant === null ? commandsLike(group, word) : [`${group.name()} ${meant}`]
   const hint =

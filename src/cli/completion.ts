@@ -3,7 +3,7 @@ import { Argument, type Command } from 'commander'
 import { printLine } from './terminal/output.ts'
 
 /** The `completion` verb, and the hidden verb that the completion scripts call. */
-export function addCompletion(program: Command): void {
+export function addCompletionCommands(program: Command): void {
   program
     .command('completion')
     .addArgument(new Argument('<shell>', 'shell to complete for').choices(shells))
@@ -21,8 +21,8 @@ Examples:
     .command('complete-words', { hidden: true })
     .argument('[words...]')
     .action(async (words: string[]) => {
-      const { completions } = await import('./completion-words.ts')
-      for (const word of await completions(program, words)) printLine(word)
+      const { completeCommandLine } = await import('./complete-command-line.ts')
+      for (const word of await completeCommandLine(program, words)) printLine(word)
     })
 }
 

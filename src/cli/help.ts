@@ -1,6 +1,6 @@
 import { type Command, Help, type Option } from 'commander'
 
-import { commandFullName, unknownCommand } from './command-names.ts'
+import { commandFullName, unknownCommandFailure } from './command-names.ts'
 
 /**
  * Default width, if the terminal does not report its width; wide enough for one verb on each line.
@@ -10,7 +10,7 @@ const WIDTH = 100
 /**
  * Format of the help: it lists the verbs first, one on each line. Every verb inherits the format.
  */
-export const verbsFirst = {
+export const verbsFirstHelpFormat = {
   helpWidth: Math.max(WIDTH, process.stdout.columns || 0),
   formatHelp: (command: Command, helper: Help): string => {
     const text = Help.prototype.formatHelp.call(helper, command, helper)
@@ -35,7 +35,7 @@ export const verbsFirst = {
 }
 
 /** `help` for nested verbs: `help cluster status` shows the same as `cluster status --help`. */
-export function addHelp(group: Command, root: Command): void {
+export function addHelpCommand(group: Command, root: Command): void {
   group.helpCommand(false)
   group
     .command('help', { hidden: group !== root })
@@ -51,7 +51,7 @@ function commandNamed(group: Command, words: readonly string[]): Command {
   let command = group
   for (const word of words) {
     const inner = command.commands.find((one) => one.name() === word)
-    if (inner === undefined) throw unknownCommand(command, word)
+    if (inner === undefined) throw unknownCommandFailure(command, word)
     command = inner
   }
   return command

@@ -1,32 +1,36 @@
 import { Command } from 'commander'
 
-import { EXIT_DONE } from '../controller/failure.ts'
+import { EXIT_SUCCESS } from '../controller/command-failure.ts'
 import { programVersion } from '../controller/version.ts'
-import { addAccess } from './access/program.ts'
-import { addCluster } from './cluster/program.ts'
-import { addCompletion } from './completion.ts'
-import { addDebug } from './debug/program.ts'
-import { applyCommandConventions, CONFIG_VARIABLE, DEFAULT_CONFIG } from './conventions.ts'
-import { addEnrollment } from './enroll/enroll-program.ts'
-import { addEvents } from './events/program.ts'
-import { verbsFirst } from './help.ts'
-import { addHistory } from './history/program.ts'
-import { addInspect } from './inspect/program.ts'
-import { addLog } from './debug/log-program.ts'
-import { addMigrate } from './migrate/program.ts'
-import { addOnboarding } from './onboarding/program.ts'
-import { addNetwork } from './network/program.ts'
-import { addPki } from './pki/program.ts'
-import { addRecords } from './records/program.ts'
-import { addRouter } from './router/program.ts'
-import { addSession } from './log-in/session-program.ts'
+import { addAccessCommands } from './access/program.ts'
+import { addClusterCommands } from './cluster/program.ts'
+import { addCompletionCommands } from './completion.ts'
+import { addDebugCommands } from './debug/program.ts'
+import {
+  addCommonCommandOptions,
+  CONFIG_VARIABLE,
+  DEFAULT_CONFIG_PATH,
+} from './common-command-options.ts'
+import { addEnrollmentCommands } from './enroll/enroll-program.ts'
+import { addEventsCommand } from './events/program.ts'
+import { verbsFirstHelpFormat } from './help.ts'
+import { addHistoryCommand } from './history/program.ts'
+import { addInspectCommand } from './inspect/program.ts'
+import { addLogCommands } from './debug/log-program.ts'
+import { addMigrateCommands } from './migrate/program.ts'
+import { addOnboardingCommands } from './onboarding/program.ts'
+import { addNetworkCommands } from './network/program.ts'
+import { addPkiCommands } from './pki/program.ts'
+import { addRecordCommands } from './records/program.ts'
+import { addRouterCommands } from './router/program.ts'
+import { addSessionCommands } from './log-in/session-program.ts'
 import { addTraffic } from './traffic/program.ts'
-import { addTunnel } from './tunnel/program.ts'
+import { addTunnelCommands } from './tunnel/program.ts'
 import { stopOnBrokenPipe } from './terminal/broken-pipe.ts'
 import { exitCodes } from './terminal/exit-codes.ts'
 import { isJsonRequested, reportFailure } from './terminal/failure-report.ts'
 import { printJson, printLine } from './terminal/output.ts'
-import { integerBetween } from './terminal/typed-number.ts'
+import { integerBetween } from './terminal/integer-option.ts'
 
 /**
  * Runs the program with the given arguments (like `process.argv`) and sets the exit code of the
@@ -37,7 +41,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
   const isJson = isJsonRequested(argv)
   try {
     await buildProgram(isJson).parseAsync(contextLast(argv))
-    process.exitCode ??= EXIT_DONE
+    process.exitCode ??= EXIT_SUCCESS
   } catch (error) {
     process.exitCode = reportFailure(error, isJson)
   }
@@ -67,13 +71,13 @@ export function buildProgram(isJson = false): Command {
       'The control plane of a zero-trust overlay network, run as a cluster of equal controllers.',
     )
     .exitOverride()
-    .configureHelp(verbsFirst)
+    .configureHelp(verbsFirstHelpFormat)
     .version(versionLine(), '-v, --version', 'print the version')
     .showHelpAfterError('--help lists commands and options')
     .addHelpText(
       'after',
       `
-A controller's configuration is --config FILE, else $${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG}.
+A controller's configuration is --config FILE, else $${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG_PATH}.
 Commands that print data take -o json (or --json) and -o yaml; with -o json, errors on stderr are JSON as well.
 Exit codes:
 ${exitCodeLines()}
@@ -87,26 +91,26 @@ Examples:
   addQuickstart(program)
   addDemo(program)
   addController(program)
-  addCluster(program)
-  addPki(program)
-  addEnrollment(program)
-  addOnboarding(program)
-  addRouter(program)
-  addTunnel(program)
-  addSession(program)
-  addRecords(program)
-  addInspect(program)
+  addClusterCommands(program)
+  addPkiCommands(program)
+  addEnrollmentCommands(program)
+  addOnboardingCommands(program)
+  addRouterCommands(program)
+  addTunnelCommands(program)
+  addSessionCommands(program)
+  addRecordCommands(program)
+  addInspectCommand(program)
   addTraffic(program)
-  addAccess(program)
-  addHistory(program)
-  addNetwork(program)
-  addMigrate(program)
-  addLog(program)
-  addEvents(program)
-  addDebug(program)
-  addCompletion(program)
+  addAccessCommands(program)
+  addHistoryCommand(program)
+  addNetworkCommands(program)
+  addMigrateCommands(program)
+  addLogCommands(program)
+  addEventsCommand(program)
+  addDebugCommands(program)
+  addCompletionCommands(program)
   addVersion(program)
-  applyCommandConventions(program)
+  addCommonCommandOptions(program)
   return program
 }
 
@@ -253,7 +257,8 @@ Examples:
     .description('print every option of the configuration, as Markdown')
     .addHelpText('after', '\nExamples:\n  flotilla controller options')
     .action(async () => {
-      const { configurationDocument } = await import('../config/controller/document.ts')
-      printLine(configurationDocument().trimEnd())
+      const { renderControllerConfigReference } =
+        await import('../config/controller/config-reference.ts')
+      printLine(renderControllerConfigReference().trimEnd())
     })
 }

@@ -1,18 +1,18 @@
 import type { Clock } from '../lib/clock.ts'
-import type { MemberOrder } from './members.ts'
-import { isOfEarlierGeneration, laterPosition } from './position.ts'
+import type { MemberOrder } from './member-order.ts'
+import { isOfEarlierGeneration, laterPosition } from './log-position.ts'
 import {
   ApiRefusalError,
   type MemberFault,
-  NoAnswerError,
+  NoResponseError,
   OutcomeUnknownError,
   UnreachableError,
-} from './problem.ts'
+} from './client-errors.ts'
 import { POST_RESET_ID_OFFSET_MS } from './request-id.ts'
-import type { ClientWaits } from './waits.ts'
+import type { ClientTimeouts } from './timeouts.ts'
 
-export const MANAGEMENT = '/edge/management/v1'
-export const FABRIC = '/fabric/v1'
+export const MANAGEMENT_API_PATH = '/edge/management/v1'
+export const FABRIC_API_PATH = '/fabric/v1'
 
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
@@ -39,7 +39,7 @@ export interface ClusterRequest {
   readonly renewsSession?: boolean
 }
 
-export interface ClusterAnswer {
+export interface ClusterResponse {
   readonly status: number
   readonly body: unknown
   header(name: string): string | null
@@ -54,9 +54,9 @@ export interface MemberTarget {
 
 /**
  * Sends a request to one member.
- * @throws {NoAnswerError}
+ * @throws {NoResponseError}
  */
-type Send<R extends ClusterRequest> = (request: R, to: MemberTarget) => Promise<ClusterAnswer>
+type Send<R extends ClusterRequest> = (request: R, to: MemberTarget) => Promise<ClusterResponse>
 
 /** Source of the session token for requests. */
 export interface SessionTokenSource {
@@ -73,7 +73,7 @@ interface ClusterClientOptions<R extends ClusterRequest> {
   readonly members: MemberOrder
   readonly session: SessionTokenSource
   readonly send: Send<R>
-  readonly waits: ClientWaits
+  readonly waits: ClientTimeouts
   readonly clock: Pick<Clock, 'monotonicMs'>
   /** Returns a new ID for a write; the time in it is `laterMs` ahead of the clock. */
   readonly requestId: (laterMs: number) => string
@@ -129,7 +129,7 @@ export class ClusterClient<R extends ClusterRequest> {
    * @throws {UnreachableError} when no member responds.
    * @throws {OutcomeUnknownError} when a write that must not be sent twice gets no response.
    */
-  async ask(request: R): Promise<ClusterAnswer & { readonly origin: string }> {
+  async ask(request: R): Promise<ClusterResponse & { readonly origin: string }> {
     const { requestId } = this.#options
     const isKept = isWrite(request) && request.isOnceOnly !== true
     if (!isKept) return await this.#askUntil(request, { id: null, isOpen: false })
@@ -146,7 +146,7 @@ export class ClusterClient<R extends ClusterRequest> {
    * Sends a write; if it is refused as too old because log time was reset, sends it again with a
    * later ID (`LATER_ID_MS`).
    */
-  async #askLater(request: R): Promise<ClusterAnswer & { readonly origin: string }> {
+  async #askLater(request: R): Promise<ClusterResponse & { readonly origin: string }> {
     const { clock, requestId } = this.#options
     const endMs = clock.monotonicMs() + LATER_PATIENCE_MS
     for (;;) {
@@ -166,7 +166,7 @@ export class ClusterClient<R extends ClusterRequest> {
   async #askUntil(
     request: R,
     write: KeptWrite,
-  ): Promise<ClusterAnswer & { readonly origin: string }> {
+  ): Promise<ClusterResponse & { readonly origin: string }> {
     const { waits, clock } = this.#options
     const endMs = clock.monotonicMs() + waits.patienceMs
     let unknown: ApiRefusalError | null = null
@@ -198,7 +198,7 @@ export class ClusterClient<R extends ClusterRequest> {
         members.succeed(origin, isFirst)
         return { answer: { ...answer, origin } }
       } catch (error) {
-        if (error instanceof NoAnswerError) {
+        if (error instanceof NoResponseError) {
           members.fail(origin)
           write.isOpen ||= error.isSent
           const fault = { origin, reason: error.message }
@@ -230,7 +230,7 @@ export class ClusterClient<R extends ClusterRequest> {
   }
 
   /** Sends the request to one member, and once more if the session was renewed. */
-  async #askOne(request: R, to: AskedMember): Promise<ClusterAnswer> {
+  async #askOne(request: R, to: AskedMember): Promise<ClusterResponse> {
     const { session } = this.#options
     const token = request.showsSession === false ? null : await session.token()
     try {
@@ -248,7 +248,7 @@ export class ClusterClient<R extends ClusterRequest> {
    * Sends the request to one member. After the cluster was recovered or restored, a member refuses
    * the position of the ended generation, and the request is sent once more with the new position.
    */
-  async #send(request: R, to: AskedMember, token: string | null): Promise<ClusterAnswer> {
+  async #send(request: R, to: AskedMember, token: string | null): Promise<ClusterResponse> {
     const shown = this.#position
     try {
       return await this.#sendOnce(request, to, token)
@@ -266,7 +266,7 @@ export class ClusterClient<R extends ClusterRequest> {
     request: R,
     { origin, id, timeoutMs }: AskedMember,
     token: string | null,
-  ): Promise<ClusterAnswer> {
+  ): Promise<ClusterResponse> {
     const { send, readsOwnWrites } = this.#options
     const minIndex = readsOwnWrites && request.showsSession !== false ? this.#position : null
     const headers = {
@@ -307,7 +307,7 @@ interface AskedMember {
 }
 
 type Round =
-  | { readonly answer: ClusterAnswer & { readonly origin: string } }
+  | { readonly answer: ClusterResponse & { readonly origin: string } }
   | { readonly refusal: ApiRefusalError | null; readonly faults: readonly MemberFault[] }
 
 function isWrite({ method = 'GET', changesNothing }: ClusterRequest): boolean {
@@ -316,7 +316,8 @@ function isWrite({ method = 'GET', changesNothing }: ClusterRequest): boolean {
 
 function isPassing({ status, code }: ApiRefusalError, request: ClusterRequest): boolean {
   if (isWrite(request) && request.isOnceOnly === true) {
-    // An error from a proxy does not say whether a controller has executed the write.
+    // The outcome stays unknown: an error from a proxy does not say whether a controller has
+    // executed the write.
     if (code === '' || code === 'OUTCOME_UNKNOWN') return false
   }
   return passingCodes.has(code) || status === 502 || status === 503 || status === 504

@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 
 import { ClusterActionSchema, CommandKind } from '../../proto/gen/command_pb.ts'
 import { Problem } from '../lib/problems.ts'
-import { type Actor, actorName, systemActor } from '../ports/actor.ts'
+import { type Actor, actorName, createSystemActor } from '../ports/actor.ts'
 import type { ActionRecorder, ClusterAction } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { Logger } from './logger.ts'
@@ -49,7 +49,7 @@ export class ClusterActionRecorder implements ActionRecorder {
 function outlasting(by: Actor): Actor {
   if (by.case !== 'session') return by
   const { address, identityId, sessionId } = by.value
-  return systemActor({ address, identityId, sessionId })
+  return createSystemActor({ address, identityId, sessionId })
 }
 
 /**

@@ -1,4 +1,4 @@
-import { isoTime } from '../lib/text/shown-time.ts'
+import { isoTime } from '../lib/text/format-time.ts'
 import type { Index, Term } from '../raft/types.ts'
 
 type AlarmSeverity =
@@ -51,7 +51,7 @@ export const alarmTable = {
     about: aboutMember,
     meaning: 'two members hold different states at one index',
     remedy:
-      'with three or more voters the odd one repairs itself; with two, or without a majority, keep a copy of both data folders and report it',
+      'with three or more voters, the member that differs from the majority repairs itself; with two voters, or without a majority, keep a copy of both data folders and report the alarm',
   }),
   STATE_QUARANTINED: row<{ readonly reason: string }>({
     severity: 'critical',
@@ -59,13 +59,13 @@ export const alarmTable = {
     meaning:
       'the state differs from that of the majority; this controller refuses requests until it is rebuilt',
     remedy:
-      'none if it clears ([Quarantine](#quarantine)); report it with the logs of that controller',
+      'none if the alarm clears ([Quarantine](#quarantine)); report it with the logs of that controller',
   }),
   APPLY_STOPPED: row<{ readonly fault: string }>({
     severity: 'critical',
     text: ({ fault }) => fault,
     meaning: 'an entry of the log could not be applied; the controller exits',
-    remedy: 'keep the data folder and report the sentence; the other controllers continue',
+    remedy: 'keep the data folder and report the text of the alarm; the other controllers continue',
   }),
   CLOCK_SKEW: row<OfMember & { readonly offsetMs: number }>({
     severity: 'warning',
@@ -75,16 +75,17 @@ export const alarmTable = {
       return `the clock of ${member} is ${seconds} s ${where} this one; synchronize both by NTP`
     },
     about: aboutMember,
-    meaning: 'the clock of a member was more than 2 s off for 5 s, seen from here',
+    meaning:
+      'by the clock of this controller, the clock of another member was off by more than 2 s for 5 s',
     remedy:
-      'synchronize the clocks by NTP ([Clocks](clocks.md)). A controller whose clock is ahead answers 401 for sessions and certificates that it considers expired; from feature level 2 on it deletes no session',
+      'synchronize the clocks by NTP ([Clocks](clocks.md)). A controller whose clock is ahead answers 401 for sessions and certificates that it considers expired. From feature level 2 on, such a controller deletes no session',
   }),
   LOG_TIME_AHEAD: row<{ readonly aheadMs: number }>({
     severity: 'warning',
     text: ({ aheadMs }) =>
       `log time is ${Math.floor(aheadMs / 1000)} s ahead of the clocks of a majority; check that those are right, then run flotilla cluster reset-log-time`,
     meaning:
-      'log time is more than 10 s ahead of the clocks of a majority, because these were ahead before: enrollments and request ids expire early, and pauses last twice as long',
+      'log time is more than 10 s ahead of the clocks of a majority, because those clocks were ahead earlier. Enrollments and request ids expire early, and pauses after wrong codes or passwords last twice as long',
     remedy:
       'check the clocks, then run `flotilla cluster reset-log-time` on the host of any controller ([Clocks](clocks.md))',
   }),
@@ -98,9 +99,9 @@ export const alarmTable = {
     },
     about: aboutMember,
     meaning:
-      'a member runs with other values of options of scope *cluster*; the sentence names the member, the options and both values',
+      'a member runs with different values for options of scope *cluster*; the alarm names the member, the options and both values',
     remedy:
-      'correct the configuration that is wrong, and restart its controller ([Change options](change-options.md#options-of-the-cluster)). It clears when the values are equal; during a rolling change it is expected',
+      'correct the configuration that is wrong, and restart its controller ([Change options](change-options.md#options-of-the-cluster)). The alarm clears when the values are equal; it is expected while you change an option on one controller after another',
   }),
   LOW_SPACE: row<{ readonly freeBytes: number }>({
     severity: 'warning',
@@ -108,7 +109,8 @@ export const alarmTable = {
       const mib = Math.floor(freeBytes / MIB)
       return `${mib} MiB left on the disk of the log; free disk space, below log.lowSpaceBytes the controller stops`
     },
-    meaning: 'less than eight times `log.lowSpaceBytes` (64 MiB) is free where the log is',
+    meaning:
+      'the disk of the log has less free space than eight times `log.lowSpaceBytes` (default 64 MiB)',
     remedy: 'free disk space: below `log.lowSpaceBytes` the controller stops',
   }),
   SNAPSHOT_LAGGING: row<OfMember>({
@@ -117,7 +119,7 @@ export const alarmTable = {
       `the log grows faster than ${member} installs its snapshot, so it needs another one; reduce the write load, or raise log.catchUpBytes or cluster.snapshotBytesPerSecond`,
     about: aboutMember,
     meaning:
-      'a member needs one snapshot after another, because the log outgrows its retention before one is installed',
+      'a member needs one snapshot after another: before it has installed a snapshot, the leader has already removed the log entries that follow this snapshot',
     remedy:
       'reduce the write load, or raise `log.catchUpBytes` or `cluster.snapshotBytesPerSecond` on the leader',
   }),
@@ -125,8 +127,8 @@ export const alarmTable = {
     severity: 'warning',
     text: (facts) => `${facts.nextRisk}; unreachable from here: ${facts.unreachable.join(', ')}`,
     meaning:
-      'some of three or more voters are unreachable from here, and one more failure stops writes',
-    remedy: 'start or repair the voters that it names',
+      'the cluster has three or more voters, this controller cannot reach some of them, and one more failure stops writes',
+    remedy: 'start or repair the voters that the alarm names',
   }),
   LOG_REPAIRING: row<{ readonly term: Term; readonly index: Index | null }>({
     severity: 'warning',
@@ -145,7 +147,7 @@ export const alarmTable = {
     about: ({ path }) => path ?? '',
     meaning: 'a certificate of this controller or cluster expires soon',
     remedy:
-      'the sentence says which one, and how to renew it ([Certificates](certificates.md#alarm-certificate_expires))',
+      'the alarm says which certificate expires, and how to renew it ([Certificates](certificates.md#alarm-certificate_expires))',
   }),
   ROUTER_CERTIFICATE_EXPIRES: row<{
     readonly routers: readonly { readonly name: string; readonly notAfterMs: number }[]
@@ -160,34 +162,35 @@ export const alarmTable = {
       return `routers have not renewed their certificates: ${list}; look for 'certificates' in their logs`
     },
     meaning:
-      'routers have not renewed their certificates in time: 30 days before the end are left, or 6 days for a router of OpenZiti or one that is off since the controller started. It clears within ten minutes of the renewal',
+      'routers have not renewed their certificates in time: a certificate is valid for at most 30 more days, or at most 6 more days for an OpenZiti router and for a router that has been offline since this controller started. The alarm clears within ten minutes of the renewal',
     remedy:
-      'read the log of the router ([Certificates of a router](run-a-router.md#certificates)), or start it. Enroll it again if the certificate has ended; disable or delete a router that is gone',
+      'read the log of the router ([Certificates of a router](run-a-router.md#certificates)), or start it. Enroll the router again if its certificate has expired; disable or delete a router that is gone',
   }),
   CERTIFICATE_REFUSED: row<{ readonly path: string; readonly sentence: string }>({
     severity: 'warning',
     text: ({ sentence }) => `certificate files rejected: ${sentence}; they are not in use`,
     about: ({ path }) => path,
     meaning:
-      'files of `identity` or `serverCertificates` were replaced and do not belong together, or are not for this controller',
+      'files of `identity` or `serverCertificates` were replaced, and the new files do not belong together or are not for this controller',
     remedy:
-      'install files that fit; the controller reads them automatically, or at once with `flotilla pki reload`',
+      'install files that belong together and to this controller; it reads them automatically, or at once with `flotilla pki reload`',
   }),
   BACKUP_FAILED: row<{ readonly fault: string }>({
     severity: 'warning',
     text: ({ fault }) => `backup failed: ${fault}; will retry, older backups are kept`,
-    meaning: 'a backup of the schedule (`backup.folder`) could not be taken; older ones are kept',
+    meaning:
+      'the controller could not take a scheduled backup (`backup.folder`); older backups are kept',
     remedy:
-      'the sentence says why (folder, space, key or state); it is retried within five minutes',
+      'the alarm says why (folder, space, key or state); the controller retries the backup within five minutes',
   }),
   EVENTS_NOT_WRITTEN: row<{ readonly path: string; readonly fault: string }>({
     severity: 'warning',
     text: ({ path, fault }) =>
       `cannot write events to ${path} (${fault}); will retry, events that leave memory meanwhile are missing in the file`,
     meaning:
-      '`events.file.path` cannot be opened or written; nothing else is affected, but events that leave memory meanwhile are missing in the file',
+      '`events.file.path` cannot be opened or written; events that leave memory meanwhile are missing in the file; nothing else is affected',
     remedy:
-      'free disk space, or correct folder and permissions; it is retried automatically, and the file says where events are missing',
+      'free disk space, or correct folder and permissions; the controller retries automatically, and marks in the file where events are missing',
   }),
   BACKUP_HOOK_FAILED: row<{
     readonly fault: string
@@ -198,14 +201,14 @@ export const alarmTable = {
     text: (facts) =>
       `the hook ${facts.fault} for ${facts.path}; run ${facts.command} by hand; the backup itself is complete`,
     meaning: '`backup.hook` failed or took too long; the backup itself is complete',
-    remedy: 'run the hook by hand with the path that the sentence names',
+    remedy: 'run the hook by hand with the path that the alarm names',
   }),
   NO_SEEDS: row<{ readonly path: string; readonly fault: string }>({
     severity: 'warning',
     text: ({ path, fault }) =>
       `cannot write the addresses of the other controllers to ${path} (${fault}), and cluster.seeds is empty: if the data folder is lost, this controller finds none of them`,
     meaning:
-      'the file of addresses beside the key cannot be written, and the configuration has no `cluster.seeds`; a lost data folder would not be filled by the other controllers',
+      'the controller cannot write the file with the addresses of the other controllers (`ID.seeds` beside its key), and its configuration has no `cluster.seeds`. After a loss of its data folder, it could not find the others to get the state from them',
     remedy:
       'let the user of the controller write the folder of `identity.key`, or set `cluster.seeds` to mesh addresses of other controllers and restart ([Lost disk](lost-disk.md))',
   }),
@@ -214,7 +217,8 @@ export const alarmTable = {
     text: ({ sentence }) => sentence,
     meaning:
       'the controller runs on a version of Node that never frees the certificates of clients: anyone who reaches a port can fill its memory',
-    remedy: 'start it by `bin/flotilla`, which refuses such versions, or install a later Node',
+    remedy:
+      'start the controller with `bin/flotilla`, which refuses such versions of Node, or install a later version',
   }),
 } as const
 

@@ -12,7 +12,7 @@ import type {
   ClusterNodeOptions,
   ClusterNodeDeps,
   ConfigurationInForce,
-} from './cluster-node-parts.ts'
+} from './cluster-node-deps.ts'
 import { ClusterObserver } from './cluster-observer.ts'
 import { Alarms } from './health/alarms.ts'
 import type { ClusterNodeStatus } from './health/cluster-node-status.ts'
@@ -22,9 +22,9 @@ import {
   type ConsensusThreadStatus,
   isPermanentlyRefused,
   type PeerReport,
-} from './link.ts'
-import { Proposals } from './replication/proposals.ts'
-import { ReadRounds } from './replication/read-rounds.ts'
+} from './thread-channel.ts'
+import { LocalProposals } from './replication/local-proposals.ts'
+import { ReadIndexRounds } from './replication/read-index-rounds.ts'
 import type { FormerMember } from './soft-state/known-members.ts'
 import { defaultSoftStateOptions, SoftStateChannel } from './soft-state/soft-state.ts'
 import { StateFollower } from './state-follower.ts'
@@ -44,8 +44,8 @@ const DRAIN_LOOK_MS = 100
 export class ClusterNode implements Proposer, ClusterView {
   readonly #options: ClusterNodeOptions
   readonly #deps: ClusterNodeDeps
-  readonly #proposals: Proposals
-  readonly #reads: ReadRounds
+  readonly #proposals: LocalProposals
+  readonly #reads: ReadIndexRounds
   readonly #peers: PeerRpc
   readonly #requests: ConsensusRequests
   readonly #soft: SoftStateChannel
@@ -65,7 +65,7 @@ export class ClusterNode implements Proposer, ClusterView {
     this.#deps = deps
     this.#proposals = this.#makeProposals()
     this.#requests = new ConsensusRequests((command) => link.post(command))
-    this.#reads = new ReadRounds({
+    this.#reads = new ReadIndexRounds({
       clock,
       timeoutMs: options.readTimeoutMs,
       ask: (id) => link.post({ type: 'readIndex', id }),
@@ -136,7 +136,10 @@ export class ClusterNode implements Proposer, ClusterView {
     })
   }
 
-  /** Before a planned stop: asks the others not to elect this controller or write through it. */
+  /**
+   * Called before a planned stop: asks the other controllers not to elect this controller and not
+   * to write through it.
+   */
   announceLeave(): void {
     this.#isLeaving = true
     this.#observer.announce()
@@ -181,7 +184,10 @@ export class ClusterNode implements Proposer, ClusterView {
     return this.#observer.members()
   }
 
-  /** Health of this controller and its view of the cluster. Needs no other controller. */
+  /**
+   * Health of this controller and its view of the cluster. Works without contact to another
+   * controller.
+   */
   health(): NodeHealth {
     return this.#observer.health(this, this.status())
   }
@@ -254,7 +260,8 @@ export class ClusterNode implements Proposer, ClusterView {
     target: ConfigurationRecord,
     basedOn: Index | null = null,
   ): Promise<string | null> {
-    // The rules about who may join and vote read the state, which may be wrong during a quarantine.
+    // Refused during a quarantine: the rules about who may join and vote read the state, which may
+    // then be wrong.
     this.#refuseInQuarantine()
     return await this.#requests.changeConfiguration(target, basedOn)
   }
@@ -304,8 +311,8 @@ export class ClusterNode implements Proposer, ClusterView {
         this.#peers.handle(event)
         break
       case 'selfRefused':
-        // After a removal, no leader or log entry reports the outcome of outstanding writes to this
-        // controller any more.
+        // After a removal, this controller no longer learns the outcome of its outstanding writes,
+        // so it rejects them.
         if (isPermanentlyRefused(event)) this.#proposals.close()
         this.#deps.onSelfRefused?.(event)
         break
@@ -351,9 +358,9 @@ export class ClusterNode implements Proposer, ClusterView {
     this.#reads.retry()
   }
 
-  #makeProposals(): Proposals {
+  #makeProposals(): LocalProposals {
     const { link, machine, clock, audit } = this.#deps
-    return new Proposals(this.#options, {
+    return new LocalProposals(this.#options, {
       selfId: this.selfId,
       clock,
       send: (proposals) => link.post({ type: 'propose', proposals }, [proposals.buffer]),

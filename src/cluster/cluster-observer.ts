@@ -5,21 +5,25 @@ import {
   ConfigurationSchema,
 } from '../../proto/gen/membership_pb.ts'
 import type { Clock } from '../lib/clock.ts'
-import { LoopDelay, type LoopDelayGauge } from '../lib/runtime/loop-delay.ts'
+import { EventLoopDelay, type EventLoopDelayGauge } from '../lib/runtime/event-loop-delay.ts'
 import type { ClusterView, MemberView } from '../ports/cluster-view.ts'
-import type { Machine } from '../ports/machine.ts'
+import type { ReplicatedStateMachine } from '../ports/replicated-state-machine.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { SoftState } from '../ports/soft-topics.ts'
 import type { Index, NodeId } from '../raft/types.ts'
-import type { ConfigurationInForce } from './cluster-node-parts.ts'
-import type { StateGuard } from './state-transfer/state-guard.ts'
+import type { ConfigurationInForce } from './cluster-node-deps.ts'
+import type { StateDivergenceHandler } from './state-transfer/state-divergence-handler.ts'
 import { AlarmWatch } from './health/alarm-watch.ts'
 import type { Alarms } from './health/alarms.ts'
 import type { ClusterNodeStatus } from './health/cluster-node-status.ts'
 import { allVoterIds } from './health/failure-tolerance.ts'
 import { nodeHealth } from './health/node-health.ts'
 import { quorumClockMs } from './health/quorum-clock.ts'
-import { type ConsensusThreadStatus, type MachineProgress, INITIAL_STATUS } from './link.ts'
+import {
+  type ConsensusThreadStatus,
+  type MainThreadProgress,
+  INITIAL_CONSENSUS_STATUS,
+} from './thread-channel.ts'
 import type { Logger } from './logger.ts'
 import {
   type FormerMember,
@@ -33,15 +37,15 @@ const PRIORITY_DEFAULT = 50
 
 interface ClusterObserverDeps {
   readonly self: SelfDescription
-  readonly machine: Machine
+  readonly machine: ReplicatedStateMachine
   readonly clock: Clock
   readonly log: Logger
   readonly soft: SoftState
   readonly memory: MemberDescriptionStore | null
-  readonly loopDelay: LoopDelayGauge | undefined
+  readonly loopDelay: EventLoopDelayGauge | undefined
   readonly alarms: Alarms
   readonly lowSpaceBytes: number | undefined
-  readonly guard: () => Pick<StateGuard, 'isQuarantined' | 'keepMembers' | 'ownDigest'>
+  readonly guard: () => Pick<StateDivergenceHandler, 'isQuarantined' | 'keepMembers' | 'ownDigest'>
   /** Whether other controllers must not elect this controller, or write through it. */
   readonly isFailing: () => boolean
   /** Called with the presence of another member. */
@@ -57,8 +61,8 @@ export class ClusterObserver {
   readonly #presence: PresenceTopic
   readonly #known: MemberDescriptions
   readonly #alarmWatch: AlarmWatch
-  readonly #loopDelay: LoopDelayGauge
-  #status = INITIAL_STATUS
+  readonly #loopDelay: EventLoopDelayGauge
+  #status = INITIAL_CONSENSUS_STATUS
   #statusAtMs: number
   #configuration: ConfigurationRecord
   #leaderSeenMs: number
@@ -68,7 +72,7 @@ export class ClusterObserver {
   constructor(deps: ClusterObserverDeps) {
     const { clock, log } = deps
     this.#deps = deps
-    this.#loopDelay = deps.loopDelay ?? new LoopDelay()
+    this.#loopDelay = deps.loopDelay ?? new EventLoopDelay()
     this.#presence = new PresenceTopic(deps.soft, clock)
     this.#presence.onHeard = (id) => this.#onPresence(id)
     this.#known = new MemberDescriptions(deps.memory, clock, (err) =>
@@ -102,7 +106,7 @@ export class ClusterObserver {
     return Math.max(this.#status.commit, this.#deps.machine.progress().applied)
   }
 
-  get progress(): MachineProgress {
+  get progress(): MainThreadProgress {
     return { ...this.#deps.machine.progress(), ...this.#deps.guard().ownDigest }
   }
 
@@ -237,8 +241,7 @@ export class ClusterObserver {
     for (const { id, version, startedAtMs, apiAddresses, certificatePem } of this.#status.peers) {
       this.#known.note(id, { version, startedAtMs, apiAddresses, certificatePem })
     }
-    // Before the first status no members are known; to keep only the known members would then drop
-    // all descriptions.
+    // Before the first status no members are known, and `keep` would drop all descriptions.
     if (this.#configuration.members.length > 0) {
       this.#known.keep(new Set(this.memberIds))
       this.#deps.guard().keepMembers(this.memberIds)

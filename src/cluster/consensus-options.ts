@@ -1,15 +1,15 @@
 import type { Clock } from '../lib/clock.ts'
-import type { LoopDelayGauge } from '../lib/runtime/loop-delay.ts'
+import type { EventLoopDelayGauge } from '../lib/runtime/event-loop-delay.ts'
 import type { ApiAddress } from '../ports/cluster-view.ts'
 import type { MembershipRecord } from '../ports/membership-cache.ts'
 import type { DiskStats } from '../ports/stats.ts'
 import type { CoreOptions } from '../raft/options.ts'
 import type { Disk, NodeId, Position, RestoredLog } from '../raft/types.ts'
-import type { HostLink } from './link.ts'
+import type { ConsensusThreadLink } from './thread-channel.ts'
 import type { SnapshotSenderOptions } from './state-transfer/snapshot-sender.ts'
 import type { MeshIdentity } from './mesh/mesh-service.ts'
-import type { MeshEvents, MeshOptions, MeshDeps } from './mesh/mesh-parts.ts'
-import type { HostMesh } from './mesh/mesh.ts'
+import type { MeshEvents, MeshOptions, MeshDeps } from './mesh/mesh-deps.ts'
+import type { ConsensusMesh } from './mesh/mesh.ts'
 
 /** Inputs of a consensus thread; plain values that can be posted to a worker. */
 export interface ConsensusOptions {
@@ -30,8 +30,8 @@ export interface ConsensusOptions {
   readonly startedAtMs: number
   readonly apiAddresses: readonly ApiAddress[]
   /**
-   * Position of the applied state. At that position: log time, how far log time was set back, and
-   * the encoded membership.v1.Configuration.
+   * Position of the applied state. The fields below contain, at that position: log time, how far
+   * log time was set back, and the encoded membership.v1.Configuration.
    */
   readonly applied: Position
   readonly appliedTimeMs: number
@@ -65,13 +65,13 @@ export interface ConsensusOptions {
 }
 
 export interface ConsensusDeps {
-  readonly link: HostLink
+  readonly link: ConsensusThreadLink
   readonly disk: Disk
   readonly restored: RestoredLog
   readonly clock: Clock
   /** Disk statistics, read with each status. */
   readonly diskVitals?: () => DiskStats
-  /** Default: gRPC over mutual TLS. A simulation uses its own network. */
-  readonly mesh?: (options: MeshOptions, deps: MeshDeps, events: MeshEvents) => HostMesh
-  readonly loopDelay?: LoopDelayGauge
+  /** Creates the mesh. Default: gRPC over mutual TLS. A simulation uses its own network. */
+  readonly mesh?: (options: MeshOptions, deps: MeshDeps, events: MeshEvents) => ConsensusMesh
+  readonly loopDelay?: EventLoopDelayGauge
 }

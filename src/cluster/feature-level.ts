@@ -4,11 +4,11 @@ import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb
 import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { NodeId } from '../raft/types.ts'
-import type { PeerReport } from './link.ts'
+import type { PeerReport } from './thread-channel.ts'
 import { refusalProblem } from '../lib/refusal-problem.ts'
 
 /** Feature levels of this controller and its peers, as known here. */
-export interface KnownLevels {
+export interface KnownFeatureLevels {
   readonly selfId: NodeId
   /** The newest feature level that this release supports. */
   readonly own: number
@@ -19,7 +19,10 @@ export interface KnownLevels {
  * The highest feature level that every voter supports. 0 while a voter is disconnected: it may
  * return with an older release, which would have to stop if the level had been raised.
  */
-export function commonVoterLevel(voters: readonly NodeId[], known: KnownLevels): number {
+export function commonVoterFeatureLevel(
+  voters: readonly NodeId[],
+  known: KnownFeatureLevels,
+): number {
   const peers = new Map(known.peers.map((peer) => [peer.id, peer]))
   const levels = voters.map((id) => {
     if (id === known.selfId) return known.own

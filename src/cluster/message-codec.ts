@@ -19,7 +19,7 @@ import { decodeEntries, encodeEntries } from '../raft/entry-codec.ts'
 import type { Attestation, Entry, Message, NodeId, Position, Term } from '../raft/types.ts'
 
 /** Frames of a Raft stream. `unknown` is a kind that this release does not know. */
-export type RaftContent =
+export type RaftStreamFrame =
   | { readonly kind: 'hello'; readonly hello: Hello }
   | { readonly kind: 'message'; readonly message: Message }
   | { readonly kind: 'snapshotChunk'; readonly term: Term; readonly chunk: SnapshotChunk }
@@ -169,7 +169,7 @@ export function decodeForward(bytes: Uint8Array): ForwardFrame['frame'] {
  * @param from authenticated peer of the stream; a message cannot claim another sender.
  * @throws when the bytes are not a valid frame or a number exceeds a safe integer.
  */
-export function decodeRaft(bytes: Uint8Array, from: NodeId, to: NodeId): RaftContent {
+export function decodeRaft(bytes: Uint8Array, from: NodeId, to: NodeId): RaftStreamFrame {
   const { frame } = fromBinary(RaftFrameSchema, bytes)
   if (frame.case === 'hello') return { kind: 'hello', hello: frame.value }
   if (frame.case !== 'message') return { kind: 'unknown' }

@@ -22,8 +22,8 @@ export type PeerHandler = (caller: PeerCaller, payload: Uint8Array) => Promise<U
 /** Messages between the main threads of controllers, over the mesh and outside of the log. */
 export interface PeerChannel {
   /**
-   * Sends a note. Notes arrive in order while the link is ready, and are lost silently if it is
-   * not, or if its queue is full. The payload is transferred to another thread and is empty
+   * Sends a note. Notes arrive in order while the link is ready. They are lost silently if the link
+   * is not ready or its queue is full. The payload is transferred to another thread and is empty
    * afterwards.
    */
   note(to: NodeId, topic: string, payload: Uint8Array): void

@@ -1,17 +1,17 @@
 import type { Clock } from '../lib/clock.ts'
-import type { AppliedEntry, Machine } from '../ports/machine.ts'
+import type { AppliedEntry, ReplicatedStateMachine } from '../ports/replicated-state-machine.ts'
 import type { PeerChannel } from './peer-channel.ts'
 import type { Entry, Index, NodeId, Position } from '../raft/types.ts'
 import type { ClusterObserver } from './cluster-observer.ts'
-import type { QuarantineMark } from './state-transfer/quarantine.ts'
-import { StateGuard } from './state-transfer/state-guard.ts'
+import type { QuarantineRecord } from './state-transfer/quarantine.ts'
+import { StateDivergenceHandler } from './state-transfer/state-divergence-handler.ts'
 import type { Alarms } from './health/alarms.ts'
-import type { ConsensusThreadStatus, MainLink } from './link.ts'
+import type { ConsensusThreadStatus, MainThreadLink } from './thread-channel.ts'
 import type { Logger } from './logger.ts'
 import { ApplyQueue } from './replication/apply-queue.ts'
-import { SnapshotLogRetention } from './state-transfer/catch-up.ts'
+import { SnapshotLogRetention } from './state-transfer/snapshot-log-retention.ts'
 import { LogRetention, type RetentionOptions } from './state-transfer/log-retention.ts'
-import { type SnapshotEvent, SnapshotStoreWorker } from './state-transfer/snapshot-source.ts'
+import { type SnapshotEvent, SnapshotStoreWorker } from './state-transfer/snapshot-store-worker.ts'
 
 /**
  * Reports the applied index to the consensus thread at this interval, or after this number of
@@ -22,14 +22,14 @@ const PROGRESS_ENTRIES = 1024
 
 interface StateFollowerDeps {
   readonly selfId: NodeId
-  readonly machine: Machine
-  readonly link: MainLink
+  readonly machine: ReplicatedStateMachine
+  readonly link: MainThreadLink
   readonly clock: Clock
   readonly log: Logger
   readonly alarms: Alarms
   readonly peers: PeerChannel
   readonly retention: RetentionOptions
-  readonly quarantineMark: QuarantineMark | null
+  readonly quarantineMark: QuarantineRecord | null
   readonly observer: () => ClusterObserver
   /** Resolves after everything derived from the old state has been rebuilt from the new one. */
   readonly onStateReplaced: () => Promise<void>
@@ -54,7 +54,7 @@ export class StateFollower {
   readonly #retention: LogRetention
   readonly #catchUps: SnapshotLogRetention
   readonly #snapshots: SnapshotStoreWorker
-  readonly guard: StateGuard
+  readonly guard: StateDivergenceHandler
   /** Time stamp of the last applied entry. It exceeds log time after log time was set back. */
   #stampMs: number
   #progressTimer: NodeJS.Timeout | null = null
@@ -134,9 +134,9 @@ export class StateFollower {
     this.#snapshots.close()
   }
 
-  #makeGuard(): StateGuard {
+  #makeGuard(): StateDivergenceHandler {
     const { machine, clock, log, alarms, peers, selfId, observer } = this.#deps
-    return new StateGuard({
+    return new StateDivergenceHandler({
       machine,
       clock,
       log,

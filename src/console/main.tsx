@@ -13,13 +13,13 @@ import { render } from 'preact'
 
 import { startNavigation } from './app/navigation.ts'
 import { registerGoKeys } from './app/pages.tsx'
-import { members, session, sharedSession } from './app/services.ts'
+import { clusterMembers, session, sharedSession } from './app/services.ts'
 import { Shell } from './app/shell.tsx'
-import { finishSignIn, isReturning } from './app/sign-in.ts'
+import { finishSignIn, isRedeemingSignInCode } from './app/sign-in.ts'
 import { startShortcuts } from './app/shortcuts.ts'
 import { startTheme } from './app/theme.ts'
 import { Toasts } from './app/toasts.tsx'
-import { LogIn, LogInAgain } from './pages/log-in/log-in.tsx'
+import { LogIn, LogInAgainOverlay } from './pages/log-in/log-in.tsx'
 import { texts } from './texts.ts'
 
 startTheme()
@@ -27,7 +27,7 @@ finishSignIn()
 startNavigation()
 startShortcuts()
 registerGoKeys()
-members.restore(sessionStorage)
+clusterMembers.restore(sessionStorage)
 
 /** True until another tab has sent its session, or the timeout has passed. */
 const isAsking = signal(session.current.value === null)
@@ -41,12 +41,12 @@ function App() {
   const { current, hasEnded } = session
   const isIn = current.value !== null && !current.value.isPartial
   const stays = isIn || hasEnded.value
-  if (isAsking.value && !isReturning.value) return null
-  if (isReturning.value) return <p class="soft gate">{texts.logIn.returning}</p>
+  if (isAsking.value && !isRedeemingSignInCode.value) return null
+  if (isRedeemingSignInCode.value) return <p class="soft gate">{texts.logIn.returning}</p>
   return (
     <>
       {stays ? <Shell /> : <LogIn />}
-      {!isIn && hasEnded.value ? <LogInAgain /> : null}
+      {!isIn && hasEnded.value ? <LogInAgainOverlay /> : null}
       <Toasts />
     </>
   )

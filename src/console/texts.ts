@@ -14,7 +14,7 @@ const words = (name: string): string =>
   name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).trim()
 
 /** Displayed names of the audit log's actions. */
-/** Actions of the audit log, after the name of their actor. */
+/** Texts for the actions in the audit log; each is shown after the name of the actor. */
 const done: Readonly<Record<string, string>> = {
   create: 'created',
   patch: 'changed',

@@ -3,57 +3,57 @@ import type { Configuration } from '../../proto/gen/membership_pb.ts'
 import { ClusterActionRecorder } from '../cluster/action-recorder.ts'
 import type { ClusterNode } from '../cluster/cluster-node.ts'
 import type { JoinTickets } from '../cluster/membership/join-tickets.ts'
-import { isPermanentlyRefused, type SelfRefusal } from '../cluster/link.ts'
+import { isPermanentlyRefused, type SelfRefusal } from '../cluster/thread-channel.ts'
 import type { MemberManagement } from '../cluster/membership/manage.ts'
 import { Keyring } from '../cluster/secrets/keyring.ts'
-import { installIssuing } from '../cluster/secrets/secret-rotation.ts'
+import { installIssuingAuthority } from '../cluster/secrets/secret-rotation.ts'
 import type { MeshIdentity } from '../cluster/mesh/mesh-service.ts'
-import type { StateMachine } from '../fsm/machine.ts'
+import type { StateMachine } from '../fsm/state-machine.ts'
 import { requirePresent } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
-import { WriteAllowance } from '../api/http/write-allowance.ts'
+import { CallerWriteLimiter } from '../api/http/caller-write-limiter.ts'
 import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { MembershipRecord } from '../ports/membership-cache.ts'
 import { lockDataFolder } from '../store/folder/folder-lock.ts'
-import { type DataIdentity, readIdentity } from '../store/log/identity.ts'
+import { type DataIdentity, readDataIdentity } from '../store/log/data-identity.ts'
 import { readMembershipCacheFile } from '../store/folder/membership-cache-file.ts'
 import { lowerPoolPriority } from '../threads/pool-priority.ts'
 import { AdminSocket } from './admin/socket.ts'
-import { openApi } from './service/api.ts'
+import { createControllerApi } from './service/api.ts'
 import { type Events, openEvents, startEvents } from './service/events.ts'
 import { openBackups } from './backups/open-backups.ts'
-import { Certificates } from './service/open-certificates.ts'
+import { ControllerCertificates } from './service/controller-certificates.ts'
 import { openClusterNode } from './membership/cluster-node.ts'
-import type { ControllerDeps } from './controller-parts.ts'
+import type { ControllerDeps } from './controller-deps.ts'
 import { handOverLeadership } from './membership/hand-over.ts'
-import { IdentityInForce } from './identity-in-force.ts'
-import { createNetworkAuthorities, openIssuer } from './service/issuing.ts'
+import { ActiveIdentity } from './active-identity.ts'
+import { createNetworkAuthorities, openIssuer } from './service/certificate-issuing.ts'
 import { openTlsPorts } from './service/ports.ts'
 import { type CertificatesByName, Listeners } from './service/listeners.ts'
 import { type MembershipDeps, createJoinTickets, startMembership } from './membership/members.ts'
-import { ConfigurationReload } from './reload.ts'
+import { ConfigurationReload } from './configuration-reload.ts'
 import { RunningOptions } from './running-options.ts'
-import { ReleaseStack } from './releases.ts'
-import { countObservations } from './service/data-path.ts'
-import { openLiveData } from './service/live-parts.ts'
+import { ReleaseStack } from './release-stack.ts'
+import { countObservations } from './service/fabric-metric-sources.ts'
+import { openLiveData } from './service/live-data.ts'
 import { ProcessorShare } from '../lib/bounds/processor-share.ts'
 import { RouterCertificateWatch } from './service/router-certificates.ts'
 import { RouterService } from './service/routers.ts'
 import { configuredApiLimits } from './settings.ts'
-import { StateReadiness } from './service/startup-readiness.ts'
-import { openSnapshots } from './backups/database-snapshots.ts'
-import { hasOtherVoters, rosterVoters } from './start/known-voters.ts'
+import { StateReadiness } from './service/state-readiness.ts'
+import { openSnapshotFolder } from './backups/snapshot-folder.ts'
+import { hasOtherVoters, membershipFromRecord } from './start/known-voters.ts'
 import {
-  admissionRemovalAction,
-  refusalRemovalAction,
+  removalActionAfterAdmission,
+  removalActionAfterRefusal,
   type RemovalAction,
 } from './start/removal-action.ts'
 import { checkMemberKey, type MemberKeyDeps, watchMemberKey } from './start/member-key.ts'
 import { openState } from './start/open-state.ts'
 import { programVersion } from './version.ts'
-import { unsupportedNode } from '../lib/runtime/supported-node.ts'
+import { unsupportedNodeReason } from '../lib/runtime/unsupported-node.ts'
 
 /** Components that are open before the controller serves requests. */
 interface Opened {
@@ -70,7 +70,7 @@ export class Controller {
   readonly #deps: ControllerDeps
   readonly #releases: ReleaseStack
   readonly #startedAtMs: number
-  readonly #inForce: IdentityInForce
+  readonly #inForce: ActiveIdentity
   readonly #running: RunningOptions
   #clusterNode: ClusterNode | null = null
   #membership: ReturnType<typeof startMembership> | null = null
@@ -79,7 +79,7 @@ export class Controller {
   /** Members according to the membership cache at the start. */
   #roster: MembershipRecord | null = null
   #hasDroppedState = false
-  /** Index that the discarded state had reached at least; 0 if no state was discarded. */
+  /** The lowest index that the discarded state can have reached; 0 if no state was discarded. */
   #lostIndex = 0
   #hasFailed = false
   #isOusted = false
@@ -88,7 +88,7 @@ export class Controller {
     this.#deps = parts
     this.#startedAtMs = parts.startedAtMs ?? systemClock.nowMs()
     this.#releases = new ReleaseStack(parts.log)
-    this.#inForce = new IdentityInForce(parts.credentials)
+    this.#inForce = new ActiveIdentity(parts.credentials)
     this.#running = new RunningOptions(parts.config)
   }
 
@@ -130,13 +130,14 @@ export class Controller {
 
   async #open(): Promise<void> {
     const { config } = this.#deps
-    const identity = readIdentity(config.data)
+    const identity = readDataIdentity(config.data)
     const lock = await lockDataFolder(config.data)
     this.#releases.push(() => lock.release())
     this.#roster = this.#readRoster()
     const machine = await this.#openState()
     const events = openEvents(this.#deps, identity, machine, this.#startedAtMs)
-    // Lowered now, because the store's first jobs have made the pool start its threads.
+    // The priority is lowered only now: the threads of the pool must have started, and the store's
+    // first jobs have started them.
     const threads = lowerPoolPriority()
     if (threads === 0)
       this.#deps.log.warn(
@@ -159,7 +160,7 @@ export class Controller {
 
   async #openState(): Promise<StateMachine> {
     const { config, log } = this.#deps
-    const known = rosterVoters(this.#roster)
+    const known = membershipFromRecord(this.#roster)
     const canRefill = hasOtherVoters(config.id, [known])
     const { lowSpaceBytes } = config.log
     const { machine, dropped } = await openState(config.data, lowSpaceBytes, canRefill)
@@ -197,7 +198,7 @@ export class Controller {
     this.#clusterNode = clusterNode
     this.#releases.push(() => (this.#hasFailed ? undefined : clusterNode.stop()))
     await Promise.race([clusterNode.start(), fatal.promise])
-    const unsupported = unsupportedNode()
+    const unsupported = unsupportedNodeReason()
     if (unsupported !== null)
       clusterNode.alarms.raise('NODE_UNSUPPORTED', { sentence: unsupported })
     return clusterNode
@@ -209,7 +210,7 @@ export class Controller {
       this.#membership?.management.onSelfRemoved()
     }
     if (refusal.reason === 'not-yet-a-member') this.#membership?.entrance.onRefused()
-    this.#meet(refusalRemovalAction(this.#deps.config.id, refusal))
+    this.#meet(removalActionAfterRefusal(this.#deps.config.id, refusal))
   }
 
   #meet(fate: RemovalAction | null): void {
@@ -240,7 +241,7 @@ export class Controller {
       this.#isFailedOrQuarantined ? 'NODE_QUARANTINED' : null
     const caPem = (): string => this.#inForce.caPem
     const processor = new ProcessorShare(configuredApiLimits(config), systemClock)
-    const proposer = new WriteAllowance(clusterNode, systemClock)
+    const proposer = new CallerWriteLimiter(clusterNode, systemClock)
     const counted = countObservations(machine, () => routers.circuits)
     const routers = new RouterService({
       config,
@@ -267,14 +268,14 @@ export class Controller {
       trustDomain: config.trustDomain,
       version: `v${programVersion()}`,
     }
-    const snapshots = await openSnapshots(config, log, backedUp)
+    const snapshots = await openSnapshotFolder(config, log, backedUp)
     const backups = openBackups(this.#running, clusterNode, log, backedUp)
     const renewals: ((identity: MeshIdentity) => void)[] = []
     const certificates = this.#certify(opened, renewals)
     const reloads = this.#openReloads(clusterNode, certificates)
     const issuer = openIssuer(secrets, configuredApiLimits(config), config.trustDomain)
     this.#releases.push(() => issuer.close())
-    const api = openApi({
+    const api = createControllerApi({
       controller: this.#deps,
       running: this.#running,
       clusterNode,
@@ -359,7 +360,7 @@ export class Controller {
       ...opened,
       startedAtMs: this.#startedAtMs,
       releases: this.#releases,
-      onAnswer: (answer) => this.#meet(admissionRemovalAction(answer)),
+      onAnswer: (answer) => this.#meet(removalActionAfterAdmission(answer)),
     }
     this.#membership = startMembership(parts)
     const { management } = this.#membership
@@ -370,12 +371,15 @@ export class Controller {
    * Creates the component that manages the certificates of mesh and listeners, without starting it.
    * @param renewals called at each renewal.
    */
-  #certify(opened: Opened, renewals: readonly ((identity: MeshIdentity) => void)[]): Certificates {
+  #certify(
+    opened: Opened,
+    renewals: readonly ((identity: MeshIdentity) => void)[],
+  ): ControllerCertificates {
     const { clusterNode, machine, secrets } = opened
     const { config, credentials, log } = this.#deps
     const overlapMs = config.api.sessionTimeoutMs
     const rotation = { proposer: clusterNode, state: machine, keyring: secrets, log, overlapMs }
-    const certificates = new Certificates({
+    const certificates = new ControllerCertificates({
       actions: new ClusterActionRecorder(clusterNode, log),
       config,
       credentials,
@@ -383,7 +387,7 @@ export class Controller {
       alarms: clusterNode.alarms,
       authority: {
         issuing: () => secrets.issuing(),
-        install: (authority) => installIssuing(rotation, authority),
+        install: (authority) => installIssuingAuthority(rotation, authority),
       },
       onRenewed: (identity) => {
         this.#inForce.renew(identity)
@@ -399,7 +403,10 @@ export class Controller {
     return certificates
   }
 
-  #openReloads(clusterNode: ClusterNode, certificates: Certificates): ConfigurationReload {
+  #openReloads(
+    clusterNode: ClusterNode,
+    certificates: ControllerCertificates,
+  ): ConfigurationReload {
     const { configPath: path, log } = this.#deps
     this.#running.onReload((next) => certificates.configure(next))
     this.#reloads = new ConfigurationReload({

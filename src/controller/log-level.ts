@@ -7,7 +7,7 @@ import type {
 } from '../api/host/log-level-control.ts'
 import type { ActionRecorder } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
-import type { ControllerDeps } from './controller-parts.ts'
+import type { ControllerDeps } from './controller-deps.ts'
 
 /** The part of a pino logger that this file needs. */
 interface AdjustableLog {

@@ -3,8 +3,8 @@ import { availableParallelism } from 'node:os'
 import type { KeyEndpointRules } from '../auth/tokens/key-endpoint.ts'
 import { type ApiLimits, apiLimitsWith } from '../api/limits.ts'
 import type { ApiName } from '../auth/principal/permissions.ts'
-import type { ApiVersionsKey } from '../api/parts.ts'
-import { sharedOptions } from '../config/controller/fingerprint.ts'
+import type { ApiVersionsKey } from '../api/api-deps.ts'
+import { clusterScopeOptions } from '../config/controller/cluster-scope-options.ts'
 import type { API_NAMES, ControllerConfig, WEB_API_NAMES } from '../config/controller/options.ts'
 import { formatHostPort, parseHostPort } from '../lib/text/names.ts'
 import { type ApiAddress, ROUTER_ADDRESS_NAME } from '../ports/cluster-view.ts'
@@ -104,7 +104,7 @@ export function configuredApiLimits({
   limits,
 }: ControllerConfig): ApiLimits {
   return apiLimitsWith({
-    passwordHashesMax: passwordHashesFor(availableParallelism()),
+    passwordHashesMax: passwordHashConcurrency(availableParallelism()),
     bodyBytesMax: api.bodyBytesMax,
     handlerTimeoutMs: api.requestTimeoutMs,
     sessionTimeoutMs: api.sessionTimeoutMs,
@@ -141,7 +141,7 @@ export function configuredKeyEndpointRules(
  * Number of concurrent password hashes: one for each two cores, so that log-ins leave processor
  * time for writes. At most three, so that one of libuv's four threads remains for the state store.
  */
-export function passwordHashesFor(cores: number): number {
+export function passwordHashConcurrency(cores: number): number {
   return Math.min(3, Math.max(1, Math.floor(cores / 2)))
 }
 
@@ -157,7 +157,7 @@ export function configuredCoreOptions({ raft }: ControllerConfig): Partial<CoreO
  * The options that must be equal on every controller, in the form that controllers send each other.
  */
 export function sharedOptionList(config: ControllerConfig): readonly SharedOption[] {
-  return [...sharedOptions(config)].map(([name, value]) => ({
+  return [...clusterScopeOptions(config)].map(([name, value]) => ({
     name,
     value: JSON.stringify(value),
   }))

@@ -16,7 +16,7 @@ interface Manifest {
  * parse it as semver to enable features (service edge routers from 1.0, config types in lists from
  * 1.1). So it is the OpenZiti version whose API is served here, not the version of this program.
  */
-export const API_FAMILY_VERSION = 'v2.0.0'
+export const OPENZITI_API_VERSION = 'v2.0.0'
 
 /** Version of the package, without a leading `v`. */
 export function programVersion(): string {
@@ -75,7 +75,7 @@ export function programVersionLine(): {
   readonly arch: string
 } {
   return {
-    version: API_FAMILY_VERSION,
+    version: OPENZITI_API_VERSION,
     revision: programRevision(),
     buildDate: programDate(),
     os: process.platform,

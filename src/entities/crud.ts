@@ -1,4 +1,4 @@
-import type { OperationShape } from './define.ts'
+import type { OperationShape } from './define-entity.ts'
 
 /** All operations of a kind, all with the same permission. */
 export function crudPermissions(permission: string): Readonly<Record<OperationShape, string>> {
@@ -13,7 +13,9 @@ export function crudPermissions(permission: string): Readonly<Record<OperationSh
 }
 
 /** All operations of a kind on the management API, each with its permission. */
-export function crud(permission: string): Readonly<Record<OperationShape, string>> {
+export function managementCrudPermissions(
+  permission: string,
+): Readonly<Record<OperationShape, string>> {
   return {
     list: `${permission}.read`,
     create: `${permission}.create`,

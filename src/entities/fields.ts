@@ -4,12 +4,28 @@ import type { KindName } from './kind-names.ts'
 
 /** Size limits of one record; a body is also limited to 1 MiB. */
 export const fieldLimits = {
+  /** Maximum characters of a record's name; above that: 400 COULD_NOT_VALIDATE. */
   nameCharactersMax: 512,
+  /**
+   * Maximum characters of another text field without its own limit; above that: 400
+   * COULD_NOT_VALIDATE.
+   */
   textCharactersMax: 4096,
+  /** Maximum role attributes in one field of a record; above that: 400 COULD_NOT_VALIDATE. */
   attributesMax: 1024,
+  /**
+   * Maximum characters of one role attribute, or of one role in a policy; above that: 400
+   * COULD_NOT_VALIDATE.
+   */
   attributeCharactersMax: 512,
+  /** Maximum roles in one role list of a policy; above that: 400 COULD_NOT_VALIDATE. */
   rolesMax: 16_384,
+  /**
+   * Maximum ids in one list of references, and maximum elements of another list without its own
+   * limit; above that: 400 COULD_NOT_VALIDATE.
+   */
   referencesMax: 1024,
+  /** Maximum keys of one map field, such as `tags`; above that: 400 COULD_NOT_VALIDATE. */
   tagsMax: 1024,
   /** Maximum bytes of the tags of one record, as canonical JSON. */
   tagsBytesMax: 8192,
@@ -39,12 +55,12 @@ type FieldKind =
 type Settable = 'always' | 'create' | 'proposer' | 'never'
 
 /** Effect on the referencing record when the referenced record is deleted. */
-export type OnDelete = 'refuse' | 'cascade' | 'strip'
+export type ReferenceDeleteEffect = 'refuse' | 'cascade' | 'strip'
 
 interface ReferenceRule {
   /** Name of the referenced kind's descriptor. */
   readonly to: KindName
-  readonly onDelete: OnDelete
+  readonly onDelete: ReferenceDeleteEffect
   /** Feature level from which, as with `refuse`, a referenced record cannot be deleted. */
   readonly refusedFrom?: number
   /**
@@ -91,8 +107,8 @@ export type ComputedSource =
       readonly otherwise?: Json
     }
   /**
-   * True from the time in field `since` through the time in field `until`; if `until` is null,
-   * without end.
+   * True from the time in field `since` through the time in field `until`; without a limit if
+   * `until` is null.
    */
   | { readonly from: 'isWithin'; readonly since: string; readonly until: string }
   /** End of the lockout of an identity's password after wrong attempts; null: not locked. */
@@ -118,7 +134,7 @@ export type ComputedSource =
   | { readonly from: 'routerConnection'; readonly shows: 'flag' | 'word' }
   /** Last authenticated activity of an identity; null: never. */
   | { readonly from: 'lastSeen' }
-  /** Since when a router is connected to a controller, or to none. */
+  /** Time since which a router is connected to a controller, or is connected to none. */
   | { readonly from: 'routerPresence'; readonly shows: RouterPresenceField }
   /** Permissions that policies give the caller on this record: [Bind, Dial], or [Invalid]. */
   | { readonly from: 'permissions' }
@@ -131,7 +147,7 @@ export type ComputedSource =
   | { readonly from: 'configData'; readonly by: string }
 
 /** Values of an identity that change without a change of its record. */
-export type LiveIdentityFact =
+export type LiveIdentityField =
   | 'isConnected'
   | 'hasApiSession'
   | 'isDisabled'
@@ -154,15 +170,15 @@ export type LiveRouterField =
   | 'linkListeners'
 
 /** Facts that filters may use although no record contains them. */
-export type FilterFact = LiveRouterField | RouterPresenceField | LiveIdentityFact
+export type LiveFilterField = LiveRouterField | RouterPresenceField | LiveIdentityField
 
 /**
  * When a detail contains the field. `whenSet`: unless its value is null, empty or false. A
  * condition: if another field of the record has one of the given values.
  */
-export type DetailVisibility = 'always' | 'whenSet' | 'never' | Condition
+export type DetailVisibility = 'always' | 'whenSet' | 'never' | VisibilityCondition
 
-export interface Condition {
+export interface VisibilityCondition {
   readonly field: string
   readonly is: readonly Json[]
 }
@@ -228,7 +244,7 @@ export interface Field {
 }
 
 /** A field that carries its stored TypeScript type for `EntityOf`. */
-export interface FieldOf<T> extends Field {
+export interface TypedField<T> extends Field {
   readonly stored?: T
 }
 export interface ComputedField extends Field {
@@ -277,7 +293,7 @@ interface TextRules extends Rules {
 }
 
 /** A string; `otherwise` replaces an absent or empty string. */
-export function text(rules: TextRules & { readonly otherwise?: string } = {}): FieldOf<string> {
+export function text(rules: TextRules & { readonly otherwise?: string } = {}): TypedField<string> {
   const schema = { type: 'string', maxLength: rules.charactersMax ?? fieldLimits.textCharactersMax }
   return {
     ...field('text', schema, rules.otherwise ?? '', rules),
@@ -288,12 +304,12 @@ export function text(rules: TextRules & { readonly otherwise?: string } = {}): F
 }
 
 /** A string or null; an empty string in a request means null. */
-export function optionalText(rules: TextRules = {}): FieldOf<string | null> {
+export function optionalTextField(rules: TextRules = {}): TypedField<string | null> {
   return { ...text(rules), zero: null } as Field
 }
 
 /** The name of a record: required, not empty, printable, unique by default. */
-export function nameText(rules: { readonly unique?: string | null } = {}): FieldOf<string> {
+export function nameField(rules: { readonly unique?: string | null } = {}): TypedField<string> {
   return {
     ...text({ required: true, charactersMax: fieldLimits.nameCharactersMax, isPrintable: true }),
     unique: rules.unique === undefined ? 'name must be unique' : rules.unique,
@@ -304,28 +320,28 @@ export function nameText(rules: { readonly unique?: string | null } = {}): Field
 export function choice<const V extends string>(
   values: readonly V[],
   rules: Rules & { readonly otherwise?: V } = {},
-): FieldOf<V> {
+): TypedField<V> {
   const { otherwise } = rules
   const schema = { type: 'string', enum: otherwise === undefined ? values : [...values, ''] }
-  return field('choice', schema, otherwise ?? '', rules) as FieldOf<V>
+  return field('choice', schema, otherwise ?? '', rules) as TypedField<V>
 }
 
 /** A boolean; its zero value is false. */
-export function boolean(rules: Rules = {}): FieldOf<boolean> {
+export function boolean(rules: Rules = {}): TypedField<boolean> {
   return field('boolean', { type: 'boolean' }, false, rules)
 }
 
 /** An integer. Its zero value is the minimum, which is 0 unless another one is given. */
 export function integer(
   rules: Rules & { readonly minimum?: number; readonly maximum?: number } = {},
-): FieldOf<number> {
+): TypedField<number> {
   const minimum = rules.minimum ?? 0
   const schema = { type: 'integer', minimum, maximum: rules.maximum ?? Number.MAX_SAFE_INTEGER }
   return field('integer', schema, minimum, rules)
 }
 
 /** UTC ms, or null. */
-export function timestamp(rules: Rules = {}): FieldOf<number | null> {
+export function timestampField(rules: Rules = {}): TypedField<number | null> {
   return field('timestamp', { type: 'string', format: 'date-time' }, null, rules)
 }
 
@@ -333,10 +349,10 @@ export function timestamp(rules: Rules = {}): FieldOf<number | null> {
  * A list of roles, each `#attribute`, `#all` or the `@id` of a record of kind `to`; sorted, without
  * duplicates.
  */
-export function roleList(
+export function roleListField(
   to: KindName,
   { refusedFrom, ...rules }: Rules & Pick<ReferenceRule, 'refusedFrom'> = {},
-): FieldOf<readonly string[]> {
+): TypedField<readonly string[]> {
   const schema = {
     type: 'array',
     maxItems: fieldLimits.rolesMax,
@@ -344,11 +360,11 @@ export function roleList(
   }
   const reference = { to, onDelete: 'strip', ...(refusedFrom === undefined ? {} : { refusedFrom }) }
   const nullable = { nullIfEmpty: true, ...rules }
-  return { ...field('roleList', schema, [], nullable), reference } as FieldOf<readonly string[]>
+  return { ...field('roleList', schema, [], nullable), reference } as TypedField<readonly string[]>
 }
 
 /** Role attributes; sorted, without duplicates. */
-export function attributes(rules: Rules = {}): FieldOf<readonly string[]> {
+export function roleAttributesField(rules: Rules = {}): TypedField<readonly string[]> {
   const schema = {
     type: 'array',
     maxItems: fieldLimits.attributesMax,
@@ -365,7 +381,7 @@ export function texts(
     readonly itemsMax?: number
     readonly charactersMax?: number
   } = {},
-): FieldOf<readonly string[]> {
+): TypedField<readonly string[]> {
   const schema = {
     type: 'array',
     ...(rules.itemsMin === undefined ? {} : { minItems: rules.itemsMin }),
@@ -376,11 +392,11 @@ export function texts(
 }
 
 /** Id of a record of kind `to`; `otherwise` replaces an absent or empty id. */
-export function reference(
+export function idReferenceField(
   to: KindName,
-  onDelete: OnDelete,
+  onDelete: ReferenceDeleteEffect,
   rules: Rules & { readonly otherwise?: string; readonly isJudgedByRules?: boolean } = {},
-): FieldOf<string> {
+): TypedField<string> {
   const schema = { type: 'string', maxLength: fieldLimits.textCharactersMax }
   const { isJudgedByRules = false } = rules
   return {
@@ -390,11 +406,11 @@ export function reference(
 }
 
 /** Ids of records of kind `to`; sorted, without duplicates. */
-export function references(
+export function idReferencesField(
   to: KindName,
-  onDelete: OnDelete,
+  onDelete: ReferenceDeleteEffect,
   rules: Rules & { readonly faultField?: string } = {},
-): FieldOf<readonly string[]> {
+): TypedField<readonly string[]> {
   const schema = {
     type: 'array',
     maxItems: fieldLimits.referencesMax,
@@ -411,13 +427,13 @@ export function references(
  * A flat map; a patch replaces the whole map. With `keysOf`, the keys are ids of records of that
  * kind.
  */
-export function map<T extends Json = Json>(
+export function mapField<T extends Json = Json>(
   rules: Rules & {
     readonly values?: JsonObject
     readonly keysOf?: KindName
     readonly bytesMax?: number
   } = {},
-): FieldOf<Readonly<Record<string, T>>> {
+): TypedField<Readonly<Record<string, T>>> {
   const schema = {
     type: 'object',
     maxProperties: fieldLimits.tagsMax,
@@ -435,19 +451,19 @@ export function map<T extends Json = Json>(
  * A nested object described by `schema`; if the schema lists members, all other members are
  * dropped.
  */
-export function object<T extends Json = JsonObject>(
+export function objectField<T extends Json = JsonObject>(
   schema: JsonObject,
   zero: T,
   rules: Rules & { readonly mergedOnto?: JsonObject } = {},
-): FieldOf<T> {
+): TypedField<T> {
   return { ...field('object', schema, zero, rules), mergedOnto: rules.mergedOnto ?? null }
 }
 
 /** Nested objects described by `item`, in the given order. */
-export function objects<T extends JsonObject = JsonObject>(
+export function objectListField<T extends JsonObject = JsonObject>(
   item: JsonObject,
   rules: Rules & { readonly itemsMin?: number; readonly itemsMax: number },
-): FieldOf<readonly T[]> {
+): TypedField<readonly T[]> {
   const schema = {
     type: 'array',
     ...(rules.itemsMin === undefined ? {} : { minItems: rules.itemsMin }),
@@ -458,7 +474,7 @@ export function objects<T extends JsonObject = JsonObject>(
 }
 
 /** A computed field: read-only, not stored. `schema` describes it in responses. */
-export function computed(
+export function computedField(
   source: ComputedSource,
   schema: JsonObject,
   rules: Pick<Rules, 'shown' | 'nullIfEmpty'> = {},
@@ -468,12 +484,12 @@ export function computed(
 }
 
 /** A read-only value that is the same for every record. */
-export function constant(
+export function constantField(
   value: Json,
   schema: JsonObject,
   rules: Pick<Rules, 'shown' | 'nullIfEmpty'> = {},
 ): ComputedField {
-  return computed({ from: 'constant', value }, schema, rules)
+  return computedField({ from: 'constant', value }, schema, rules)
 }
 
 /** The documented empty value of a part of the product that is not built yet; read-only. */
@@ -482,5 +498,5 @@ export function notBuiltYetField(
   schema: JsonObject,
   rules: Pick<Rules, 'shown' | 'nullIfEmpty'> = {},
 ): ComputedField {
-  return constant(notBuiltYet(value), schema, rules)
+  return constantField(notBuiltYet(value), schema, rules)
 }

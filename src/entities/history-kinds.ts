@@ -1,11 +1,11 @@
-import type { Entity } from './define.ts'
+import type { Entity } from './define-entity.ts'
 import type { KindName } from './kind-names.ts'
 import type { ComputedSource } from './fields.ts'
 import { findEntity } from './registry.ts'
 
 /**
- * Kinds with a table whose changes the audit log keeps. Sessions, second factors and revocations
- * are not among them: they are written often, and nobody edits them.
+ * Kinds with a table whose changes the audit log stores. Changes of sessions, second factors and
+ * revocations are not stored: these records are written often, and nobody edits them.
  */
 export const historyKinds = [
   'authPolicy',
@@ -27,11 +27,11 @@ export const historyKinds = [
   'terminator',
 ] as const satisfies readonly KindName[]
 
-/** The fields of a kind's records in the audit log. */
+/** The fields of one kind's records, by whether the audit log stores their values. */
 export interface HistoryFields {
-  /** Fields whose values are kept, sorted. */
+  /** Fields whose values the audit log stores, sorted. */
   readonly kept: readonly string[]
-  /** Fields whose values are never kept: secrets, and references to secrets. */
+  /** Fields whose values the audit log never stores: secrets, and references to secrets. */
   readonly withheld: readonly string[]
 }
 
@@ -40,13 +40,15 @@ function isObserved(shownAs: ComputedSource | null): boolean {
 }
 
 function fieldsOf({ fields }: Entity): HistoryFields {
-  // Nobody edits what the controllers record about activity and presence.
+  // Fields in which the controllers record activity and presence are omitted, because nobody edits
+  // them.
   const stored = Object.entries(fields)
     .filter(([, { computed, shownAs }]) => computed === null && !isObserved(shownAs))
     .sort(([a], [b]) => (a < b ? -1 : 1))
   return {
     kept: stored.flatMap(([name, { published }]) => (published === 'shown' ? [name] : [])),
-    // Lists of ids are derived from other fields, and hold no secret.
+    // Lists of ids do not count as withheld: they are derived from other fields and contain no
+    // secret.
     withheld: stored.flatMap(([name, { published, kind }]) =>
       published === 'shown' || kind === 'references' ? [] : [name],
     ),
@@ -54,8 +56,9 @@ function fieldsOf({ fields }: Entity): HistoryFields {
 }
 
 /**
- * Part of the replicated state, because every controller must keep the same text of an entry: a
- * field of an existing feature level never moves from one list to the other.
+ * Determines the text of audit entries, which is part of the replicated state and must be the same
+ * on every controller. So a field of an existing feature level never moves from one list to the
+ * other.
  */
 export const historyFields: ReadonlyMap<string, HistoryFields> = new Map(
   historyKinds.map((kind) => [kind, fieldsOf(findEntity(kind))]),

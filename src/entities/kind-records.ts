@@ -1,11 +1,11 @@
 import type { EntityRecord } from '../lib/entity-record.ts'
-import type { EntityOf } from './define.ts'
+import type { EntityOf } from './define-entity.ts'
 import type { KindName } from './kind-names.ts'
-import type { kinds } from './registry.ts'
+import type { entityByKind } from './registry.ts'
 
 export type { KindName }
 
-type KindRecords = { readonly [K in KindName]: EntityOf<(typeof kinds)[K]> }
+type KindRecords = { readonly [K in KindName]: EntityOf<(typeof entityByKind)[K]> }
 
 /**
  * The record type of a kind, derived from the kind's descriptor: `RecordOf<'mfa'>`. If the kind is

@@ -1,6 +1,6 @@
 import { assert } from '../lib/assert.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
-import type { EntityApi, Entity, OperationShape, SubList } from './define.ts'
+import type { EntityApi, Entity, OperationShape, SubList } from './define-entity.ts'
 import { findEntity } from './registry.ts'
 import {
   createdSchema,

@@ -11,7 +11,7 @@ import { clientExternalJwtSigner } from './kinds/client-external-jwt-signer.ts'
 import { configType } from './kinds/config-type.ts'
 import { config } from './kinds/config.ts'
 import { controllerSetting } from './kinds/controller-setting.ts'
-import type { Entity } from './define.ts'
+import type { Entity } from './define-entity.ts'
 import { edgeRouter } from './kinds/edge-router.ts'
 import { edgeRouterPolicy } from './kinds/edge-router-policy.ts'
 import { enrollment } from './kinds/enrollment.ts'
@@ -43,7 +43,7 @@ import { transitRouter } from './kinds/transit-router.ts'
 import { type KindName, kindNames } from './kind-names.ts'
 
 /** Descriptors by name. */
-export const kinds = {
+export const entityByKind = {
   accessEnd,
   accessMark,
   admission,
@@ -87,7 +87,7 @@ export const kinds = {
 } satisfies { readonly [K in KindName]: Entity<K> }
 
 /** Every kind of record, sorted by name. */
-export const entities: readonly Entity[] = kindNames.map((name) => kinds[name])
+export const entities: readonly Entity[] = kindNames.map((name) => entityByKind[name])
 
 export const entitiesByName: ReadonlyMap<string, Entity> = new Map(
   entities.map((entity) => [entity.name, entity]),
@@ -104,10 +104,10 @@ export function findEntity(name: string): Entity {
 }
 
 export function isKindName(name: string): name is KindName {
-  return Object.hasOwn(kinds, name)
+  return Object.hasOwn(entityByKind, name)
 }
 
 /** `postureCheck` → `postureChecks`. */
 export function kindPlural(name: KindName): string {
-  return kinds[name].plural
+  return entityByKind[name].plural
 }

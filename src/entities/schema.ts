@@ -1,8 +1,8 @@
 import type { JsonObject } from '../lib/text/canonical-json.ts'
-import type { Entity, RequestMode } from './define.ts'
+import type { Entity, RequestMode } from './define-entity.ts'
 import type { Field } from './fields.ts'
-import { lenientSchema, nullableSchema } from './nested.ts'
-import { dateTime, links, text, wholeObject } from './shapes.ts'
+import { lenientSchema, nullableSchema } from './nested-schemas.ts'
+import { dateTimeSchema, linksSchema, text, openObjectSchema } from './response-schemas.ts'
 
 function sortedFields(entity: Entity): [string, Field][] {
   return Object.entries(entity.fields).sort(([a], [b]) => (a < b ? -1 : 1))
@@ -58,7 +58,7 @@ export function requestSchema(entity: Entity, mode: RequestMode): RequestSchema 
 
 function shownSchema(field: Field): JsonObject {
   if (field.kind === 'timestamp')
-    return field.shown === 'always' ? nullableSchema(dateTime) : dateTime
+    return field.shown === 'always' ? nullableSchema(dateTimeSchema) : dateTimeSchema
   // Limits are removed, because records that were written before a limit existed may exceed it.
   const { maxLength, minItems, maxItems, maxProperties, ...schema } = field.schema
   if (field.isNullIfEmpty) return nullableSchema(schema)
@@ -69,10 +69,10 @@ function shownSchema(field: Field): JsonObject {
 /** JSON Schema of `data` of a detail response, and of each row of a list. */
 export function detailSchema(entity: Entity): JsonObject {
   const properties: Record<string, JsonObject> = {
-    _links: links,
-    createdAt: dateTime,
+    _links: linksSchema,
+    createdAt: dateTimeSchema,
     id: text,
-    updatedAt: dateTime,
+    updatedAt: dateTimeSchema,
   }
   const required = ['_links', 'createdAt', 'id', 'updatedAt']
   for (const [name, field] of sortedFields(entity)) {
@@ -100,7 +100,7 @@ export function withOptionalMembers(detail: JsonObject, other: JsonObject): Json
 }
 
 /** JSON Schema of `data` of a create response. */
-export const createdSchema: JsonObject = wholeObject({ _links: links, id: text })
+export const createdSchema: JsonObject = openObjectSchema({ _links: linksSchema, id: text })
 
 /** JSON Schema of `data` in the responses to update, patch and delete. */
 export const emptySchema: JsonObject = { type: 'object' }

@@ -1,4 +1,4 @@
-import type { SubList } from './define.ts'
+import type { SubList } from './define-entity.ts'
 import type { KindName } from './kind-names.ts'
 
 type SubListInput = Pick<SubList, 'of' | 'through' | 'unknownParent'> & {
@@ -6,7 +6,10 @@ type SubListInput = Pick<SubList, 'of' | 'through' | 'unknownParent'> & {
   readonly operationId?: string
 }
 
-/** A sub-list whose parent must exist. For `by` see {@link SubList}; omitted for `access`. */
+/**
+ * A sub-list whose parent must exist. {@link SubList} explains `by`, which is omitted if `through`
+ * is `access`.
+ */
 export function subListOfExisting(
   of: KindName,
   through: SubList['through'],

@@ -1,6 +1,6 @@
 import { type EventFilter, type EventPosition, positionText } from '../ports/events.ts'
 import type { EventNamespace } from '../lib/event-namespaces.ts'
-import type { NewEvent } from './field.ts'
+import type { NewEvent } from './event-field.ts'
 
 /**
  * An event with its position. Its text is created when the first reader needs the text, because
@@ -48,7 +48,7 @@ export class EmittedEvent implements RingSlot {
       ...event.fields(),
       event_id: this.id,
     })
-    // Released, because it may be large and is no longer needed once the text exists.
+    // The event is released, because it may be large and is no longer needed once its text exists.
     this.#event = null
     return this.#text
   }

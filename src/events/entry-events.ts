@@ -1,4 +1,4 @@
-import type { AccessEnd, AccessEndNotice } from '../entities/kinds/access-end.ts'
+import type { AccessEnd, AccessExpiryNotice } from '../entities/kinds/access-end.ts'
 import type { KindName } from '../entities/kind-records.ts'
 import type { ApiSession } from '../entities/kinds/api-session.ts'
 import type { Session } from '../entities/kinds/session.ts'
@@ -8,9 +8,9 @@ import type { RecordChange } from '../ports/change-feed.ts'
 import type { EventFilter, EventPosition } from '../ports/events.ts'
 import { EmittedEvent, type RingSlot } from './emitted-event.ts'
 import type { RingLimits } from './event-ring.ts'
-import type { NewEvent } from './field.ts'
+import type { NewEvent } from './event-field.ts'
 import { eventSubjects } from './namespaces.ts'
-import { publishedKinds, approximateCharacters } from './published-records.ts'
+import { publishedKinds, approximateRecordCharacters } from './published-records.ts'
 import { accessEndEvent } from './subjects/access-end.ts'
 import { apiSessionEvent } from './subjects/api-session.ts'
 import { loggedInEvent } from './subjects/authentication.ts'
@@ -42,8 +42,8 @@ interface EventSource {
  */
 const EVENTS_IN_SLOT_MAX = 256
 /**
- * Each event of an entry also gets its own slot if the entry would use more than this fraction of
- * the ring.
+ * Each event of an entry also gets its own slot if the entry would use more than 1/`SHARE_OF_RING`
+ * of the ring.
  */
 const SHARE_OF_RING = 8
 const SESSION_WEIGHT = 256
@@ -119,8 +119,8 @@ export class EntryEvents implements RingSlot {
       count += CHANGE_EVENTS + own.length
       weight +=
         sessionWeight(own.length) +
-        approximateCharacters(change.before) +
-        approximateCharacters(change.after)
+        approximateRecordCharacters(change.before) +
+        approximateRecordCharacters(change.after)
     }
     this.count = count
     this.weight = weight
@@ -170,15 +170,15 @@ export class EntryEvents implements RingSlot {
 }
 
 /**
- * First every change, then the commit of each, then the events of its kind, then the notices of
- * access that ends.
+ * First all changes, then the commit of each change, then the additional events for the kinds of
+ * the changed records, and last the notices about access that expires.
  */
 function newEventsOf(
   entry: EntryChanges,
   positionAt: (at: number) => EventPosition,
 ): readonly NewEvent[] {
   // Sorted by kind, because the order in the feed depends on when each kind was first subscribed
-  // to, which may differ between controllers.
+  // to, and that may differ between controllers.
   const changes = entry.changes.filter((one) => eventsOf(one) !== null).toSorted(byKind)
   const made = changes.map((change, at) => entityChangeEvents(change, entry, positionAt(at)))
   return [
@@ -193,8 +193,8 @@ function newEventsOf(
   ]
 }
 
-/** Ends of access that the entry has announced or carried out. */
-function noticesOf(change: RecordChange): readonly AccessEndNotice[] {
+/** Notices about access that expires soon, or that expired with this entry. */
+function noticesOf(change: RecordChange): readonly AccessExpiryNotice[] {
   return change.kind === 'accessEnd' ? ((change.after as AccessEnd | undefined)?.notices ?? []) : []
 }
 
@@ -219,8 +219,8 @@ function sessionWeight(count: number): number {
 }
 
 /**
- * True if only fields changed that controllers write in batches or at the end of a session, and for
- * which no reader needs an event.
+ * True if the only changed fields are fields for which no reader needs an event: controllers write
+ * these fields in batches, or when a session ends.
  */
 function isActivityAlone({ kind, before, after }: RecordChange): boolean {
   const fields = activityFields[kind]

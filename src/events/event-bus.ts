@@ -2,7 +2,7 @@ import type { EventNamespace } from '../lib/event-namespaces.ts'
 import type { EventPosition } from '../ports/events.ts'
 import { EmittedEvent, type RingSlot } from './emitted-event.ts'
 import { EventRing, type RingLimits } from './event-ring.ts'
-import type { NewEvent } from './field.ts'
+import type { NewEvent } from './event-field.ts'
 
 interface EventBusDeps {
   /** Id of the controller. */
@@ -10,16 +10,16 @@ interface EventBusDeps {
   readonly generation: number
   readonly appliedIndex: () => number
   /**
-   * Start of the process, UTC ms; event sequence numbers start from it, so that those of an earlier
-   * process are smaller.
+   * Start of the process, UTC ms. Event sequence numbers start from this time, so the numbers of an
+   * earlier process are smaller.
    */
   readonly startedAtMs: number
   readonly limits: RingLimits
 }
 
 /**
- * Factor for the first sequence number of a process. Its numbers exceed those of an earlier process
- * unless that one emitted more than a thousand events per millisecond.
+ * Factor for the first sequence number of a process. The numbers of a process exceed those of an
+ * earlier process, unless the earlier process emitted more than a thousand events per millisecond.
  */
 const SEQUENCES_PER_MS = 1000
 
@@ -82,7 +82,10 @@ export class EventBus {
     this.#notifyLater()
   }
 
-  /** Call it when entries were applied whose events are not known here. */
+  /**
+   * Must be called when the whole state was replaced: the events of the entries in between are
+   * unknown, so readers have a gap.
+   */
   noteGap(): void {
     this.ring.forget(this.#here(this.#liveSequence))
     this.#notifyLater()

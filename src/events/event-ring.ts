@@ -62,7 +62,7 @@ export class EventRing {
 
   /**
    * The number of the first event, at or after `from`, that matches a filter. If no event matches:
-   * the end, or `from` itself if that event was evicted.
+   * the number after the newest event, or `from` itself if that event was evicted.
    */
   find(from: number, filter: EventFilter): number {
     let number = from

@@ -3,24 +3,34 @@ const MIB = 1024 * 1024
 /** All limits of events. */
 export const eventLimits = {
   /**
-   * Number and bytes of events that are retained for readers that reconnect or lag. The limit that
-   * is reached first applies.
+   * Maximum events that a controller retains for readers that reconnect or lag; above that, the
+   * oldest events are evicted.
    */
   eventsKeptMax: 50_000,
+  /**
+   * Maximum bytes of the events that a controller retains; above that, the oldest events are
+   * evicted.
+   */
   eventBytesKeptMax: 32 * MIB,
-  /** Concurrent event streams: of all callers, and of one caller. */
+  /**
+   * Maximum concurrent event streams of all callers of one controller; above that: 429
+   * SERVER_TOO_MANY_REQUESTS.
+   */
   eventStreamsMax: 64,
+  /**
+   * Maximum concurrent event streams of one identity; above that: 429 SERVER_TOO_MANY_REQUESTS.
+   */
   eventStreamsPerCallerMax: 8,
   /** A stream is closed if events are waiting and its client reads nothing for this time ... */
   eventStallMs: 20_000,
   /**
-   * ... or if its client does not close it within this time after the controller sent the reason
-   * for closing.
+   * Time that a client may take to close its stream after the controller sent the reason for
+   * closing; then the controller closes the stream.
    */
   eventLingerMs: 5000,
   /**
-   * Characters of text buffered for one stream, in addition to the text in the connection's own
-   * buffer.
+   * Maximum characters of text buffered for one stream, in addition to the text in the connection's
+   * own buffer.
    */
   eventStreamCharactersMax: 16 * 1024,
   /**
@@ -45,10 +55,11 @@ export const eventLimits = {
   /** Names in one filter. */
   eventFilterNamesMax: 64,
   /**
-   * Maximum size of a message from a WebSocket client; small, because a request for events is
-   * small.
+   * Maximum bytes of one message from a WebSocket client, small because a request for events is
+   * small; above that, the connection is closed.
    */
   webSocketMessageBytesMax: 64 * 1024,
+  /** Maximum fragments of one WebSocket message; above that, the connection is closed. */
   webSocketFragmentsMax: 64,
   /** Delay before a write to a full standard output is retried. */
   eventLinesRetryMs: 50,

@@ -1,40 +1,40 @@
 import { EVENT_NAMESPACES, type EventNamespace } from '../lib/event-namespaces.ts'
-import type { EventSubject } from './field.ts'
+import type { EventSubject } from './event-field.ts'
 import { accessEndSubject } from './subjects/access-end.ts'
-import { alert } from './subjects/alert.ts'
+import { alertSubject } from './subjects/alert.ts'
 import { apiSession } from './subjects/api-session.ts'
-import { authentication } from './subjects/authentication.ts'
+import { authenticationSubject } from './subjects/authentication.ts'
 import { circuit } from './subjects/circuit.ts'
-import { cluster } from './subjects/cluster.ts'
-import { connect, sdk } from './subjects/connect.ts'
-import { entityChange } from './subjects/entity-change.ts'
-import { entityCount } from './subjects/entity-count.ts'
+import { clusterSubject } from './subjects/cluster.ts'
+import { connect, sdkSubject } from './subjects/connect.ts'
+import { entityChangeSubject } from './subjects/entity-change.ts'
+import { entityCountSubject } from './subjects/entity-count.ts'
 import { link } from './subjects/link.ts'
-import { metrics } from './subjects/metrics.ts'
+import { metricsSubject } from './subjects/metrics.ts'
 import { router } from './subjects/router.ts'
 import { service } from './subjects/service.ts'
 import { session } from './subjects/session.ts'
 import { terminator } from './subjects/terminator.ts'
-import { usage } from './subjects/usage.ts'
+import { usageSubject } from './subjects/usage.ts'
 
 export const eventSubjects: Readonly<Record<EventNamespace, EventSubject>> = {
   accessEnd: accessEndSubject,
-  alert,
+  alert: alertSubject,
   apiSession,
-  authentication,
+  authentication: authenticationSubject,
   circuit,
-  cluster,
+  cluster: clusterSubject,
   connect,
-  entityChange,
-  entityCount,
+  entityChange: entityChangeSubject,
+  entityCount: entityCountSubject,
   link,
-  metrics,
+  metrics: metricsSubject,
   router,
-  sdk,
+  sdk: sdkSubject,
   service,
   session,
   terminator,
-  usage,
+  usage: usageSubject,
 }
 
 const byName: ReadonlyMap<string, EventNamespace> = new Map(

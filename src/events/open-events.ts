@@ -4,20 +4,20 @@ import { parsePattern } from '../lib/text/text-pattern.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { EventFilter, EventStreams } from '../ports/events.ts'
-import type { ObservationSink } from '../ports/live-facts.ts'
+import type { ObservationSink } from '../ports/observations.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { ConsensusStats } from '../ports/stats.ts'
 import { ClusterWatch, type RaisedAlarm } from './sources/cluster-watch.ts'
 import { DialCounter } from './sources/dial-counter.ts'
 import { EventBus } from './event-bus.ts'
 import { eventLimits } from './limits.ts'
-import { ObservationEvents } from './sources/live-follower.ts'
-import { LogEntryEvents } from './sources/record-follower.ts'
-import { Sampler } from './sources/sampler.ts'
+import { ObservationEvents } from './sources/observation-events.ts'
+import { LogEntryEvents } from './sources/log-entry-events.ts'
+import { MetricSampler } from './sources/metric-sampler.ts'
 import type { EventFileOptions } from './sinks/event-file.ts'
 import { FileSink } from './sinks/file-sink.ts'
 import { type EventLines, StreamSink } from './sinks/stream-sink.ts'
-import { EventStreamLimiter } from './streams/stream-room.ts'
+import { EventStreamLimiter } from './streams/event-stream-limiter.ts'
 
 /** Event options in the configuration. */
 export interface EventOptions {
@@ -75,7 +75,7 @@ export class Events {
   #file: FileSink | null = null
   #stdout: StreamSink | null = null
   #watch: ClusterWatch | null = null
-  #sampler: Sampler | null = null
+  #sampler: MetricSampler | null = null
 
   constructor(deps: EventsDeps) {
     const { selfId, generation, startedAtMs, state, clock } = deps
@@ -111,7 +111,7 @@ export class Events {
     const { cluster, vitals, alarms, onFileFault } = sources
     const { metricsIntervalMs, entityCountIntervalMs } = options
     this.#watch = new ClusterWatch({ bus, cluster, alarms, clock, publishFact: this.publishFact })
-    this.#sampler = new Sampler({
+    this.#sampler = new MetricSampler({
       bus,
       cluster,
       state,
@@ -128,7 +128,8 @@ export class Events {
   }
 
   /**
-   * Call it before the listeners are closed, because closing a listener waits for its connections.
+   * Must be called before the listeners are closed: closing a listener waits for its connections,
+   * which include open streams.
    */
   closeStreams(): void {
     this.#room.stop()

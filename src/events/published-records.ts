@@ -34,7 +34,7 @@ export function entityTypeName(kind: KindName): string {
 }
 
 /** A record without its secrets, with times in RFC 3339 form. */
-export function publishedRecord(
+export function toPublishedRecord(
   kind: KindName,
   record: EntityRecord,
 ): Readonly<Record<string, Json>> {
@@ -59,7 +59,7 @@ const VALUE_WEIGHT = 24
  * Approximate number of characters of a record as text; the record needs at least as many bytes of
  * memory.
  */
-export function approximateCharacters(record: EntityRecord | undefined): number {
+export function approximateRecordCharacters(record: EntityRecord | undefined): number {
   if (record === undefined) return 0
   let weight = EMPTY_WEIGHT
   for (const name in record) {

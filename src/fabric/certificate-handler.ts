@@ -15,14 +15,14 @@ import {
 import type { ChannelMessage } from '../channel/frame.ts'
 import { Problem } from '../lib/problems.ts'
 import { errorMessage } from '../lib/error-code.ts'
-import { type Actor, enrollmentActor } from '../ports/actor.ts'
+import { type Actor, createEnrollmentActor } from '../ports/actor.ts'
 import type { RouterCertifier } from '../ports/certificate-issuer.ts'
 import { routerRenewalKind } from '../ports/feature-level.ts'
 import type { ProposalInput, Proposer } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
-import type { RouterConnection } from './connection.ts'
+import type { RouterConnection } from './router-connection.ts'
 import type { ChannelHandler } from './channel-handler.ts'
-import { controlMessage } from '../channel/messages/control.ts'
+import { controlContentType } from '../channel/messages/control.ts'
 import type { RouterLogger } from './router-channels.ts'
 
 /** A proposer that can reject a write before the caller does expensive work for that write. */
@@ -41,20 +41,20 @@ interface CertificateHandlerDeps {
 }
 
 /**
- * Issues new certificates to routers whose certificates expire soon. They take effect when the
- * router confirms them or connects with them; a router that loses the response continues with its
- * old ones.
+ * Issues new certificates to routers whose certificates expire soon. The new certificates take
+ * effect when the router confirms them or connects with them; a router that loses the response
+ * continues with its old certificates.
  */
-export function certificateHandler(deps: CertificateHandlerDeps): ChannelHandler {
+export function createCertificateHandler(deps: CertificateHandlerDeps): ChannelHandler {
   return {
     handlers: new Map([
       [
-        controlMessage.enrollmentExtendRouter,
+        controlContentType.enrollmentExtendRouter,
         (connection, message) =>
           answered(deps, connection, message, () => extend(deps, connection, message)),
       ],
       [
-        controlMessage.enrollmentExtendRouterVerify,
+        controlContentType.enrollmentExtendRouterVerify,
         (connection, message) =>
           answered(deps, connection, message, () => verify(deps, connection, message)),
       ],
@@ -98,9 +98,9 @@ async function extend(
     caCertsPem: anchorsPem(),
   })
   if (requireVerification) connection.offeredCertPem = pem
-  // Not sent as a reply, because routers recognize it by its type.
+  // This message is not sent as a reply, because routers recognize the message by its content type.
   channel.send({
-    contentType: controlMessage.enrollmentCertsResponse,
+    contentType: controlContentType.enrollmentCertsResponse,
     body: toBinary(RouterCertificatesSchema, certificates),
   })
 }
@@ -122,13 +122,13 @@ async function verify(
   log.info({ routerId: router.id, name: router.name }, 'router certificates renewed')
   // A reply without an error code means success.
   channel.reply(message, {
-    contentType: controlMessage.error,
+    contentType: controlContentType.error,
     body: toBinary(RouterErrorSchema, create(RouterErrorSchema)),
   })
 }
 
 function actorOf({ router, address }: RouterConnection): Actor {
-  return enrollmentActor({ routerId: router.id }, { method: 'channel', address })
+  return createEnrollmentActor({ routerId: router.id }, { method: 'channel', address })
 }
 
 /** @throws {Problem} when the write is rejected or its outcome is unknown. */
@@ -160,7 +160,7 @@ async function answered(
       message: error instanceof Problem ? text : 'the certificates could not be issued',
     })
     channel.reply(message, {
-      contentType: controlMessage.error,
+      contentType: controlContentType.error,
       body: toBinary(RouterErrorSchema, answer),
     })
   }

@@ -1,4 +1,4 @@
-import type { MessageHandler, RouterConnection } from './connection.ts'
+import type { MessageHandler, RouterConnection } from './router-connection.ts'
 
 /**
  * Handles one subject of the channels between controllers and routers, such as links or the data

@@ -5,13 +5,13 @@ import { jsonDepth } from '../lib/bounds/json-depth.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import type { RouterInspection, RouterInspections } from '../ports/router-inspections.ts'
 import { routerLimits } from './limits.ts'
-import { controlMessage } from '../channel/messages/control.ts'
+import { controlContentType } from '../channel/messages/control.ts'
 import type { RouterChannels } from './router-channels.ts'
 
 const JSON_DEPTH_MAX = 64
 
 /** Inspects routers over their channels to this controller. */
-export function routerInspections(
+export function createRouterInspections(
   channels: Pick<RouterChannels, 'connection'>,
 ): Pick<RouterInspections, 'inspect'> {
   return {
@@ -22,12 +22,12 @@ export function routerInspections(
       try {
         const { contentType, body } = await channel.request(
           {
-            contentType: controlMessage.inspect,
+            contentType: controlContentType.inspect,
             body: toBinary(InspectRequestSchema, request),
           },
           routerLimits.routerInspectionTimeoutMs,
         )
-        if (contentType !== controlMessage.inspectResponse)
+        if (contentType !== controlContentType.inspectResponse)
           return failed(routerId, 'gave no values')
         const { values, errors } = fromBinary(InspectAnswerSchema, body)
         return {

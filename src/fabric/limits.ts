@@ -1,4 +1,6 @@
-/** Limits of the load that routers put on one controller, in addition to those of each channel. */
+/**
+ * Limits of the load that routers put on one controller, in addition to the limits of each channel.
+ */
 export const routerLimits = {
   /** Maximum open connections of the router listener; more connections are closed at once. */
   routerConnectionsMax: 8192,
@@ -9,76 +11,100 @@ export const routerLimits = {
   routerConnectionsPerSourceMax: 1024,
   /** Maximum sockets of the channel of one router. */
   routerSocketsMax: 3,
-  /**
-   * Rate at which one source address may open connections: burst, then per second; more are closed
-   * at once.
-   */
+  /** Connections that one source address may open at once (burst); more are closed at once. */
   routerConnectionsPerSourceBurst: 256,
+  /**
+   * Connections that one source address may open per second after the burst; more are closed at
+   * once.
+   */
   routerConnectionsPerSourcePerSecond: 32,
-  /** The same rate for one router, identified by its certificate. */
+  /** Connections that one router, identified by its certificate, may open at once (burst). */
   routerConnectsBurst: 8,
+  /** Connections that one router may open per second after the burst `routerConnectsBurst`. */
   routerConnectsPerSecond: 0.5,
   /** Maximum number of source addresses, and of certificates, whose rate is tracked. */
   routerRatesMax: 16_384,
   /**
    * Timeout from the first packet to the end of the TLS handshake, and again from there to the
-   * hello; after it, the connection is closed.
+   * hello; when it expires, the connection is closed.
    */
   routerHandshakeTimeoutMs: 5000,
-  /** Protocols shown per router. */
+  /** Maximum protocols that are stored and shown for one router; further ones are dropped. */
   routerProtocolsMax: 16,
+  /** Maximum capabilities that are stored and shown for one router; further ones are dropped. */
   routerCapabilitiesMax: 64,
   /**
-   * Network interfaces shown per router, addresses shown per interface, and characters shown of
-   * each string.
+   * Maximum network interfaces that are stored and shown for one router; further ones are dropped.
    */
   routerInterfacesMax: 16,
+  /**
+   * Maximum addresses that are stored and shown for one network interface; further ones are
+   * dropped.
+   */
   routerInterfaceAddressesMax: 8,
+  /**
+   * Maximum characters of the name, hardware address or one address of a network interface;
+   * longer texts are truncated.
+   */
   routerInterfaceCharactersMax: 64,
-  /** Link listeners shown per router. */
+  /** Maximum link listeners shown per router. */
   routerListenersShownMax: 8,
   /**
-   * Characters stored of each string that a router reports about itself; longer strings are
+   * Maximum characters stored of each string that a router reports about itself; longer strings are
    * truncated.
    */
   routerTextCharactersMax: 255,
-  /** Log lines per minute about refused routers. A refused router redials repeatedly. */
+  /** Maximum log lines per minute about refused routers. A refused router redials repeatedly. */
   routerRefusalsLoggedMax: 60,
-  /** Rate of warnings logged about one connected router: burst, then per second. */
+  /** Warnings that may be logged about one connected router at once (burst). */
   routerWarningsBurst: 20,
+  /**
+   * Warnings that are logged about one connected router per second after the burst
+   * `routerWarningsBurst`.
+   */
   routerWarningsPerSecond: 0.2,
-  /** Routers of which a controller remembers when they connected again, or disconnected. */
+  /**
+   * Maximum routers for which a controller stores when they disconnected, or when they reconnected.
+   */
   routerPresencesMax: 16_384,
   /** Interval at which the leader stores which routers connected and disconnected. */
   routerPresenceLogMs: 60_000,
-  /** Time after its election until the leader stores that a router is not connected. */
+  /**
+   * Time from the election of a leader until the leader stores that a router is not connected.
+   */
   routerPresenceGraceMs: 120_000,
-  /** Routers of one such log entry. */
+  /** Maximum routers in one log entry that stores which routers connected and disconnected. */
   routerPresenceBatchMax: 500,
-  /** Links that a controller stores; further links are ignored. */
+  /** Maximum links that a controller stores; further links are ignored. */
   linksMax: 65_536,
-  /** Links reported by one router. */
+  /** Maximum links that one router reports; further links are ignored. */
   linksPerRouterMax: 8192,
   /** Sockets shown per link. */
   linkConnectionsMax: 16,
-  /** Link listeners per router, and groups per listener. */
+  /** Maximum link listeners per router, and maximum groups per listener. */
   linkListenersMax: 32,
-  /** Log entries whose data model changes are retained for routers that reconnect. */
+  /** Maximum log entries whose data model changes are retained for routers that reconnect. */
   modelEntriesMax: 10_000,
-  /** Encoded bytes of the retained data model changes. */
+  /** Maximum encoded bytes of the retained data model changes. */
   modelEntriesBytesMax: 64 * 1024 * 1024,
   /**
    * Maximum routers to which the full model is sent at the same time. Each of them keeps a copy in
    * memory until the router has read it.
    */
   modelSendsMax: 4,
-  /** Timeout for a router to read the full model; after it, the router's channel is closed. */
+  /**
+   * Timeout for a router to read the full model; when it expires, the router's channel is closed.
+   */
   modelSendTimeoutMs: 60_000,
   /**
-   * Shortest and longest duration of a router's subscription to the data model; the router requests
-   * a duration within these bounds.
+   * Shortest duration of a router's subscription to the data model; a shorter requested duration is
+   * raised to this value.
    */
   modelSubscriptionSecondsMin: 10,
+  /**
+   * Longest duration of a router's subscription to the data model; a longer requested duration
+   * is reduced to this value.
+   */
   modelSubscriptionSecondsMax: 360,
   /** Interval at which the controller sends routers the current index of the model. */
   modelIndexEveryMs: 30_000,
@@ -89,40 +115,40 @@ export const routerLimits = {
   // @guard inspection-of-a-router--time
   routerInspectionTimeoutMs: 5000,
   /**
-   * Tokens of service sessions that clients presented at routers. They are stored to identify these
-   * sessions to routers when they end.
+   * Maximum service session tokens that are stored after clients presented them at routers. When
+   * such a session ends, its token identifies the session to the router.
    */
   sessionsShownMax: 65_536,
-  /** Presented tokens stored per router; the oldest is evicted. */
+  /** Maximum presented tokens stored per router; the oldest is evicted. */
   sessionsShownPerRouterMax: 4096,
   /** Minimum interval between two full lists of API sessions to one router. */
   wholeSessionsEveryMs: 5000,
-  /** Service sessions per validation request of a router. */
+  /** Maximum service sessions in one validation request of a router. */
   sessionsValidatedMax: 1000,
-  /** Concurrent writes of one router; its other writes wait. */
+  /** Maximum concurrent writes of one router; further writes wait. */
   routerWritesAtOnceMax: 2,
-  /** Waiting writes of one router; more are refused, and the router retries later. */
+  /** Maximum waiting writes of one router; more are refused, and the router retries later. */
   routerWritesWaitingMax: 256,
-  /** Size of one write of a router in the log, bytes; larger writes are refused. */
+  /** Maximum bytes that one write by a router takes in the log; larger writes are refused. */
   routerEntryBytesMax: 16 * 1024,
   /**
-   * Claims with invalid API sessions that are checked again with the latest state, per router per
-   * minute.
+   * Maximum claims per router and minute that have an invalid API session and are checked again
+   * with the latest state.
    */
   refusedClaimsOfRouterMax: 600,
   /**
-   * Other refused claims that are checked again with the latest state, per minute for each pair of
-   * API session and router.
+   * Maximum other refused claims that are checked again with the latest state, per minute and pair
+   * of API session and router.
    */
   refusedClaimsOfSessionMax: 120,
   /**
-   * Rejected log entries per minute for each pair of API session and router; at the limit, further
-   * writes are refused.
+   * Maximum rejected log entries per minute and pair of API session and router; at the limit,
+   * further writes are refused.
    */
   refusedEntriesOfSessionMax: 120,
-  /** Posture reports per minute for each pair of API session and router. */
+  /** Maximum posture reports per minute and pair of API session and router. */
   postureReportsOfSessionMax: 120,
-  /** Items in one posture report. */
+  /** Maximum items in one posture report. */
   postureReportsMax: 256,
   /** Maximum senders tracked for each of the four limits per minute above. */
   refusedClaimsMax: 100_000,
@@ -130,8 +156,15 @@ export const routerLimits = {
   circuitsMax: 200_000,
   /** Maximum routers on the path of a circuit that another controller published. */
   circuitRoutersMax: 64,
-  /** Circuits whose owner has failed: maximum number, and maximum time for which each is kept. */
+  /**
+   * Maximum circuits that a controller retains after their owner has failed; further ones are
+   * dropped.
+   */
   circuitsOrphanedMax: 65_536,
+  /**
+   * Maximum time for which a controller retains a circuit whose owner has failed; after that,
+   * the circuit is dropped.
+   */
   circuitOrphanMsMax: 60_000,
   /**
    * Time for which a claimed circuit stays published to other controllers, even if it has ended.
@@ -144,42 +177,53 @@ export const routerLimits = {
   circuitsUnknownMs: 15_000,
   /** Time for which a dial waits for a host whose router or links have not reconnected yet. */
   hostsAwaitedMs: 2000,
-  /** Dials that wait for a host, divided fairly among clients; more dials are refused at once. */
+  /**
+   * Maximum dials that wait for a host, divided fairly among clients; more dials are refused at
+   * once.
+   */
   hostsAwaitedMax: 16,
-  /** Rate of circuit requests of one router: burst, then per second; more are refused. */
+  /** Circuits that one router may request at once (burst); more are refused. */
   circuitsOfRouterBurst: 8000,
+  /** Circuits that one router may request per second after the burst; more are refused. */
   circuitsOfRouterPerSecond: 400,
-  /** Rate of circuit requests of one client across all routers: burst, then per second. */
+  /** Circuits that one client may request at once (burst), across all routers; more are refused. */
   circuitsOfClientBurst: 2000,
+  /**
+   * Circuits that one client may request per second after the burst, across all routers; more
+   * are refused.
+   */
   circuitsOfClientPerSecond: 100,
   /** Maximum clients whose rate is tracked. */
   circuitClientsMax: 65_536,
-  /** Pending circuit requests of one router; more are refused as busy. */
+  /** Maximum pending circuit requests of one router; more are refused as busy. */
   circuitsWaitingMax: 256,
   /** Timeout per attempt for all routers on a path to reply. */
   routeTimeoutMs: 10_000,
-  /** Paths tried for one circuit. */
+  /** Maximum paths that are tried for one circuit. */
   routeAttemptsMax: 2,
-  /** Terminators for which this controller stores failed dials; the oldest is evicted. */
+  /**
+   * Maximum terminators for which this controller stores failed dials; the terminator whose last
+   * failure is oldest is evicted.
+   */
   failingHostsMax: 65_536,
   /**
    * Delay from the connection of a router to the validation of its terminators; meanwhile the
    * router may recreate them.
    */
   terminatorsAskedAfterMs: 5000,
-  /** Terminators per validation message. */
+  /** Maximum terminators in one validation message. */
   terminatorsAskedAtOnceMax: 500,
   /**
    * Timeout for a router to validate terminators on request; an OpenZiti router needs up to 30 s.
    */
   terminatorLookMs: 35_000,
-  /** Connected identities shown per router. */
+  /** Maximum connected identities shown per router. */
   routerClientsMax: 100_000,
-  /** Metric values per router report that are published as events. */
+  /** Maximum metric values in one router report that are published as events. */
   routerFiguresMax: 4096,
-  /** Circuit byte counts per router report that are published as events. */
+  /** Maximum circuit byte counts in one router report that are published as events. */
   routerUsagesMax: 16_384,
-  /** Connections of one identity per router report that are published as events. */
+  /** Maximum connections of one identity in one router report that are published as events. */
   identityConnectsMax: 64,
   /**
    * Interval at which records, members and leadership are compared with the values that routers

@@ -16,12 +16,12 @@ import { clientAddress, clientPort } from '../lib/bounds/client-address.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
-import { type ObservationSink, discardObservation } from '../ports/live-facts.ts'
+import { type ObservationSink, discardObservation } from '../ports/observations.ts'
 import type { LiveTable, LiveChannel } from '../ports/live-table.ts'
-import type { RouterAdmitter } from './admission.ts'
-import { type MessageHandler, RouterConnection } from './connection.ts'
+import type { RouterAdmitter } from './router-admission.ts'
+import { type MessageHandler, RouterConnection } from './router-connection.ts'
 import type { ChannelHandler } from './channel-handler.ts'
-import { type ControllerIdentity, helloAnswer, helloFault } from './hello-answer.ts'
+import { type ControllerIdentity, helloResponse, helloFault } from './hello-response.ts'
 import { routerLimits } from './limits.ts'
 import {
   addressesMessage,
@@ -29,8 +29,8 @@ import {
   type ControllerAddress,
   leaderMessage,
 } from '../channel/messages/control.ts'
-import { LiveRows } from './live-rows.ts'
-import type { RouterStatusTopic } from './status-topic.ts'
+import { LiveRowTable } from './live-row-table.ts'
+import type { RouterStatusTopic } from './router-status-topic.ts'
 
 const MINUTE_MS = 60_000
 
@@ -40,7 +40,7 @@ export interface RouterLogger {
 }
 
 /** Cluster information that is sent to routers. */
-export interface RouterCluster {
+export interface RouterClusterView {
   /** Null while any member's address is unknown, because routers treat every list as complete. */
   addresses(): ClusterAddresses | null
   /** Grows with each new leader; null if this controller is not the leader. */
@@ -51,7 +51,7 @@ export interface RouterChannelsDeps {
   readonly feed: ChangeFeed
   readonly identity: ControllerIdentity
   readonly gate: RouterAdmitter
-  readonly cluster: RouterCluster
+  readonly cluster: RouterClusterView
   readonly statuses: RouterStatusTopic
   readonly clock: Clock
   readonly log: RouterLogger
@@ -78,7 +78,7 @@ interface AddressesUpdate {
 /** The routers connected to this controller, one channel each. */
 export class RouterChannels {
   readonly #deps: RouterChannelsDeps
-  readonly #rows: LiveRows<Connected, LiveChannel>
+  readonly #rows: LiveRowTable<Connected, LiveChannel>
   /** Open channels, including channels whose router is not admitted yet. */
   readonly #open = new Set<Channel>()
   readonly #subjects: ChannelHandler[] = []
@@ -91,7 +91,7 @@ export class RouterChannels {
 
   constructor(deps: RouterChannelsDeps) {
     this.#deps = deps
-    this.#rows = new LiveRows({
+    this.#rows = new LiveRowTable({
       owner: deps.identity.id,
       rowsMax: routerLimits.routerConnectionsMax,
       viewOf: ({ connection: { router, version }, connectedAt, address }) => ({
@@ -163,8 +163,8 @@ export class RouterChannels {
     this.#soon = null
     this.#unfollow()
     for (const subject of this.#subjects) subject.onStop?.()
-    // A last list of members. If this controller stops because it was removed, the list confirms
-    // the removal to its routers.
+    // Send a last list of members. If this controller stops because it was removed, the list
+    // confirms the removal to the controller's routers.
     this.#sendMembers()
     for (const channel of Array.from(this.#open)) channel.close('the controller is stopping')
   }
@@ -183,7 +183,8 @@ export class RouterChannels {
       onHello: (message) => {
         clearTimeout(deadline)
         connection = this.#welcome(channel, socket, message)
-        // The channel may have closed before the hello was answered.
+        // The channel may have closed before the hello was answered; then its end must be handled
+        // here.
         if (connection !== null && channel.isClosed) {
           this.#onClosed(connection, channel, 'closed at once')
         }
@@ -266,7 +267,7 @@ export class RouterChannels {
       return this.#refuse(channel, socket, hello, fault ?? 'the hello has no version')
     }
     const { clock, identity, statuses, log } = this.#deps
-    const answer = helloAnswer(hello, identity)
+    const answer = helloResponse(hello, identity)
     const before = this.connection(router.id)
     const address = clientAddress(socket)
     const connection: RouterConnection = new RouterConnection({
@@ -317,7 +318,7 @@ export class RouterChannels {
       return this.#refuse(channel, socket, hello, fault ?? '')
     }
     connection.addSocket(channel)
-    channel.open(helloAnswer(hello, this.#deps.identity), connection.channel)
+    channel.open(helloResponse(hello, this.#deps.identity), connection.channel)
     return connection
   }
 

@@ -6,14 +6,14 @@ import type { KindName } from '../entities/kind-names.ts'
 import { entitiesByName } from '../entities/registry.ts'
 import type { KeptChange } from '../ports/audit.ts'
 import type { HistoryQuery, ListQuery, ListResult } from '../ports/state-view.ts'
-import { lineRecord } from './records/audit-line.ts'
+import { parseAuditLine } from './records/audit-line.ts'
 import type { AuditLog } from './records/audit-log.ts'
 import type { State } from './records/state.ts'
 import { pageLimits } from './query/list.ts'
 import { Compiler, noLinks, type Predicate } from './query/evaluate.ts'
 import { parseQuery, parseSort } from './query/parser.ts'
 import { sortComparator } from './query/symbols.ts'
-import { QueryWork } from './query/work.ts'
+import { QueryCostCounter } from './query/query-cost.ts'
 
 export const auditQueryLimits = {
   /** Records that one step of a query reads. */
@@ -49,7 +49,8 @@ export async function listAudit(
 }
 
 /**
- * Lists the kept audit records that fit a query of the history, as `listAudit`; in steps.
+ * Lists, in steps, the stored audit records that match a query of the history; otherwise like
+ * `listAudit`.
  * @throws {Problem} as `listAudit`.
  */
 export function* listHistory(state: State, query: HistoryQuery): Generator<void, ListResult> {
@@ -66,8 +67,8 @@ export function* listHistory(state: State, query: HistoryQuery): Generator<void,
   return yield* collect(state.audit, { test: fits, order, page, mayFit })
 }
 
-/** The changes that an audit record keeps, and the number of those that did not fit. */
-export function keptChangesOf(entry: EntityRecord): {
+/** The changes that an audit record contains, and the number of changes that did not fit. */
+export function parseKeptChanges(entry: EntityRecord): {
   readonly changes: readonly KeptChange[]
   readonly omitted: number
 } {
@@ -106,10 +107,15 @@ function isAbout(
   const isOfKind = (other: unknown): boolean =>
     kind === undefined || tableOf(other) === tableOf(kind)
   if (ids.has(String(entry['entityId'])) && isOfKind(entry['entity'])) return true
-  return keptChangesOf(entry).changes.some((change) => ids.has(change.id) && isOfKind(change.kind))
+  return parseKeptChanges(entry).changes.some(
+    (change) => ids.has(change.id) && isOfKind(change.kind),
+  )
 }
 
-/** The ids of the records that have the name, or had it at an entry; and the text itself as id. */
+/**
+ * The ids of the records that have this name now, or had it in a stored audit record. The given
+ * string itself is included, because it may be an id.
+ */
 function* recordIds(
   state: State,
   { kind }: HistoryQuery,
@@ -129,10 +135,10 @@ function* recordIds(
     seen += 1
     if (seen % auditQueryLimits.stepRecords === 0) yield
     if (!line.includes(text) || ids.size >= auditQueryLimits.namesakesMax) continue
-    const entry = lineRecord(line)
+    const entry = parseAuditLine(line)
     const { entity, entityId, entityName } = entry as Readonly<Record<string, unknown>>
     if (entityName === record && isOfKind(entity)) ids.add(String(entityId))
-    for (const change of keptChangesOf(entry).changes) {
+    for (const change of parseKeptChanges(entry).changes) {
       const names = [change.name, change.before?.['name'], change.after?.['name']]
       if (names.includes(record) && isOfKind(change.kind)) ids.add(change.id)
     }
@@ -145,7 +151,7 @@ interface Wanted {
   readonly test: Predicate | null
   readonly order: ((a: EntityRecord, b: EntityRecord) => number) | null
   readonly page: { readonly limit: number; readonly offset: number }
-  /** False for a line that the test would reject, so that it is not parsed. */
+  /** Returns false if the test would certainly reject the line; such a line is not parsed. */
   readonly mayFit?: (line: string) => boolean
 }
 
@@ -163,7 +169,9 @@ function wantedOf(query: ListQuery): Wanted {
   }
   const where = parsed?.where ?? null
   const test =
-    where === null ? null : new Compiler(noLinks, new QueryWork()).predicate(auditEntry, where)
+    where === null
+      ? null
+      : new Compiler(noLinks, new QueryCostCounter()).predicate(auditEntry, where)
   return { test, order, page }
 }
 
@@ -178,7 +186,7 @@ function* collect(
     seen += 1
     if (seen % auditQueryLimits.stepRecords === 0) yield
     if (mayFit?.(line) === false) continue
-    const record = lineRecord(line)
+    const record = parseAuditLine(line)
     if (test?.(record) === false) continue
     totalCount += 1
     if (order !== null || (totalCount > page.offset && totalCount <= end)) kept.push(record)

@@ -1,23 +1,23 @@
 import { lastSeenMs, routerPresenceMs } from './records/last-seen.ts'
 import type { Router } from '../entities/kinds/router.ts'
 import type { SessionUses } from '../ports/session-uses.ts'
-import { isObject } from '../entities/check.ts'
-import type { Entity, EntityLink } from '../entities/define.ts'
-import type { ComputedSource, Condition, Field } from '../entities/fields.ts'
+import { isObject } from '../entities/check-fields.ts'
+import type { Entity, EntityLink } from '../entities/define-entity.ts'
+import type { ComputedSource, VisibilityCondition, Field } from '../entities/fields.ts'
 import { entitiesByName, findEntity } from '../entities/registry.ts'
-import { passwordLock } from './apply/authentication.ts'
+import { passwordLockPeriod } from './apply/authentication.ts'
 import type { Identity } from '../entities/kinds/identity.ts'
 import { serviceConfigHolder } from '../entities/kinds/service-config.ts'
 import type { KindName } from '../entities/kind-records.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
-import { SlotCache } from '../lib/recent-values.ts'
-import type { EvaluatedPosture } from '../ports/judged-posture.ts'
+import { SlotCache } from '../lib/slot-cache.ts'
+import type { EvaluatedPosture } from '../ports/evaluated-posture.ts'
 import type { RouterStatuses } from '../ports/router-status.ts'
-import type { ConfigTypesShown, DialBind } from '../ports/state-view.ts'
-import { policyChecks } from './access/checked-policies.ts'
-import { BIND, DIAL, linkingPolicies, rolesDisplay } from './records/roles.ts'
-import { liveRouterField } from './records/router-facts.ts'
+import type { ShownConfigTypes, DialBind } from '../ports/state-view.ts'
+import { findPolicyPostureChecks } from './access/checked-policies.ts'
+import { BIND_BIT, DIAL_BIT, linkingPolicies, rolesForDisplay } from './records/roles.ts'
+import { readLiveRouterField } from './records/live-router-field.ts'
 import type { State } from './records/state.ts'
 import type { ClusterState } from './access/cluster-state.ts'
 
@@ -26,7 +26,7 @@ export interface DetailContext {
   readonly state: ClusterState
   /** The identity for which a service's permissions are shown. */
   readonly callerId: string
-  readonly configTypes: ConfigTypesShown
+  readonly configTypes: ShownConfigTypes
   /** Posture of the caller. */
   readonly posture: EvaluatedPosture
   readonly routers: RouterStatuses
@@ -39,10 +39,10 @@ export interface DetailContext {
 type Source = (record: EntityRecord, context: DetailContext) => Json
 
 /** Names of the BIND and DIAL bits. */
-export function permissionNames(bits: number): readonly DialBind[] {
+export function dialBindNames(bits: number): readonly DialBind[] {
   const permissions: DialBind[] = []
-  if ((bits & BIND) !== 0) permissions.push('Bind')
-  if ((bits & DIAL) !== 0) permissions.push('Dial')
+  if ((bits & BIND_BIT) !== 0) permissions.push('Bind')
+  if ((bits & DIAL_BIT) !== 0) permissions.push('Dial')
   return permissions
 }
 
@@ -56,7 +56,7 @@ function hrefOf(entity: Entity, record: EntityRecord, link: EntityLink): string 
   return `./${link.by.collection}/${String(record[link.by.field])}`
 }
 
-function holds(condition: Condition, record: EntityRecord): boolean {
+function holds(condition: VisibilityCondition, record: EntityRecord): boolean {
   return condition.is.includes(record[condition.field] ?? null)
 }
 
@@ -159,7 +159,7 @@ function policyQueries(record: EntityRecord, context: DetailContext): Json {
   const policies = caller === undefined ? [] : linkingPolicies(state, caller, record)
   if (policies.length === 0) return withoutChecks(permissions)
   return policies.map((policy) => {
-    const queries = policyChecks(state, policy).map((check) => posture.queryOf(check))
+    const queries = findPolicyPostureChecks(state, policy).map((check) => posture.queryOf(check))
     return {
       policyId: policy.id,
       policyType: policy.type,
@@ -170,7 +170,7 @@ function policyQueries(record: EntityRecord, context: DetailContext): Json {
 }
 
 function shownPermissions(record: EntityRecord, context: DetailContext): readonly string[] {
-  const permissions = permissionNames(callerBits(record, context))
+  const permissions = dialBindNames(callerBits(record, context))
   return permissions.length === 0 ? ['Invalid'] : permissions
 }
 
@@ -231,7 +231,7 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
       }
     case 'rolesDisplay':
       return (record, { state }) =>
-        rolesDisplay(state, source.to, (record[source.by] ?? []) as readonly string[]).map(
+        rolesForDisplay(state, source.to, (record[source.by] ?? []) as readonly string[]).map(
           ({ role, name }) => ({ role, name }),
         )
     case 'fieldOf': {
@@ -244,7 +244,7 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
         state.table(source.of).indexes.ids(source.by, record.id).size > 0
     case 'passwordLock':
       return (record, { state, nowMs }) => {
-        const lock = passwordLock(state, record as Identity, nowMs)
+        const lock = passwordLockPeriod(state, record as Identity, nowMs)
         if (lock === null) return null
         return {
           lockedAt: dateTime(lock.sinceMs),
@@ -271,7 +271,7 @@ function sourceOf(source: ComputedSource, entity: Entity): Source {
     case 'dialCost':
       return (record, { routers }) => routers.dialCost(record.id)
     case 'routerStatus':
-      return (record, { routers }) => liveRouterField(routers.of(record.id), source.shows)
+      return (record, { routers }) => readLiveRouterField(routers.of(record.id), source.shows)
     case 'permissions':
       return shownPermissions
     case 'policyQueries':
@@ -309,7 +309,7 @@ interface Shown {
   /** True: the value depends only on the record. */
   readonly isOwn: boolean
   readonly isOptional: boolean
-  readonly when: Condition | null
+  readonly when: VisibilityCondition | null
 }
 
 const shownFields: ReadonlyMap<KindName, readonly Shown[]> = new Map(
@@ -348,7 +348,7 @@ function isEmpty(value: Json): boolean {
 }
 
 /** The detail of a record, in the form that all operations return. */
-export function recordDetail(
+export function buildRecordDetail(
   kind: KindName,
   record: EntityRecord,
   context: DetailContext,
@@ -386,7 +386,7 @@ const KEPT_CHARACTERS_MAX = 2048
 export class DetailPrinter {
   readonly #kept = new SlotCache<OwnText>(KEPT_TEXTS)
 
-  /** @returns the same text as `JSON.stringify` for the result of `recordDetail`. */
+  /** @returns the same text as `JSON.stringify` for the result of `buildRecordDetail`. */
   print(kind: KindName, record: EntityRecord, context: DetailContext): string {
     const { parts } = this.#ownText(kind, record, context)
     let [text = ''] = parts

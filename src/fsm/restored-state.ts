@@ -5,14 +5,14 @@ import {
   type SecretVersion,
   type SharedSecretName,
   sharedSecretNames,
-} from '../lib/cluster-records.ts'
+} from '../lib/shared-secrets.ts'
 import type { Index, Position } from '../raft/types.ts'
-import { settleEnds } from './ends/settle-ends.ts'
-import { applyAccessEffects } from './access/settle.ts'
-import type { CommandContext } from './apply/context.ts'
-import { withdrawPrivilegedEnrollments } from './apply/read-enrollments.ts'
+import { applyAllExpiries } from './expiry/apply-expiries.ts'
+import { applyAccessEffects } from './access/access-effects.ts'
+import type { CommandContext } from './apply/command-context.ts'
+import { withdrawPrivilegedEnrollments } from './apply/withdraw-enrollments.ts'
 import { removeWithReferences } from './apply/references.ts'
-import { rulesForKind } from './rules-of-kinds.ts'
+import { rulesForKind } from './kind-rules.ts'
 import type { State } from './records/state.ts'
 import type { ClusterState } from './access/cluster-state.ts'
 
@@ -53,7 +53,7 @@ export function convertToNewCluster(state: ClusterState, restored: RestoredClust
   for (const name of sharedSecretNames) {
     put(state, 'sharedSecret', { id: name, versions: restored.secrets[name] }, context)
   }
-  settleEnds(state, context)
+  applyAllExpiries(state, context)
   applyAccessEffects(state, context)
   state.clusterId = restored.clusterId
   state.configuration = Uint8Array.from(restored.configuration)

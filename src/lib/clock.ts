@@ -43,9 +43,9 @@ export function quorumOrLocalNowMs({
 
 /**
  * The time for checking pauses, lockouts and disablements before a proposal: the local clock or log
- * time, whichever is later. When the entry is applied, log time decides; log time is ahead of the
- * local clock if the clocks of a majority were ahead. With only the local clock, an end time that
- * was stored then would apply here until this clock reaches it.
+ * time, whichever is later. When the entry is applied, log time decides. Log time is ahead of the
+ * local clock if the clocks of a majority were ahead. With only the local clock, this controller
+ * would then refuse a request until its clock reaches an end time that log time has already passed.
  */
 export function proposalNowMs({
   state,

@@ -1,7 +1,7 @@
 import type { Json } from './text/canonical-json.ts'
 
 /** Base fields of every record. Times are UTC ms of log time; the API shows them as RFC 3339. */
-export interface BaseFields {
+export interface BaseRecordFields {
   readonly id: string
   readonly createdAt: number
   readonly updatedAt: number
@@ -14,6 +14,6 @@ export interface BaseFields {
  * descriptor of its kind lists. The type for one kind is `RecordOf` of
  * `src/entities/kind-records.ts`. Treat a record as immutable: a change creates a new record.
  */
-export interface EntityRecord extends BaseFields {
+export interface EntityRecord extends BaseRecordFields {
   readonly [field: string]: Json
 }

@@ -4,7 +4,7 @@ const actions = ['read', 'create', 'update', 'delete'] as const
  * How far the effect of a permission reaches beyond records of its kind; the farthest reach is
  * first.
  */
-export const permissionReaches = [
+export const permissionEffectScopes = [
   'administrator',
   'logIns',
   'identities',
@@ -14,7 +14,7 @@ export const permissionReaches = [
   'invited',
   'records',
 ] as const
-type PermissionReach = (typeof permissionReaches)[number]
+type PermissionReach = (typeof permissionEffectScopes)[number]
 
 /**
  * The reach for each action, in the order of `actions`. A kind with a missing reach does not
@@ -99,7 +99,7 @@ const READ_EVERYTHING = 'admin_readonly'
  * The reach of a grantable permission. A permission for a whole kind has the farthest reach of the
  * actions of that kind.
  */
-export function permissionReach(permission: string): PermissionReach {
+export function permissionEffectScope(permission: string): PermissionReach {
   const [kind = '', action] = permission.split('.')
   const known: Readonly<Record<string, Reaches>> = reachesOfKinds
   const reaches = known[kind]
@@ -112,7 +112,7 @@ export function permissionReach(permission: string): PermissionReach {
 }
 
 function furthest(reaches: readonly PermissionReach[]): PermissionReach {
-  return permissionReaches.find((reach) => reaches.includes(reach)) ?? 'records'
+  return permissionEffectScopes.find((reach) => reaches.includes(reach)) ?? 'records'
 }
 
 /**

@@ -2,7 +2,7 @@ import type { RefusalCause } from './refusal-reason.ts'
 
 /**
  * The table of all problems: a stable code, the HTTP status, the default message, and whether a
- * retry can help. Where OpenZiti clients compare a message, it is OpenZiti's, unchanged.
+ * retry can help. Where OpenZiti clients compare a message, the message is the same as in OpenZiti.
  */
 type Retry = 'never' | 'later' | 'after-election' | 'same-request-id'
 
@@ -397,7 +397,7 @@ export function isProblemCode(text: string): text is ProblemCode {
 }
 
 /** Problem codes that the API reports under another code, with a different status. */
-export const apiCodeOf: Partial<Record<ProblemCode, ProblemCode>> = {
+export const reportedProblemCodes: Partial<Record<ProblemCode, ProblemCode>> = {
   NOT_ACCEPTABLE: 'COULD_NOT_VALIDATE',
   UNSUPPORTED_CONTENT_TYPE: 'COULD_NOT_VALIDATE',
   INVALID_ENROLLMENT_JWT: 'INVALID_ENROLLMENT_TOKEN',

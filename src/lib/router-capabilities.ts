@@ -1,13 +1,16 @@
-/** The router sends the hello headers that routers send since 2.0. */
+/** The router sends the hello headers that OpenZiti routers have sent since version 2.0. */
 export const MULTI_CHANNEL = 1
-/** The router accepts a service name instead of a service session; since 2.1. */
+/**
+ * The router accepts a service name instead of a service session, as OpenZiti routers have done
+ * since version 2.1.
+ */
 export const CONNECT_BY_SERVICE = 2
 const POSTURE_CHECKS = 5
 /**
  * The router renews its certificates when a third of their lifetime is left. Only Flotilla routers
  * announce this bit. It is far from the bits that OpenZiti uses, and OpenZiti ignores it.
  */
-export const RENEWS_AT_A_THIRD = 200
+export const RENEWS_WITH_A_THIRD_LEFT = 200
 
 /**
  * Capabilities of OpenZiti routers that concern clients, by their bit in the hello's mask. Other
@@ -28,9 +31,9 @@ export const routerCapabilities: readonly string[] = [...names.values()]
 const MASK_BITS_MAX = 53
 
 /**
- * Whether the router evaluates the posture data of OIDC clients. OpenZiti routers do so since 2.0
- * and announce it since 2.1. Flotilla routers forward the data instead: they connect by service
- * name, and do not announce that they evaluate it.
+ * Whether the router evaluates the posture data of OIDC clients. OpenZiti routers have done so
+ * since 2.0 and have announced it since 2.1. Flotilla routers forward the data instead: they
+ * connect by service name, and do not announce that they evaluate posture data.
  */
 export function evaluatesPosture(bits: ReadonlySet<number>): boolean {
   return bits.has(POSTURE_CHECKS) || (bits.has(MULTI_CHANNEL) && !bits.has(CONNECT_BY_SERVICE))
@@ -38,7 +41,7 @@ export function evaluatesPosture(bits: ReadonlySet<number>): boolean {
 
 /** Whether the router renews its certificate when a third of the validity period is left. */
 export function renewsWithAThirdLeft(bits: ReadonlySet<number>): boolean {
-  return bits.has(RENEWS_AT_A_THIRD)
+  return bits.has(RENEWS_WITH_A_THIRD_LEFT)
 }
 
 /** Names of the known capabilities, in the order of OpenZiti's bits. */

@@ -68,7 +68,7 @@ export function parseTraceparent(header: unknown): TraceContext {
  * Trace bytes that are sent to the leader together with a write; empty for a trace that is not
  * recorded.
  */
-export function traceBytes(trace: TraceContext | undefined): Uint8Array {
+export function encodeTrace(trace: TraceContext | undefined): Uint8Array {
   if (trace?.isSampled !== true) return NO_TRACE
   return Uint8Array.from(Buffer.from(trace.traceId + trace.spanId, 'hex'))
 }

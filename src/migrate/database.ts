@@ -1,6 +1,6 @@
 import { BoltFile, type Bucket } from './bolt/bolt-file.ts'
 import { type ByteSource, FileSource } from './bolt/byte-source.ts'
-import { isLocked } from './bolt/locks.ts'
+import { isFileLocked } from './bolt/file-locks.ts'
 import { readStoredEntries, type StoredEntry } from './boltz/stored-bucket.ts'
 import { decodeTypedValue, decodeUtf8, type TypedValue } from './boltz/typed-value.ts'
 import { MigrateFault } from './fault.ts'
@@ -17,7 +17,7 @@ interface DatabaseRecord {
 }
 
 /** Called with the fraction of a file that was checked, 0 to 1. */
-export type ShareListener = (share: number) => void
+export type CheckProgressListener = (share: number) => void
 
 /** Name of the root bucket, which contains all stores. */
 const STORES = 'ziti'
@@ -34,7 +34,7 @@ export class OpenZitiDatabase {
   readonly #source: ByteSource & { close?: () => void }
 
   /** Checks the whole file. @throws {MigrateFault} */
-  constructor(source: ByteSource & { close?: () => void }, onShare: ShareListener) {
+  constructor(source: ByteSource & { close?: () => void }, onShare: CheckProgressListener) {
     this.#source = source
     this.#file = new BoltFile(source)
     this.#file.check(onShare)
@@ -46,10 +46,10 @@ export class OpenZitiDatabase {
   }
 
   /** @throws {MigrateFault} */
-  static open(path: string, onShare: ShareListener = () => undefined): OpenZitiDatabase {
+  static open(path: string, onShare: CheckProgressListener = () => undefined): OpenZitiDatabase {
     const source = new FileSource(path)
     try {
-      if (isLocked(source.identity)) {
+      if (isFileLocked(source.identity)) {
         throw new MigrateFault(
           'IN_USE',
           'a controller has it open; stop the controller, or take a snapshot: ziti agent controller snapshot-db FILE',

@@ -7,7 +7,7 @@ import type { BackupSecret } from '../backup/content.ts'
 import { MIGRATED_GENERATION } from '../backup/manifest.ts'
 import { BackupWriter } from '../backup/write-backup.ts'
 import { currentStorePosition } from '../fsm/records/write-behind.ts'
-import type { SecretVersion, SharedSecretName } from '../lib/cluster-records.ts'
+import type { SecretVersion, SharedSecretName } from '../lib/shared-secrets.ts'
 import { newOpaqueId } from '../lib/random.ts'
 import { newClusterKey } from '../pki/secrets/cluster-key.ts'
 import { MemoryStateStore } from '../store/state/memory-state-store.ts'
@@ -29,7 +29,7 @@ export interface MigrationBackupOptions {
 /**
  * Writes a backup of the new network, in the form in which one of its controllers would write it.
  */
-export async function migrationBackup(
+export async function writeMigrationBackup(
   migration: Migration,
   { recipient, nowMs, version }: MigrationBackupOptions,
 ): Promise<BackupWriter> {

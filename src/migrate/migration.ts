@@ -12,13 +12,16 @@ import {
   type OpenZitiConfiguration,
   readOpenZitiConfiguration,
 } from './configuration/openziti-configuration.ts'
-import { type ControllerFile, controllerFiles } from './configuration/flotilla-configuration.ts'
+import {
+  type ControllerFile,
+  buildControllerFiles,
+} from './configuration/flotilla-configuration.ts'
 import { configurationFault } from './configuration/settings.ts'
 import { OpenZitiDatabase } from './database.ts'
 import { MigrateFault } from './fault.ts'
 import { migrateLimits } from './limits.ts'
-import { addEnrollmentTokensOfMember } from './member-tokens.ts'
-import { convertDatabase } from './network-conversion.ts'
+import { addMemberEnrollmentTokens } from './member-enrollment-tokens.ts'
+import { convertDatabase } from './database-conversion.ts'
 import { MigrationReport } from './report.ts'
 
 export interface MigrationOptions {
@@ -68,7 +71,7 @@ export async function planMigration(options: MigrationOptions): Promise<Migratio
   const report = new MigrationReport()
   const authorities = await migrateAuthorities([first, ...others], report, nowMs)
   const files = new Map(
-    authorities.controllers.map((one) => [one.id, controllerFiles(one, authorities, report)]),
+    authorities.controllers.map((one) => [one.id, buildControllerFiles(one, authorities, report)]),
   )
   const opened = openDatabases(databasePathsOf([first, ...others], options), options)
   try {
@@ -85,7 +88,7 @@ export async function planMigration(options: MigrationOptions): Promise<Migratio
     )
     noteOtherNetwork(authorities, report)
     for (const other of older)
-      inFile(other, () => addEnrollmentTokensOfMember(state, other, newest, report))
+      inFile(other, () => addMemberEnrollmentTokens(state, other, newest, report))
     noteRouterCertificates(state, routerCertificates)
     const databases = opened.map(({ path, database: { version, raftIndex } }) => ({
       path,

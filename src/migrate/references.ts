@@ -1,5 +1,5 @@
 import { entities } from '../entities/registry.ts'
-import type { Entity } from '../entities/define.ts'
+import type { Entity } from '../entities/define-entity.ts'
 import type { Field } from '../entities/fields.ts'
 import type { KindName } from '../entities/kind-records.ts'
 import type { State } from '../fsm/records/state.ts'

@@ -1,16 +1,16 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
 import type { TargetSockets } from './sockets/target-sockets.ts'
-import type { LocalCircuits, TerminatorDialer } from './circuits/circuit-ends.ts'
+import type { LocalCircuits, TerminatorDialer } from './circuits/circuit-endpoint.ts'
 import { xgressOptions } from './circuits/xgress-options.ts'
 import { interceptOptions } from './intercept/intercept-options.ts'
 import { InterceptedServices } from './intercept/intercepted-services.ts'
 import { socketLimits } from './sockets/limits.ts'
 import type { CircuitSource } from './circuits/circuit-source.ts'
 import type { ProgramLogger } from './logger.ts'
-import { HostedServices, type OfferedTerminators } from './services/hosted-services.ts'
-import { type ConfiguredServicePort, ProxyPortServices } from './services/offered-services.ts'
-import { loadCrypto } from './services/secure-stream.ts'
+import { HostedServices, type TerminatorPublisher } from './services/hosted-services.ts'
+import { type ConfiguredServicePort, ProxyPortServices } from './services/proxy-port-services.ts'
+import { loadCryptoLibrary } from './services/secure-stream.ts'
 import { TunnelDialer } from './services/tunnel-dialer.ts'
 import type { UsableServices } from './services/usable-services.ts'
 
@@ -23,7 +23,7 @@ interface TunnelServicesDeps {
   readonly configured: readonly ConfiguredServicePort[]
   /** Listening address when the config of a service has none. */
   readonly anyAddress: string
-  readonly terminators: OfferedTerminators
+  readonly terminators: TerminatorPublisher
   /** Whether clients get the key of a terminator instead of a key for their circuit. */
   readonly hasKeyPerTerminator: boolean
   readonly requests: CircuitSource
@@ -73,13 +73,13 @@ export class TunnelServices {
 
   /** @throws {ProgramFailure} when this machine does not allow mode `tproxy`. */
   async start(): Promise<void> {
-    await loadCrypto()
+    await loadCryptoLibrary()
     await this.#intercepted?.start()
     this.#offered?.start()
     this.refresh()
   }
 
-  /** Updates to the current permissions of the identity. */
+  /** Updates all services according to the current permissions of the identity. */
   refresh(): void {
     this.#hosted.refresh()
     this.#offered?.refresh()

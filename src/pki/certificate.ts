@@ -10,16 +10,21 @@ import { type CertificateContents, readCertificate } from './asn1/certificate-co
 import { attributeTexts } from './asn1/distinguished-name.ts'
 import { readBasicConstraints } from './asn1/extensions.ts'
 import { attributeOids, extensionOids } from './asn1/object-identifiers.ts'
-import { spiffeControllerId, parseSpiffeId, spiffeRouterId, type SpiffeId } from './spiffe.ts'
-import { isoTime } from '../lib/text/shown-time.ts'
+import {
+  controllerIdFromSpiffe,
+  parseSpiffeId,
+  routerIdFromSpiffe,
+  type SpiffeId,
+} from './spiffe.ts'
+import { isoTime } from '../lib/text/format-time.ts'
 
 /**
  * Parsing limits: PEM characters per file, certificates per file, bytes and names per certificate.
  */
 export const PEM_BYTES_MAX = 1024 * 1024
-/** Certificates in one chain, leaf included. */
+/** Maximum certificates in one chain, including the leaf. */
 export const CHAIN_CERTIFICATES_MAX = 16
-/** Certificates in one file of CA certificates. */
+/** Maximum certificates in one file of CA certificates. */
 export const BUNDLE_CERTIFICATES_MAX = 256
 const CERTIFICATE_BYTES_MAX = 64 * 1024
 export const ALTERNATIVE_NAMES_MAX = 256
@@ -96,7 +101,8 @@ export function parseCertificate(input: Uint8Array | string): Certificate {
       publicKey: native.publicKey,
     })
   } catch (error) {
-    // Replaced, because the library's messages for damaged certificates differ between releases.
+    // The library's message is replaced, because its messages for damaged certificates differ
+    // between releases.
     throw new CertificateError('unreadable', 'not a readable X.509 certificate', error)
   }
 }
@@ -251,7 +257,7 @@ export function leafSpiffeId(leaf: Certificate): SpiffeId {
  */
 export function leafControllerId(leaf: Certificate, trustDomain: string): string {
   const spiffeId = leafSpiffeId(leaf)
-  const id = spiffeControllerId(spiffeId, trustDomain)
+  const id = controllerIdFromSpiffe(spiffeId, trustDomain)
   if (id === null) {
     throw new CertificateError(
       'wrong-identity',
@@ -277,7 +283,7 @@ export function leafRouterId(leaf: Certificate): string | null {
   // @guard link-of-another-router--spiffe
   if (named.length === 0) return leaf.commonName
   const id = named.length === 1 ? parseSpiffeId(named[0] ?? '') : null
-  return id === null ? null : spiffeRouterId(id)
+  return id === null ? null : routerIdFromSpiffe(id)
 }
 
 /**
@@ -290,7 +296,7 @@ export function controllerCertificateError({ uris }: Certificate): string | null
   const named = uris.filter((uri) => /^spiffe:/i.test(uri))
   if (named.length === 0) return null
   const id = named.length === 1 ? parseSpiffeId(named[0] ?? '') : null
-  if (id !== null && spiffeControllerId(id, id.trustDomain) !== null) return null
+  if (id !== null && controllerIdFromSpiffe(id, id.trustDomain) !== null) return null
   return `presented a certificate of ${JSON.stringify(named.join(' ').slice(0, 256))}, which is not a controller; nothing was sent`
 }
 
@@ -333,7 +339,7 @@ export function checkChain(
   anchors: readonly Certificate[],
   nowMs: number,
 ): void {
-  for (const certificate of issuingPath(chain, anchors, nowMs)) {
+  for (const certificate of findIssuingPath(chain, anchors, nowMs)) {
     checkValidityTime(certificate, nowMs)
     if (includesCertificate(anchors, certificate)) return
   }
@@ -348,7 +354,7 @@ export function checkChain(
  * are not checked. If several issuers have the same name and key, for example after a renewal, the
  * path prefers currently valid ones, then anchors, then those that expire last.
  */
-export function issuingPath(
+export function findIssuingPath(
   chain: readonly [Certificate, ...Certificate[]],
   anchors: readonly Certificate[],
   nowMs: number,
@@ -361,8 +367,8 @@ export function issuingPath(
   )
   const path: [Certificate, ...Certificate[]] = [chain[0]]
   let current: Certificate = chain[0]
-  // Bounded, because each step needs a certificate that was not used yet; so a loop of cross-signed
-  // authorities ends too.
+  // Each step needs a certificate that is not in the path yet, so a loop of cross-signed
+  // authorities ends, too.
   for (let depth = 0; depth < authorities.length; depth += 1) {
     const issuer = authorities.find(
       (authority) => !includesCertificate(path, authority) && hasIssued(authority, current, depth),

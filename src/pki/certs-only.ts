@@ -1,4 +1,11 @@
-import { contextTag, DerError, DerReader, derTag, onlyValue, encodeTagged } from './asn1/der.ts'
+import {
+  contextTag,
+  DerError,
+  DerReader,
+  derTag,
+  readOnlyDerValue,
+  encodeTagged,
+} from './asn1/der.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
   type Certificate,
@@ -16,7 +23,7 @@ const DATA = Buffer.from('06092a864886f70d010701', 'hex')
  * BER. Each certificate is included once, roots last: clients keep this order.
  */
 export function encodeCertsOnlyPkcs7(certificates: readonly Certificate[]): Buffer {
-  const each = new Map(rootsLast(certificates).map(({ sha256, der }) => [sha256, der]))
+  const each = new Map(sortRootsLast(certificates).map(({ sha256, der }) => [sha256, der]))
   const ders = [...each.values()]
   return encodeTagged(derTag.sequence, SIGNED_DATA, [
     contextTag(0),
@@ -36,7 +43,7 @@ export function encodeCertsOnlyPkcs7(certificates: readonly Certificate[]): Buff
  * identity file of OpenZiti's CLI (its text begins with `pem:`). So the first certificate must be
  * one that a server sends in its chain anyway.
  */
-export function rootsLast(certificates: readonly Certificate[]): readonly Certificate[] {
+export function sortRootsLast(certificates: readonly Certificate[]): readonly Certificate[] {
   return [
     ...certificates.filter((one) => !isSelfIssued(one)),
     ...certificates.filter((one) => isSelfIssued(one)),
@@ -52,11 +59,11 @@ export function rootsLast(certificates: readonly Certificate[]): readonly Certif
 export function readCertsOnly(der: Uint8Array): Certificate[] {
   const certificates: Certificate[] = []
   try {
-    const outer = new DerReader(onlyValue(der, derTag.sequence).contents)
+    const outer = new DerReader(readOnlyDerValue(der, derTag.sequence).contents)
     if (!outer.next().whole.equals(SIGNED_DATA)) throw new DerError('it is no signed data')
     const wrapped = outer.take(contextTag(0))
     outer.end()
-    const data = new DerReader(onlyValue(wrapped.contents, derTag.sequence).contents)
+    const data = new DerReader(readOnlyDerValue(wrapped.contents, derTag.sequence).contents)
     data.take(derTag.integer)
     data.take(derTag.set)
     data.take(derTag.sequence)

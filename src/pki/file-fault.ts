@@ -1,5 +1,5 @@
 import { CertificateError } from './certificate.ts'
-import { SecretFileError } from './key-file.ts'
+import { SecretFileError } from './secret-file.ts'
 
 /**
  * Log fields for a file that cannot be used. An operator can fix such a file with the message

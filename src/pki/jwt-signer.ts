@@ -12,8 +12,8 @@ import {
 } from './certificate.ts'
 import {
   keyJwtAlgorithm,
-  type TokenLeaf,
-  parseTokenLeaf,
+  type TokenSigningCertificate,
+  parseTokenSigningCertificate,
   type VerifiedJwt,
   verifyJwt,
 } from './jwt-verifier.ts'
@@ -71,9 +71,9 @@ export class LeafJwtSigner {
    * Parsed leaves by PEM, cached because parsing takes longer than a signature. Contains only the
    * leaves of the last call.
    */
-  #leaves = new Map<string, TokenLeaf | null>()
+  #leaves = new Map<string, TokenSigningCertificate | null>()
 
-  readonly #formerLeaves = new Map<string, TokenLeaf | null>()
+  readonly #formerLeaves = new Map<string, TokenSigningCertificate | null>()
   #key: { readonly pem: string; readonly key: KeyObject } | null = null
 
   constructor(deps: LeafJwtDeps) {
@@ -118,7 +118,7 @@ export class LeafJwtSigner {
     return null
   }
 
-  #formerLeaf(pem: string): TokenLeaf | null {
+  #formerLeaf(pem: string): TokenSigningCertificate | null {
     let leaf = this.#formerLeaves.get(pem)
     if (leaf === undefined) {
       leaf = readableLeaf(pem)
@@ -157,8 +157,8 @@ export class LeafJwtSigner {
     })
   }
 
-  #own(pem: string): TokenLeaf {
-    const leaf = this.#leaves.get(pem) ?? parseTokenLeaf(pem)
+  #own(pem: string): TokenSigningCertificate {
+    const leaf = this.#leaves.get(pem) ?? parseTokenSigningCertificate(pem)
     this.#leaves.set(pem, leaf)
     return leaf
   }
@@ -167,12 +167,12 @@ export class LeafJwtSigner {
    * The known leaves, this controller's first. A certificate whose key is not the member's pinned
    * key is ignored.
    */
-  #known(): TokenLeaf[] {
+  #known(): TokenSigningCertificate[] {
     const before = this.#leaves
     const pem = this.#deps.leafPem()
-    const own = before.get(pem) ?? parseTokenLeaf(pem)
+    const own = before.get(pem) ?? parseTokenSigningCertificate(pem)
     this.#leaves = new Map([[pem, own]])
-    const found: TokenLeaf[] = [own]
+    const found: TokenSigningCertificate[] = [own]
     for (const { certificatePem, publicKeySha256 } of this.#deps.members()) {
       if (certificatePem === '' || certificatePem === pem) continue
       const known = before.get(certificatePem)
@@ -184,7 +184,7 @@ export class LeafJwtSigner {
   }
 }
 
-function jwkOf(pem: string, { kid, key, algorithm }: TokenLeaf): JsonObject {
+function jwkOf(pem: string, { kid, key, algorithm }: TokenSigningCertificate): JsonObject {
   const chain = parseCertificates(pem)
   const [{ der }] = chain
   return {
@@ -203,19 +203,19 @@ function hasKey(keys: readonly Pick<MemberLeaf, 'publicKeySha256'>[], keyId: str
   return false
 }
 
-function readableLeaf(pem: string): TokenLeaf | null {
+function readableLeaf(pem: string): TokenSigningCertificate | null {
   try {
-    return parseTokenLeaf(pem)
+    return parseTokenSigningCertificate(pem)
   } catch (error) {
     if (error instanceof CertificateError) return null
     throw error
   }
 }
 
-function pinnedLeaf(pem: string, publicKeySha256: Uint8Array): TokenLeaf | null {
+function pinnedLeaf(pem: string, publicKeySha256: Uint8Array): TokenSigningCertificate | null {
   try {
     const pinned = parseCertificate(pem).publicKeySha256
-    return Buffer.compare(pinned, publicKeySha256) === 0 ? parseTokenLeaf(pem) : null
+    return Buffer.compare(pinned, publicKeySha256) === 0 ? parseTokenSigningCertificate(pem) : null
   } catch (error) {
     if (error instanceof CertificateError) return null
     throw error

@@ -5,11 +5,11 @@ import { decodeProtectedHeader, errors, jwtVerify } from 'jose'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import { CertificateError, parseCertificate } from './certificate.ts'
 
-/** Longer tokens are rejected without parsing. */
+/** Maximum characters of a token; longer tokens are rejected without parsing. */
 export const JWT_CHARACTERS_MAX = 16 * 1024
 
 /** A certificate with whose key tokens are signed. */
-export interface TokenLeaf {
+export interface TokenSigningCertificate {
   /** Hex SHA-1 of the certificate; a token's header contains it. */
   readonly kid: string
   readonly key: KeyObject
@@ -33,7 +33,7 @@ export interface VerifiedJwt {
  */
 export async function verifyJwt(
   token: string,
-  leaves: readonly TokenLeaf[],
+  leaves: readonly TokenSigningCertificate[],
   nowMs: number,
   isExpiredAllowed = false,
 ): Promise<VerifiedJwt | null> {
@@ -56,7 +56,9 @@ export async function verifyJwt(
 }
 
 /** @throws {CertificateError} */
-export function parseTokenLeaf(certificate: Uint8Array | string): TokenLeaf {
+export function parseTokenSigningCertificate(
+  certificate: Uint8Array | string,
+): TokenSigningCertificate {
   const { sha1, native, publicKeySha256 } = parseCertificate(certificate)
   const key = native.publicKey
   const keyId = Buffer.from(publicKeySha256).toString('hex')

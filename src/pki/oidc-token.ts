@@ -6,13 +6,13 @@ import { JWT_CHARACTERS_MAX } from './jwt-verifier.ts'
 /**
  * Accepted OIDC client ids, of OpenZiti SDKs and tools. They are public clients without a secret.
  */
-export const clientIds: readonly string[] = ['native', 'openziti']
+export const oidcClientIds: readonly string[] = ['native', 'openziti']
 
 /** Purpose of a controller-issued token, as OpenZiti encodes it in the claim `z_t`. */
 export const tokenTypes = { access: 'a', refresh: 'r' } as const
 export type TokenPurpose = keyof typeof tokenTypes
 
-/** Pattern of an issuer: each controller is one, at `/oidc` of its listeners. */
+/** Pattern of an issuer: each controller is an issuer, at `/oidc` of its listeners. */
 const ISSUER = /^https:\/\/[^/?#@\s]+\/oidc$/
 
 /** A currently valid token of an OIDC session that a member signed. */
@@ -42,7 +42,8 @@ export interface OidcToken {
 
 /**
  * Reads the claims of a token whose signature and time are already verified.
- * @returns null when purpose or audience are others, or a claim is missing.
+ * @returns null when the purpose or the audience differs from the expected one, or when a claim is
+ * missing.
  */
 export function parseOidcClaims(
   text: string,
@@ -52,7 +53,7 @@ export function parseOidcClaims(
   const { iss, sub, aud, iat, exp, jti, scopes, z_t: type, z_asid: sessionId } = claims
   const { z_cfs: prints } = claims
   const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud]
-  const clientId = audiences.find((one) => typeof one === 'string' && clientIds.includes(one))
+  const clientId = audiences.find((one) => typeof one === 'string' && oidcClientIds.includes(one))
   // @guard access-token-at-a-router--audience, oidc/code-flow--purpose, oidc/tokens--audience
   if (type !== tokenTypes[purpose] || typeof clientId !== 'string' || audiences.length !== 1) {
     return null

@@ -2,7 +2,7 @@ import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
 
 import { CertificateError } from './certificate.ts'
 
-/** Enough for an RSA key of 8,192 bits, which takes about 1,060 bytes in DER. */
+/** Maximum bytes of a public key in DER; an RSA key of 8,192 bits needs about 1,060 of them. */
 const SPKI_BYTES_MAX = 2048
 const RSA_BITS_MIN = 2048
 const RSA_BITS_MAX = 8192

@@ -72,7 +72,7 @@ export function routerSpiffeId(trustDomain: string, routerId: string): string {
  * @returns the id of a router in any trust domain, or null when the path does not identify a
  * router.
  */
-export function spiffeRouterId({ path }: SpiffeId): string | null {
+export function routerIdFromSpiffe({ path }: SpiffeId): string | null {
   const prefix = '/router/'
   const id = path.slice(prefix.length)
   return path.startsWith(prefix) && !id.includes('/') ? id : null
@@ -82,7 +82,7 @@ export function spiffeRouterId({ path }: SpiffeId): string | null {
  * @returns the controller's id, or null for another trust domain or when the path does not identify
  * a controller.
  */
-export function spiffeControllerId(spiffeId: SpiffeId, trustDomain: string): string | null {
+export function controllerIdFromSpiffe(spiffeId: SpiffeId, trustDomain: string): string | null {
   const prefix = '/controller/'
   if (spiffeId.trustDomain !== trustDomain || !spiffeId.path.startsWith(prefix)) return null
   const id = spiffeId.path.slice(prefix.length)
@@ -100,8 +100,8 @@ export function externalSpiffeId(trustDomain: string): string {
 const EXTERNAL_PATH = '/external'
 
 /**
- * Whether the certificate of these URIs was issued by `flotilla pki issue`, for a program outside
- * of the cluster.
+ * Whether `flotilla pki issue` issued the certificate with these URIs, for a program outside of the
+ * cluster.
  */
 export function hasExternalSpiffeId(uris: readonly string[]): boolean {
   return uris.length === 1 && parseSpiffeId(uris[0] ?? '')?.path === EXTERNAL_PATH

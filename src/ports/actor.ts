@@ -44,18 +44,22 @@ export interface SessionActor {
   readonly identityId: string
   readonly sessionId: string
   readonly address: string
-  /** Permission that admitted it; apply checks it again. */
+  /**
+   * Permission for which the request of the session was admitted; apply checks the permission
+   * again.
+   */
   readonly permission: SessionPermission
   /**
-   * The external JWT signer of the token in the request, for the same identity; '' without a token.
+   * The external JWT signer whose token the request contains for the same identity; '' without such
+   * a token.
    */
   readonly signerId: string
-  /** Revision of that signer when the token was verified, in decimal; '0' without one. */
+  /** Revision of that signer when the token was verified, in decimal; '0' without a token. */
   readonly signerRevision: string
 }
 
 /** @param shown the presented credential, in one of the four fields. */
-export function enrollmentActor(
+export function createEnrollmentActor(
   shown: Partial<Pick<EnrollmentActor, CredentialIdField>>,
   given: Pick<EnrollmentActor, 'method' | 'address'>,
 ): Actor {
@@ -63,27 +67,30 @@ export function enrollmentActor(
   return { case: 'enrollment', value }
 }
 
-/** @param given identity and session on whose behalf the system acts; absent: on its own. */
-export function systemActor(given: Partial<SystemActor> = {}): Actor {
+/**
+ * @param given identity and session on whose behalf the system acts; absent: the system acts on its
+ * own behalf.
+ */
+export function createSystemActor(given: Partial<SystemActor> = {}): Actor {
   const value = { name: '', address: '', identityId: '', sessionId: '', ...given }
   return { case: 'system', value }
 }
 
 /** A controller that writes on its own initiative. */
-export const SYSTEM_ACTOR = systemActor()
+export const SYSTEM_ACTOR = createSystemActor()
 
 /** A session actor from the log: its permission may be any string. */
-export type SessionClaim = Readonly<Record<keyof SessionActor, string>>
+export type LoggedSessionActor = Readonly<Record<keyof SessionActor, string>>
 
 /** An actor from the log, which may be absent. */
-export type ClaimedActor =
+export type LoggedActor =
   | Actor
-  | { readonly case: 'session'; readonly value: SessionClaim }
+  | { readonly case: 'session'; readonly value: LoggedSessionActor }
   | { readonly case?: undefined }
   | undefined
 
 /** Reason why an actor has no rights in any state; null when it may have some. */
-export function actorFault(actor: ClaimedActor): string | null {
+export function actorFault(actor: LoggedActor): string | null {
   switch (actor?.case) {
     case 'system':
       return actor.value.name === '' ? 'the system actor has no name' : null
@@ -108,7 +115,7 @@ function shownBy({ enrollmentId, caId, routerId, signerId }: EnrollmentActor): s
   }).flatMap(([kind, id]) => (id === '' ? [] : `${kind}:${id}`))
 }
 
-function sessionFault(session: SessionClaim): string | null {
+function sessionFault(session: LoggedSessionActor): string | null {
   if (session.identityId === '') return 'the session actor names no identity'
   if (session.sessionId === '') return 'the session actor names no API session'
   if (session.permission === '') return 'the session actor has no permission'
@@ -123,12 +130,12 @@ export function actorIdentityId(actor: Actor): string {
 }
 
 /** Session through which an actor acts, or on whose behalf it acts; '' for none. */
-export function actorSessionId(actor: ClaimedActor): string {
+export function actorSessionId(actor: LoggedActor): string {
   return actor?.case === 'system' || actor?.case === 'session' ? actor.value.sessionId : ''
 }
 
 /** Name of an actor in logs and audit records: the id of an identity if it has one. */
-export function actorName(actor: ClaimedActor): string {
+export function actorName(actor: LoggedActor): string {
   switch (actor?.case) {
     case 'system':
       return actor.value.identityId || actor.value.name

@@ -35,28 +35,30 @@ export interface AuditRecord {
   /** The reason, if one was given; otherwise ''. */
   readonly reason: string
   /**
-   * JSON of the records before and after the entry, without secrets (`KeptChange`); '' if the entry
-   * keeps none.
+   * JSON of the records before and after the entry, without secrets (`KeptChange`); '' if no
+   * changes are stored for the entry.
    */
   readonly change: string
 }
 
-/** A record that an entry changed, as the audit log keeps it. */
+/** A record that an entry changed, in the form that the audit log stores. */
 export interface KeptChange {
   /** Kind of its table. */
   readonly kind: string
   readonly id: string
-  /** After the entry, or before its deletion. */
+  /** Name of the record after the entry or, if the entry deleted the record, before it. */
   readonly name: string
   /** The changed fields, or all of a deleted record; null: the entry created the record. */
   readonly before: JsonObject | null
   /** The changed fields, or all of a created record; null: the entry deleted the record. */
   readonly after: JsonObject | null
-  /** True if fields changed whose values are never kept. */
+  /** True if fields also changed whose values the audit log never stores. */
   readonly isPartial: boolean
 }
 
-/** A write that was refused before it was proposed, because its author may not do it. */
+/**
+ * A write that was refused before it was proposed, because its author has no right to make it.
+ */
 export interface RefusedWrite {
   /** '' for an unauthenticated caller. */
   readonly actor: string
@@ -68,7 +70,7 @@ export interface RefusedWrite {
   readonly outcome: ProblemCode
   /** Why a log-in was refused. The caller does not receive this reason. */
   readonly refusal?: RefusalCause
-  /** Trace of its request (src/lib/trace-context.ts). */
+  /** Trace id of the refused request (src/lib/trace-context.ts). */
   readonly traceId: string
 }
 
@@ -81,7 +83,10 @@ interface AnsweredRequest {
   readonly tookMs: number
   readonly address: string
   readonly trace: () => TraceContext
-  /** True if its caller requested the line; otherwise it is written only at the level debug. */
+  /**
+   * True if the caller of the request asked for a trace, so that the line is written at every
+   * level; otherwise it is written only at the level debug.
+   */
   readonly isTraced: boolean
 }
 

@@ -8,9 +8,9 @@ export interface IssuedCertificate {
    * nothing.
    */
   readonly fingerprint: string
-  /** SHA-256 of its SubjectPublicKeyInfo, in lower-case hex. */
+  /** SHA-256 of the certificate's SubjectPublicKeyInfo, in lower-case hex. */
   readonly publicKeyPrint: string
-  /** Subject, as RFC 4514 prints it. */
+  /** Subject, formatted as in RFC 4514. */
   readonly subject: string
   /** Hosts in the certificate, each in one canonical spelling. */
   readonly hosts: readonly string[]
@@ -44,7 +44,7 @@ export interface SessionCertificateRequest extends IdentityCertificateRequest {
 
 export interface RouterCertificateRequest {
   readonly routerId: string
-  /** Its common name must be the id of the router. */
+  /** The common name in this request must be the id of the router. */
   readonly clientRequestPem: string
   readonly serverRequestPem: string
   readonly naming: RouterHostRules
@@ -67,7 +67,7 @@ export interface RouterHostRules {
   readonly reserved: readonly string[]
   /** Hosts of other routers, left out of the certificate. */
   readonly withheld: readonly string[]
-  /** PEM of the current server certificate. An extension adds no name to it. */
+  /** PEM of the current server certificate; an extension may not add hosts to those in it. */
   readonly currentPem: string | null
 }
 

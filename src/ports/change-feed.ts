@@ -13,7 +13,7 @@ export interface RecordChange<K extends KindName = KindName> {
   readonly after: RecordOf<K> | undefined
 }
 
-/** Changes by the kind of their table. */
+/** Changes, grouped by the kind that owns the table of the changed records. */
 interface ChangesByKind {
   get<K extends KindName>(kind: K): readonly RecordChange<K>[] | undefined
   has(kind: KindName): boolean
@@ -23,7 +23,7 @@ export function changesByKind(changes: readonly RecordChange[]): ChangesByKind {
   return Map.groupBy(changes, ({ kind }) => kind) as ChangesByKind
 }
 
-export function isChangeOf<K extends KindName>(
+export function isChangeOfKind<K extends KindName>(
   change: RecordChange,
   kind: K,
 ): change is RecordChange<K> & RecordChange {
@@ -31,7 +31,7 @@ export function isChangeOf<K extends KindName>(
 }
 
 /** Facts about an entry in addition to its changed records; the same on every controller. */
-export interface EntryFacts {
+export interface LogEntryFacts {
   /** Log time, UTC ms. */
   readonly timeMs: number
   /** Null if the entry has no audit record. */
@@ -39,12 +39,12 @@ export interface EntryFacts {
 }
 
 /** Receives the changes of each entry, and a call when the whole state was replaced. */
-export interface ChangeFollower {
+export interface ChangeListener {
   /**
    * Called within apply, after an entry that has changed such records; `changes` is not empty. Must
    * neither throw nor write.
    */
-  onEntry(index: Index, changes: readonly RecordChange[], facts: EntryFacts): void
+  onEntry(index: Index, changes: readonly RecordChange[], facts: LogEntryFacts): void
   /** Called when the state was replaced: any record may have changed. */
   onReplaced(): void
 }
@@ -55,5 +55,5 @@ export interface ChangeFeed {
    * @param kinds the kinds of records to follow.
    * @returns a function that stops the calls.
    */
-  follow(kinds: readonly KindName[], follower: ChangeFollower): () => void
+  follow(kinds: readonly KindName[], follower: ChangeListener): () => void
 }

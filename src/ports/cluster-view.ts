@@ -29,11 +29,11 @@ export interface MemberView {
   readonly routerAddresses: readonly string[]
   readonly certificatePem: string
   /**
-   * The newest feature level that its version supports; 0 if this controller has not heard from it
-   * since its start.
+   * The newest feature level that the member's version supports; 0 if this controller has not heard
+   * from the member since its own start.
    */
   readonly featureLevel: number
-  /** Start of its current process, UTC ms; 0 if unknown. */
+  /** Start of the member's current process, UTC ms; 0 if unknown. */
   readonly startedAtMs: number
   /** Time since this controller last heard from the member, ms; 0 for itself, null if never. */
   readonly lastContactMs: number | null

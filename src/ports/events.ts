@@ -38,9 +38,9 @@ export const RECORD_NAMESPACES: ReadonlySet<EventNamespace> = new Set(
 
 /**
  * Position of an event among all events of a controller. An event that follows from the log has the
- * index of its entry, and a sequence that counts from 1 within the entry; it is the same on every
- * controller. An event that one controller observes has the last applied index, and a unique
- * sequence above those of log events.
+ * index of its entry, and a sequence that counts from 1 within the entry; this position is the same
+ * on every controller. An event that one controller observes has the last applied index, and a
+ * unique sequence above those of log events.
  */
 export interface EventPosition {
   readonly generation: number

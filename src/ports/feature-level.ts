@@ -19,14 +19,17 @@ export const REMOVED_KEYS_LEVEL = 2
 /** Feature level of networks that were migrated from OpenZiti. */
 export const MIGRATION_LEVEL = 3
 
-/** Feature level from which the audit log keeps the changes of network records. */
+/** Feature level from which the audit log stores the changes of network records. */
 export const HISTORY_LEVEL = 3
 
-/** Feature level of service policies and role attributes that end at a time. */
-export const ACCESS_END_LEVEL = 3
+/** Feature level from which service policies and role attributes can have an expiry time. */
+export const ACCESS_EXPIRY_LEVEL = 3
 
-/** Feature level from which records store when identities were last seen, and routers online. */
-export const SEEN_LEVEL = 3
+/**
+ * Feature level from which records store when identities were last seen, and since when routers are
+ * online or offline.
+ */
+export const LAST_SEEN_LEVEL = 3
 
 /** Feature level at which all controllers activate the pending certificate of a router. */
 export const RENEWAL_LEVEL = 3
@@ -92,8 +95,8 @@ const commandLevels: Readonly<Record<KnownCommandKind, number>> = {
   [CommandKind.ACCESS_REVOKE]: 2,
   [CommandKind.CERTIFICATE_ADOPT]: MIGRATION_LEVEL,
   [CommandKind.PASSWORD_REHASH]: MIGRATION_LEVEL,
-  [CommandKind.ACCESS_END]: ACCESS_END_LEVEL,
-  [CommandKind.ROUTER_PRESENCE]: SEEN_LEVEL,
+  [CommandKind.ACCESS_END]: ACCESS_EXPIRY_LEVEL,
+  [CommandKind.ROUTER_PRESENCE]: LAST_SEEN_LEVEL,
   [CommandKind.INTEGRITY_START]: 1,
   [CommandKind.INTEGRITY_CLAIM]: 1,
   [CommandKind.INTEGRITY_END]: 1,

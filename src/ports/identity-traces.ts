@@ -20,7 +20,7 @@ export interface IdentityTraces {
    * controller ends.
    * @param untilMs UTC ms by the clock of this controller. The trace also ends when this controller
    * stops.
-   * @returns false when it cannot be sent to the other controllers.
+   * @returns false when the trace cannot be sent to the other controllers.
    */
   begin(identityId: string, trace: IdentityTrace & { readonly untilMs: number }): boolean
   /** Ends all traces of the identity, on every controller. */

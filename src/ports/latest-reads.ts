@@ -1,6 +1,6 @@
 /**
  * Makes this controller reflect acknowledged writes of all controllers. Used by
- * `src/api/http/consistency.ts`.
+ * `src/api/http/linearizable-reads.ts`.
  */
 export interface LatestReads {
   /**

@@ -83,7 +83,7 @@ export type PathLink = Pick<LiveLink, 'id' | 'iteration' | 'sourceRouterId' | 'd
  * Called for a link of a router.
  * @param to the other router.
  */
-export type LinkVisit = (to: string, cost: number, link: PathLink) => void
+export type VisitLink = (to: string, cost: number, link: PathLink) => void
 
 /** One socket of a link. */
 export interface LinkConnection {
@@ -99,12 +99,12 @@ export interface LinkChanges {
 }
 
 /**
- * The links that this controller knows. When one is removed, the controller makes both routers
- * close it; they may dial it again.
+ * The links that this controller knows. When a link is removed, the controller makes both routers
+ * close the link; they may dial it again.
  */
 export interface LiveLinks extends LiveTable<LiveLink> {
   /** Visits each usable link of the router, in no order. */
-  visitUsable(routerId: string, visit: LinkVisit): void
+  visitUsable(routerId: string, visit: VisitLink): void
   /** Whether the link is gone. False until the routers have reported their links. */
   isLost(link: PathLink): boolean
   /** @returns false when there is no such link. */

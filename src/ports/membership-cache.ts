@@ -11,7 +11,7 @@ export interface MembershipRecord {
   readonly index: Index
   /** Encoded and signed mesh.v1.AddressClaim messages, in which members publish their addresses. */
   readonly claims: readonly Uint8Array[]
-  /** One for each member that has reported. */
+  /** One disk report for each member that has reported about its disk. */
   readonly marks: readonly PeerDiskRecord[]
 }
 
@@ -21,7 +21,10 @@ export interface MembershipRecord {
  */
 export interface DurablePosition {
   readonly term: Term
-  /** Last durable index in `term`: acknowledged to its leader, or appended as leader. */
+  /**
+   * Index of the last durable entry in `term`, which the store acknowledged to that term's leader,
+   * or appended as that leader.
+   */
   readonly index: Index
   /** Committed and applied. */
   readonly applied: Index

@@ -21,7 +21,7 @@ export type MembershipChange =
    */
   | { readonly verb: 'replace'; readonly oldId: NodeId; readonly newId: NodeId }
 
-/** Consequences of a change, before or after it. */
+/** Consequences of a membership change. */
 export interface ChangePlan {
   readonly change: MembershipChange
   /** False: no change is needed. */
@@ -67,7 +67,7 @@ export interface JoinRequest {
   readonly storeId: Uint8Array
   /** host:port of its mesh. */
   readonly address: string
-  /** DNS names and IP addresses for its certificate. */
+  /** DNS names and IP addresses that the new controller's certificate must contain. */
   readonly hosts: readonly string[]
   readonly version: string
   readonly featureLevel: number
@@ -82,10 +82,10 @@ export interface SharedOption {
 }
 
 /**
- * Everything that a new controller needs. A repeated request receives the same response. It
- * contains no secret.
+ * Everything that a new controller needs. A repeated request receives the same response. The
+ * response contains no secret.
  */
-export interface JoinAnswer {
+export interface JoinResponse {
   readonly clusterId: string
   readonly generation: number
   readonly trustDomain: string
@@ -99,7 +99,10 @@ export interface JoinAnswer {
   readonly isVoter: boolean
   /** Current time of the responding controller, UTC ms, to compare clocks. */
   readonly nowMs: number
-  /** Options of the responding controller; null: it runs a release that does not send them. */
+  /**
+   * Options of the responding controller; null: that controller runs a release that does not send
+   * them.
+   */
   readonly sharedOptions: readonly SharedOption[] | null
 }
 
@@ -109,7 +112,7 @@ export interface ClusterAction {
   readonly action: string
   /** Id of the controller that the action concerns; null if there is none. */
   readonly target: NodeId | null
-  /** Outcome; `requested`: it is about to be carried out. */
+  /** Outcome; `requested`: the action is about to be carried out. */
   readonly outcome: 'requested' | 'done' | ProblemCode
   readonly reason?: string
 }
@@ -122,8 +125,8 @@ export interface ActionRecorder {
    */
   record(action: ClusterAction, by: Actor): Promise<void>
   /**
-   * Like `record`, for an action that has been carried out already. If the log does not accept it,
-   * it is written to this controller's log file.
+   * Like `record`, for an action that has been carried out already. If the log does not accept the
+   * action, it is written to this controller's log file.
    */
   note(action: ClusterAction, by: Actor): Promise<void>
 }
@@ -153,7 +156,7 @@ export interface MembershipControl {
 }
 
 /** Admits new controllers; any member can. */
-export interface Admission {
+export interface ControllerAdmission {
   /** @param lifetimeMs lifetime of the ticket, at most 7 days. */
   invite(
     options: { readonly isVoter: boolean; readonly lifetimeMs: number },
@@ -173,5 +176,5 @@ export interface Admission {
    * @throws {Problem} TICKET_REFUSED, MEMBERSHIP_REFUSED (id taken), COULD_NOT_VALIDATE with the
    * field.
    */
-  admit(request: JoinRequest): Promise<JoinAnswer>
+  admit(request: JoinRequest): Promise<JoinResponse>
 }

@@ -29,7 +29,7 @@ export interface ValidatedTerminator {
   readonly hostId: string
   /** RFC 3339. */
   readonly createdAt: string
-  /** 'unknown': its router does not report it. */
+  /** 'unknown': the terminator's router does not report the terminator. */
   readonly state: ReportedTerminator['state'] | 'unknown'
   readonly isFixed: boolean
   readonly detail: string
@@ -101,8 +101,8 @@ export interface Validation {
   /** Number of findings for the request, without findings about hosts. */
   readonly count: number
   /**
-   * Computed while they are read. Never rejects: if fewer than `count` arrive, the validation
-   * failed.
+   * The findings are computed while the caller reads them. The iterator never rejects: if fewer
+   * than `count` findings arrive, the validation has failed.
    */
   readonly findings: AsyncIterable<ValidationFinding>
 }

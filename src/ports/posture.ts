@@ -2,7 +2,7 @@ import type { RecordOf } from '../entities/kind-records.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { Problem } from '../lib/problems.ts'
 import type { DialBind, EvaluatedCheck, PromptedService, CodePrompts } from './state-view.ts'
-import type { EvaluatedPosture } from './judged-posture.ts'
+import type { EvaluatedPosture } from './evaluated-posture.ts'
 
 /** Reports of an identity's devices about themselves. They are not verified. */
 export interface Posture {
@@ -16,14 +16,14 @@ export interface Posture {
   /** Second factor of one API session; absent: the session has not provided one. */
   readonly factor?: StoredFactor
   /** Kinds that a router evaluates in place of the controllers; absent: none. */
-  readonly judgedByRouter?: ReadonlySet<DeviceKind>
+  readonly judgedByRouter?: ReadonlySet<DeviceFactKind>
 }
 
 /** Kinds of facts that only a device knows. */
-export type DeviceKind = 'os' | 'domain' | 'mac' | 'process'
+export type DeviceFactKind = 'os' | 'domain' | 'mac' | 'process'
 
 /** All kinds that clients report to a router that evaluates posture. */
-export const deviceKinds: ReadonlySet<DeviceKind> = new Set(['os', 'domain', 'mac', 'process'])
+export const deviceKinds: ReadonlySet<DeviceFactKind> = new Set(['os', 'domain', 'mac', 'process'])
 
 /** Second factor of an API session, stored for a later evaluation; all times in UTC ms. */
 export interface StoredFactor extends EndpointState {
@@ -85,8 +85,8 @@ export type PostureReport =
   | { readonly kind: 'router'; readonly routerId: string }
 
 /**
- * `same`: the report contains nothing new. `tooLarge`: it would not fit even if it replaced all
- * earlier reports. `full`: this controller has no room.
+ * `same`: the report contains nothing new. `tooLarge`: the report would not fit even if it replaced
+ * all earlier reports. `full`: this controller has no room.
  */
 export type ReportOutcome = 'taken' | 'same' | 'tooLarge' | 'full'
 
@@ -156,10 +156,10 @@ export interface PostureService {
   /** Time when a check of the session last began to fail because of a timeout, UTC ms; 0: never. */
   lapsedAt(session: RecordOf<'apiSession'>): number
   /**
-   * Accepts all reports of a request or none. Resolves once the sessions that fail because of them
-   * have ended, if there is a leader to end them.
+   * Accepts all reports of a request or none. Resolves once the sessions that fail because of these
+   * reports have ended, if there is a leader to end them.
    * @throws {Problem} COULD_NOT_VALIDATE above the limit of one identity; SERVER_TOO_MANY_REQUESTS
-   * when this controller has no room for it.
+   * when this controller has no room for the reports.
    */
   report(session: RecordOf<'apiSession'>, reports: readonly PostureReport[]): Promise<void>
   /**

@@ -28,7 +28,7 @@ export interface ProposalInput {
    */
   readonly level?: number
   readonly actor: Actor
-  /** The caller's own request id, when it sent one. */
+  /** The request id that the caller sent; absent if the caller sent none. */
   readonly request?: {
     readonly caller: string
     readonly id: Uint8Array

@@ -9,7 +9,7 @@ export interface ClientSession {
 }
 
 /** Claim of a client that wants to dial or to host, as its router sends it. */
-export interface ClientClaim {
+export interface ClientAccessRequest {
   readonly routerId: string
   /** Token of the service session; '' if the client names the service itself. */
   readonly sessionToken: string
@@ -32,7 +32,10 @@ export interface ClientClaim {
 }
 
 /** A client, as a router describes it. */
-export type ReportedClient = Pick<ClientClaim, 'routerId' | 'apiSessionToken' | 'fingerprints'>
+export type ReportedClient = Pick<
+  ClientAccessRequest,
+  'routerId' | 'apiSessionToken' | 'fingerprints'
+>
 
 /** Sessions, service and identity of a client whose claim is valid. */
 export interface AdmittedClient {
@@ -44,7 +47,7 @@ export interface AdmittedClient {
 }
 
 /** The first requirement that a client's claim does not meet. */
-export type ClaimFault =
+export type ClientAccessFault =
   | 'apiSession'
   | 'session'
   | 'sessionType'
@@ -54,9 +57,9 @@ export type ClaimFault =
   | 'posture'
 
 /** Whether a client may dial or host, and if not, why. */
-export type ClaimDecision =
+export type ClientAccessDecision =
   | { readonly ok: true; readonly client: AdmittedClient }
-  | { readonly ok: false; readonly fault: ClaimFault }
+  | { readonly ok: false; readonly fault: ClientAccessFault }
 
 /** A service session that has ended, and its API session. */
 export interface EndedSession {
@@ -71,7 +74,7 @@ export interface EndedServiceSession {
 }
 
 /** Receives changes of the sessions that routers may know. */
-export interface ClientFollower {
+export interface ClientSessionListener {
   /** API sessions that were created or ended, or whose data or audience for routers changed. */
   onSessions(ids: readonly string[]): void
   /** Called when API sessions end for any reason. */
@@ -96,7 +99,7 @@ export interface SessionIdentities {
 export interface RouterClients {
   /** Ids of all API sessions. */
   sessionIds(): Iterable<string>
-  /** null if no router may know it. */
+  /** null if no router may know the session. */
   session(id: string): ClientSession | null
   /** The routers that may know a session. */
   routersOf(session: ClientSession): { has(routerId: string): boolean }
@@ -107,7 +110,7 @@ export interface RouterClients {
    */
   tokensOf(sessionId: string): readonly string[]
   /** @returns a function that stops the calls. */
-  follow(follower: ClientFollower): () => void
+  follow(follower: ClientSessionListener): () => void
   /**
    * Records that a client was seen at a router. A token that is invalid, or that the router may not
    * know, is ignored.
@@ -115,7 +118,7 @@ export interface RouterClients {
   used(routerId: string, token: string): void
   /** Finds an ended service session by token or id; the result has the id if it is known. */
   goneSession(token: string): EndedServiceSession | null
-  judge(claim: ClientClaim): Promise<ClaimDecision>
+  judge(claim: ClientAccessRequest): Promise<ClientAccessDecision>
   /**
    * Processes a posture report that the device of an OIDC client sent to its router.
    * @returns true if the client exists and the router may know it.

@@ -11,7 +11,9 @@ export interface ModelIdentity extends Disablement {
   readonly serviceHostingPrecedences: Readonly<Record<string, string>>
   readonly serviceHostingCosts: Readonly<Record<string, number>>
   readonly appDataJson: string
-  /** Service id → config type id → config id, for configs that override those of the service. */
+  /**
+   * Service id → config type id → config id, for configs that replace the service's own configs.
+   */
   readonly serviceConfigs: Readonly<Record<string, Readonly<Record<string, string>>>>
 }
 
@@ -44,9 +46,9 @@ interface ModelConfigType {
 interface ModelRouter {
   readonly id: string
   readonly name: string
-  /** Hex SHA-1 of its client certificate; '' before it has enrolled. */
+  /** Hex SHA-1 of the router's client certificate; '' before the router has enrolled. */
   readonly fingerprint: string
-  /** Configs in the order of their record. */
+  /** Ids of the router's configs, in the order in which the record lists them. */
   readonly configs: readonly string[]
   readonly isDisabled: boolean
 }
@@ -67,7 +69,7 @@ export interface ModelProcess {
   readonly fingerprints: readonly string[]
 }
 
-export type ModelCheckTerms =
+export type ModelPostureCheckRules =
   | { readonly case: 'mac'; readonly macAddresses: readonly string[] }
   | {
       readonly case: 'mfa'
@@ -92,7 +94,7 @@ interface ModelPostureCheck {
   readonly id: string
   readonly name: string
   readonly typeId: string
-  readonly terms: ModelCheckTerms
+  readonly terms: ModelPostureCheckRules
 }
 
 /** An operator's certificate authority for client certificates. */
@@ -133,7 +135,7 @@ export type ModelEvent =
     }
 
 /** Receives the model events of each entry, and is informed when the whole model was replaced. */
-export interface ModelFollower {
+export interface ModelListener {
   /**
    * Called within apply, after an entry that has changed the model. Must neither throw nor write.
    */
@@ -158,5 +160,5 @@ export interface RouterModel {
   /** Identities that are disabled until a time, UTC ms. The time may have passed. */
   disabledForNow(): Iterable<{ readonly id: string; readonly untilMs: number }>
   /** @returns a function that stops the calls. */
-  follow(follower: ModelFollower): () => void
+  follow(follower: ModelListener): () => void
 }

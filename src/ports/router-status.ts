@@ -1,8 +1,8 @@
 /** Status of a router that is connected to a controller of the cluster. */
 export interface RouterStatus {
-  /** '' until the router has reported it. */
+  /** Host name of the router; '' until the router has reported it. */
   readonly hostname: string
-  /** Protocol → `protocol://host:port`, at which clients reach it. */
+  /** Protocol → `protocol://host:port`, at which clients reach the router. */
   readonly protocols: Readonly<Record<string, string>>
   readonly version: RouterVersion
   /** The bits that are set in the capability mask of the router's hello. */
@@ -41,11 +41,14 @@ interface RouterVersion {
  * When a router connected or disconnected, as this controller observed it since its start. UTC ms.
  */
 export interface RouterPresence {
-  /** Start of its oldest channel to a controller; null while it has none. */
+  /**
+   * Start of the router's oldest open channel to a controller; null while the router has no
+   * channel.
+   */
   readonly connectedMs: number | null
-  /** When it last connected after it had no channel at all. */
+  /** When the router last connected after it had no channel to any controller. */
   readonly returnedMs: number | null
-  /** When it lost its last channel; null while it has one. */
+  /** When the router lost its last channel; null while it has a channel. */
   readonly lostMs: number | null
 }
 
@@ -62,11 +65,15 @@ export interface RouterStatuses {
   dialCost(terminatorId: string): number
 }
 
-export const noPresence: RouterPresence = { connectedMs: null, returnedMs: null, lostMs: null }
+export const noRouterPresence: RouterPresence = {
+  connectedMs: null,
+  returnedMs: null,
+  lostMs: null,
+}
 
 export const noRouterStatuses: RouterStatuses = {
   of: () => null,
-  presenceOf: () => noPresence,
+  presenceOf: () => noRouterPresence,
   hasConnection: () => null,
   dialCost: () => 0,
 }

@@ -1,5 +1,5 @@
 /** Request of a router's tunnel to dial or to host, as the identity of the router. */
-export interface TunnelClaim {
+export interface TunnelAccessRequest {
   /** The router that sent the claim; a router cannot send claims for another router. */
   readonly routerId: string
   readonly service: { readonly id: string } | { readonly name: string }
@@ -11,11 +11,11 @@ export interface TunnelClaim {
  * know it. `posture`: each policy that grants access has posture checks, and a router reports no
  * posture.
  */
-export type TunnelFault = 'tunnel' | 'service' | 'router' | 'access' | 'posture'
+export type TunnelAccessFault = 'tunnel' | 'service' | 'router' | 'access' | 'posture'
 
-export type TunnelDecision =
+export type TunnelAccessDecision =
   | { readonly ok: true; readonly serviceId: string; readonly identityName: string }
-  | { readonly ok: false; readonly fault: TunnelFault }
+  | { readonly ok: false; readonly fault: TunnelAccessFault }
 
 /** A terminator that a router's tunnel has created. */
 export interface TunnelTerminator {
@@ -26,7 +26,7 @@ export interface TunnelTerminator {
 
 /** Rights of tunnels in routers to dial and to host. */
 export interface RouterTunnels {
-  judge(claim: TunnelClaim): TunnelDecision
+  judge(claim: TunnelAccessRequest): TunnelAccessDecision
   /** Terminators of all tunnels, in no order. */
   terminators(): Iterable<TunnelTerminator>
   /**

@@ -84,4 +84,4 @@ export const SOFT_VITAL_BYTES_MAX = 64 * 1024
 /** Bytes that count for a value in addition to its key and content. */
 export const SOFT_VALUE_OVERHEAD_BYTES = 32
 /** Maximum time to wait for the values of other controllers. */
-export const SOFT_REACH_MS_MAX = 500
+export const SOFT_STATE_BARRIER_MS_MAX = 500

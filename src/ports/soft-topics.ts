@@ -34,7 +34,7 @@ import {
 export interface RefreshUse {
   /** Number of the token in its session; the log-in issues the first. */
   readonly generation: number
-  /** Time of its first use, UTC ms. */
+  /** Time at which the token was first used, UTC ms. */
   readonly usedAtMs: number
 }
 
@@ -105,7 +105,7 @@ export const softTopics = {
   }),
   /**
    * The last used refresh token of each OIDC session, by session id. All controllers that receive
-   * one retain it. The limit is above the size of `refreshSessionsMax` sessions.
+   * such an entry retain it. The limit is above the size of `refreshSessionsMax` sessions.
    */
   refreshes: values(RefreshUseSchema, {
     ttlMs: 60_000,
@@ -139,9 +139,9 @@ export const softTopics = {
   /** Traced identities, by id. The limit is above the size of `tracesMax` traces. */
   traces: messages(IdentityTraceSchema, { ttlMs: 60_000, ownerBytesMax: 1024 * 1024 }),
   /**
-   * Device log-ins that wait for a person, by user code. The controller that receives a denial
-   * publishes it. The values outlive the controller that started the log-in. The limit is far above
-   * the size of a thousand log-ins.
+   * Device log-ins that wait for a person, by user code. If a controller receives a denial of a
+   * log-in, it publishes the denial. The values outlive the controller that started the log-in. The
+   * limit is far above the size of a thousand log-ins.
    */
   'device-log-ins': messages(DeviceLogInSchema, {
     ttlMs: 10 * 60_000,
@@ -154,7 +154,7 @@ export const softTopics = {
 export type SoftTopics = typeof softTopics
 
 /** A topic for its users. */
-export type OpenTopic<N extends keyof SoftTopics> = SoftTopic<SoftTopicValue<SoftTopics[N]>>
+export type OpenSoftTopic<N extends keyof SoftTopics> = SoftTopic<SoftTopicValue<SoftTopics[N]>>
 
 /**
  * Live state that is not stored: presence, session activity, posture, router links. Controllers
@@ -171,7 +171,7 @@ export interface SoftState<T extends SoftTopicTable = SoftTopics> {
   readonly counts: SoftStateCounts
   /**
    * Resolves when this controller has the values that each reachable member published before the
-   * call, or after {@link SOFT_REACH_MS_MAX}.
+   * call, or after {@link SOFT_STATE_BARRIER_MS_MAX}.
    */
   reachLatest(): Promise<void>
 }

@@ -3,7 +3,7 @@ import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { FieldName, KindName, RecordOf } from '../entities/kind-records.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Index } from '../raft/types.ts'
-import { type EvaluatedPosture, unknownPosture } from './judged-posture.ts'
+import { type EvaluatedPosture, unknownPosture } from './evaluated-posture.ts'
 
 /** Names of kinds, and types of their records, for code that must not import descriptors. */
 export type { KindName, RecordOf }
@@ -35,14 +35,20 @@ export interface ListResult<R extends EntityRecord = EntityRecord> {
   readonly totalCount: number
 }
 
-/** A query of the history of records. Each condition that it gives must hold. */
+/**
+ * A query of the history of records. An entry matches if it satisfies all conditions that the query
+ * contains.
+ */
 export interface HistoryQuery extends ListQuery {
-  /** Tables whose records the reader may see; null: all entries, also those of no record. */
+  /**
+   * Tables whose records the reader may see; null: all entries, including entries that are about no
+   * record.
+   */
   readonly tables: ReadonlySet<string> | null
-  /** True: only entries that write records whose changes are kept. */
+  /** True: only entries that write records of the kinds with a history. */
   readonly isOfRecords: boolean
   readonly kind?: KindName | undefined
-  /** ID of a record, or its name now or earlier. */
+  /** ID of a record, or its current name, or one of its former names. */
   readonly record?: string | undefined
   /** ID or name. */
   readonly actor?: string | undefined
@@ -79,7 +85,7 @@ export type ListSource =
 export type DialBind = 'Bind' | 'Dial'
 
 /** Access that policies give an identity to a service. */
-export interface AccessBetween {
+export interface IdentityServiceAccess {
   /** Permissions without regard to the posture of clients. */
   readonly permissions: readonly DialBind[]
   /** Service policies that link the identity and the service, in id order. */
@@ -91,7 +97,7 @@ export interface AccessBetween {
 }
 
 /** A live set of ids. */
-export interface IdMembers {
+export interface LiveIdSet {
   has(id: string): boolean
 }
 
@@ -99,7 +105,7 @@ export interface IdMembers {
 export interface RouterIdentities {
   /** Equal for routers that are selected by the same policies. */
   readonly key: string
-  readonly identities: IdMembers
+  readonly identities: LiveIdSet
 }
 
 /** A service policy and its posture checks, which are looked up on access. */
@@ -120,13 +126,13 @@ export interface EvaluatedCheck {
 
 /** The session for which a service is shown, in addition to the identity. */
 export interface ServiceDetailScope {
-  readonly configTypes: ConfigTypesShown
+  readonly configTypes: ShownConfigTypes
   readonly posture: EvaluatedPosture
 }
 
 /** Ids of the config types whose data a service's detail contains. */
-export type ConfigTypesShown = ReadonlySet<string> | 'all'
-export const noConfigTypes: ConfigTypesShown = new Set()
+export type ShownConfigTypes = ReadonlySet<string> | 'all'
+export const noConfigTypes: ShownConfigTypes = new Set()
 /** Events of a device that prompt for a code. */
 export interface CodePrompts {
   readonly isWoken: boolean
@@ -180,7 +186,7 @@ export interface StateView extends RecordSource {
 
   /**
    * The records themselves, for several reads within one turn. A restore replaces the object, so do
-   * not keep it.
+   * not use it after that turn.
    */
   readonly recordsNow: ValidityRecords
   /** Finds a record by the value of a unique field. */
@@ -229,7 +235,7 @@ export interface StateView extends RecordSource {
   accessibleServices(identityId: string, query: ListQuery): ListResult<RecordOf<'service'>>
 
   /** Null if the identity or the service does not exist. */
-  accessBetween(identityId: string, serviceId: string): AccessBetween | null
+  accessBetween(identityId: string, serviceId: string): IdentityServiceAccess | null
   /** True if a router is connected to any controller. */
   isRouterOnline(routerId: string): boolean
   /** False if the router is online and has reported that no client can connect to it. */
@@ -237,7 +243,7 @@ export interface StateView extends RecordSource {
   /** True if the router is online and has reported an address at which clients reach it. */
   servesClients(routerId: string): boolean
   /** The edge routers that policies let the identity use; none if the identity does not exist. */
-  routersOfIdentity(identityId: string): IdMembers
+  routersOfIdentity(identityId: string): LiveIdSet
   /** Empty if the router is not an edge router. */
   audienceOfRouter(routerId: string): RouterIdentities
   /** The service policies of a type that link the identity and the service, in id order. */
@@ -245,15 +251,16 @@ export interface StateView extends RecordSource {
   /** The service policies that select the identity, in any order. */
   policiesOfIdentity(identityId: string): readonly CheckedPolicy[]
   /**
-   * Log time at which the services of an API session last changed: the services, its permissions,
-   * their configs or posture checks. Without a change, the creation of the session. Null for a
-   * missing session.
+   * Log time of the last change to the services of an API session: to the list of services, to the
+   * permissions on them, or to their configs or posture checks. Without such a change, the creation
+   * time of the session. Null for a missing session.
    */
   lastChangeAt(apiSessionId: string): number | null
 
   /**
-   * The detail of a record as responses show it. A service shows the permissions and configs of the
-   * identity `callerId`. Without `shownFor` it has no config data, and no posture check passes.
+   * The detail of a record as responses show it. The detail of a service contains the permissions
+   * and configs of the identity `callerId`. Without `shownFor`, this detail has no config data, and
+   * no posture check in it passes.
    */
   detail(
     kind: KindName,
@@ -262,8 +269,8 @@ export interface StateView extends RecordSource {
     shownFor?: ServiceDetailScope,
   ): JsonObject
   /**
-   * Prints each record as `detail` shows it, as JSON text; computed times are those of the call to
-   * this function.
+   * Returns a function that prints a record as `detail` shows it, as JSON text. Values that depend
+   * on the time are those at the time of the call to `detailPrinter`.
    */
   detailPrinter(
     kind: KindName,
@@ -274,7 +281,10 @@ export interface StateView extends RecordSource {
   /** Service sessions in id order: at most `max`, beginning after `afterId`. */
   serviceSessionsAfter(afterId: string, max: number): readonly RecordOf<'session'>[]
 
-  /** Log time at which access ends, or its end is to be announced, next; null: never. */
+  /**
+   * Log time of the next expiry of access, or of the next announcement of an expiry, whichever
+   * comes first; null: there is none.
+   */
   nextAccessEndMs(): number | null
 
   /** Expired API sessions, with their stored activity: at most `max`, in any order. */
@@ -283,7 +293,7 @@ export interface StateView extends RecordSource {
     max: number,
   ): readonly { readonly id: string; readonly lastActivityMs: number }[]
 
-  /** Adds uses of sessions that the log does not contain yet to what details and filters show. */
+  /** Makes details and filters also include session uses that the log does not contain yet. */
   showUses(uses: SessionUses): void
 
   /**
@@ -294,11 +304,12 @@ export interface StateView extends RecordSource {
   listAudit(query: ListQuery): Promise<ListResult>
 
   /**
-   * Lists the audit records that fit a query of the history, as `listAudit`; in steps.
+   * Lists, in steps, the stored audit records that match a query of the history; otherwise like
+   * `listAudit`.
    * @throws {Problem} as `list`.
    */
   listHistory(query: HistoryQuery): Generator<void, ListResult>
 
-  /** The audit record of the entry at a log index; undefined if it is not kept. */
+  /** The audit record of the entry at a log index; undefined if it is not stored. */
   auditRecordAt(index: number): EntityRecord | undefined
 }

@@ -25,7 +25,7 @@ export interface DiskStats {
   readonly memory: ThreadMemory
 }
 
-export const NO_DISK_VITALS: DiskStats = {
+export const ZERO_DISK_STATS: DiskStats = {
   fsync: NO_LATENCIES,
   writtenBytes: 0,
   freeBytes: null,
@@ -53,8 +53,8 @@ export interface ConsensusStats {
   readonly queuedBytes: number
 }
 
-export const NO_VITALS: ConsensusStats = {
-  disk: NO_DISK_VITALS,
+export const ZERO_CONSENSUS_STATS: ConsensusStats = {
+  disk: ZERO_DISK_STATS,
   loopDelayP99Ms: 0,
   memory: NO_MEMORY,
   logEntries: 0,

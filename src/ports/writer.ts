@@ -4,7 +4,7 @@ import type { ProposalInput } from './proposer.ts'
 
 /** How a repeated write is recognized. */
 export type Idempotency =
-  /** A request id, and a hash of its request. */
+  /** A request id, and a hash of the request. */
   | { readonly case: 'id'; readonly id: Uint8Array; readonly bodyHash: () => Uint8Array }
   | { readonly case: 'none' }
   /** The id is not stored, so a repeated request takes effect twice. */

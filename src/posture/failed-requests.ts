@@ -5,7 +5,7 @@ import { canonicalJson } from '../lib/text/canonical-json.ts'
 import { integer } from '../lib/text/safe-integer.ts'
 import type { FailedRequest } from '../ports/posture.ts'
 import { SOFT_VALUE_BYTES_MAX } from '../ports/soft-state.ts'
-import type { OpenTopic } from '../ports/soft-topics.ts'
+import type { OpenSoftTopic } from '../ports/soft-topics.ts'
 
 export const failedRequestLimits = {
   /** Maximum recorded requests of one identity. */
@@ -26,13 +26,13 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
  */
 export class FailedRequests {
   readonly #selfId: string
-  readonly #topic: OpenTopic<'failed-requests'>
+  readonly #topic: OpenSoftTopic<'failed-requests'>
   /** Identities whose requests this controller refused; the most recent is last. */
   readonly #here = new Set<string>()
   /** Time of each recent record, by requester and service; the most recent is last. */
   readonly #recentMs = new Map<string, number>()
 
-  constructor(selfId: string, topic: OpenTopic<'failed-requests'>) {
+  constructor(selfId: string, topic: OpenSoftTopic<'failed-requests'>) {
     this.#selfId = selfId
     this.#topic = topic
   }

@@ -1,6 +1,6 @@
 import type { PostureCheck } from '../entities/kinds/posture-check.ts'
 import type { GrantedRight, Posture, PostureFailure, StoredFactor } from '../ports/posture.ts'
-import type { EvaluatedPosture, PostureQuery } from '../ports/judged-posture.ts'
+import type { EvaluatedPosture, PostureQuery } from '../ports/evaluated-posture.ts'
 import type {
   CheckedPolicy,
   EvaluatedCheck,
@@ -8,8 +8,12 @@ import type {
   CodePrompts,
   StateView,
 } from '../ports/state-view.ts'
-import { factorTimes, timesUntilCodeRequired } from './factor-judge.ts'
-import { expectedAndActual, passesPostureCheck, requiredProcesses } from './posture-judge.ts'
+import { clientFactorTimes, timesUntilCodeRequired } from './factor-evaluation.ts'
+import {
+  expectedAndActualValues,
+  passesPostureCheck,
+  requiredProcesses,
+} from './posture-evaluation.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 
 /**
@@ -31,7 +35,7 @@ export function lazyEvaluatedPosture(find: () => Posture): EvaluatedPosture {
   return {
     passes: (check) => passesPostureCheck(check, posture()),
     queryOf: (check) => postureQuery(check, posture()),
-    valuesOf: (check) => expectedAndActual(check, posture()),
+    valuesOf: (check) => expectedAndActualValues(check, posture()),
   }
 }
 
@@ -161,7 +165,7 @@ function ofType(check: PostureCheck, { factor }: Posture): JsonObject {
       const times = [check.updatedAt, factor?.wokenAtMs ?? 0, factor?.unlockedAtMs ?? 0]
       const updatedAt = new Date(Math.max(...times)).toISOString()
       const prompts = { promptOnUnlock, promptOnWake }
-      const timed = factorTimes(check, factor)
+      const timed = clientFactorTimes(check, factor)
       return { processes: [], ...prompts, updatedAt, ...timed, ...timeoutAt(timed, factor) }
     }
     default:

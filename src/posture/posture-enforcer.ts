@@ -10,11 +10,11 @@ import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
 import type { Posture, PostureReport } from '../ports/posture.ts'
-import type { EvaluatedPosture } from '../ports/judged-posture.ts'
+import type { EvaluatedPosture } from '../ports/evaluated-posture.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
 import { identityPostureChecks, lazyEvaluatedPosture, postureFailures } from './posture-access.ts'
-import { passesPostureCheck } from './posture-judge.ts'
+import { passesPostureCheck } from './posture-evaluation.ts'
 import type { PostureReports } from './posture-reports.ts'
 
 interface EnforcerLimits {
@@ -70,7 +70,7 @@ const followed: readonly KindName[] = ['postureCheck', 'servicePolicy']
 /** Minimum time between two sweeps that changes of records start. */
 const FOLLOW_MS_MIN = 1000
 
-/** Sessions checked before other work gets a turn. */
+/** Maximum sessions checked before other work gets a turn. */
 const SLICE = 250
 
 /**
@@ -232,8 +232,8 @@ export class PostureEnforcer {
     for (let looks = 0; looks < limits.postureLooksMax; looks += SLICE) {
       const sessions = state.serviceSessionsAfter(this.#lookedAt, SLICE)
       const settled = sessions.filter((session) => this.#isSettled(session))
-      // Before sessions are ended: a report to another controller, with which the client would
-      // pass, may not have arrived here yet.
+      // Gets the latest reports before sessions are ended: a report that another controller
+      // received, and with which the client would pass, may not have arrived here yet.
       if (this.#failing(settled).length > 0) await this.#deps.reachLatest()
       await this.#endFailing(settled)
       this.#lookedAt = sessions.length < SLICE ? '' : (sessions.at(-1)?.id ?? '')

@@ -6,7 +6,7 @@ import {
   type PostureRecord,
   PostureRecordSchema,
 } from '../../proto/gen/soft_pb.ts'
-import { type DeviceKind, deviceKinds, type PostureReport } from '../ports/posture.ts'
+import { type DeviceFactKind, deviceKinds, type PostureReport } from '../ports/posture.ts'
 
 /**
  * The posture facts of one identity, by subject. A later fact about the same subject replaces the
@@ -18,7 +18,9 @@ export type PostureFacts = Map<string, PostureFact>
  * The facts, oldest first. Facts with the same version are sorted by subject, so that all
  * controllers have the same order.
  */
-export function factsInOrder(facts: PostureFacts): (readonly [slot: string, fact: PostureFact])[] {
+export function sortPostureFacts(
+  facts: PostureFacts,
+): (readonly [slot: string, fact: PostureFact])[] {
   return [...facts].sort(([slotA, a], [slotB, b]) => {
     if (a.version !== b.version) return a.version < b.version ? -1 : 1
     return slotA < slotB ? -1 : 1
@@ -45,7 +47,7 @@ export function decodePostureFacts(bytes: Uint8Array): PostureRecord {
 }
 
 /** The facts by slot. A new report about the same subject replaces the fact in its slot. */
-export function postureFacts(record: PostureRecord | undefined): PostureFacts {
+export function postureFactsFromRecord(record: PostureRecord | undefined): PostureFacts {
   const facts: PostureFacts = new Map()
   for (const fact of record?.facts ?? []) {
     const slot = slotOfFact(fact)
@@ -79,7 +81,7 @@ function slotOfFact({ what, checkId }: PostureFact): string | null {
 
 type Report = Pick<PostureFact, 'checkId' | 'what'>
 
-export function reportedFact(
+export function toPostureFact(
   report: PostureReport,
   apiSessionId: string,
   known: PostureFact | undefined,
@@ -139,9 +141,9 @@ function initOf(
 export function kindsReportedByRouter(
   facts: PostureFacts,
   apiSessionId: string,
-): ReadonlySet<DeviceKind> {
+): ReadonlySet<DeviceFactKind> {
   const judged = facts.get(routerSlot(apiSessionId))
-  const kinds = new Set<DeviceKind>(judged === undefined ? [] : deviceKinds)
+  const kinds = new Set<DeviceFactKind>(judged === undefined ? [] : deviceKinds)
   if (judged === undefined) return kinds
   for (const { what, version } of facts.values()) {
     const { case: kind } = what
@@ -158,8 +160,8 @@ export function isUnchangedSinceVerdict(facts: PostureFacts, slot: string): bool
   )
 }
 
-function isDeviceKind(kind: string | undefined): kind is DeviceKind {
-  return deviceKinds.has(kind as DeviceKind)
+function isDeviceKind(kind: string | undefined): kind is DeviceFactKind {
+  return deviceKinds.has(kind as DeviceFactKind)
 }
 
 /** Whether a report equals the known fact, apart from its time. */

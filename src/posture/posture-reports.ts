@@ -11,18 +11,18 @@ import type {
   ReportOutcome,
 } from '../ports/posture.ts'
 import { SOFT_VALUE_BYTES_MAX } from '../ports/soft-state.ts'
-import type { OpenTopic } from '../ports/soft-topics.ts'
+import type { OpenSoftTopic } from '../ports/soft-topics.ts'
 import {
   type PostureFacts,
-  postureFacts,
-  factsInOrder,
+  postureFactsFromRecord,
+  sortPostureFacts,
   isUnchangedSinceVerdict,
   kindsReportedByRouter,
   encodePostureFacts,
   isSameReport,
   reportSubjectKey,
   decodePostureFacts,
-  reportedFact,
+  toPostureFact,
 } from './posture-facts.ts'
 import { addToSet, removeFromSet } from '../lib/keyed-sets.ts'
 
@@ -49,7 +49,7 @@ interface Merged {
  */
 export class PostureReports {
   readonly #selfId: string
-  readonly #topic: OpenTopic<'posture'>
+  readonly #topic: OpenSoftTopic<'posture'>
   readonly #clock: Pick<Clock, 'nowMs'>
   /** For each identity, the other controllers that have reports about it. */
   readonly #elsewhere = new Map<string, Set<string>>()
@@ -60,7 +60,7 @@ export class PostureReports {
   readonly #here = new Set<string>()
   readonly #listeners: ((identityId: string) => void)[] = []
 
-  constructor(selfId: string, topic: OpenTopic<'posture'>, clock: Pick<Clock, 'nowMs'>) {
+  constructor(selfId: string, topic: OpenSoftTopic<'posture'>, clock: Pick<Clock, 'nowMs'>) {
     this.#selfId = selfId
     this.#topic = topic
     this.#clock = clock
@@ -92,7 +92,7 @@ export class PostureReports {
       processes: [],
     }
     const processes: ProcessReport[] = []
-    for (const [, { what, checkId, atMs: reportedAt }] of factsInOrder(facts)) {
+    for (const [, { what, checkId, atMs: reportedAt }] of sortPostureFacts(facts)) {
       const atMs = integer(reportedAt)
       if (what.case === 'os') {
         const { type, version, build } = what.value
@@ -140,7 +140,7 @@ export class PostureReports {
     const nowMs = this.#clock.nowMs()
     const merged = this.#merged(identityId)
     const own = this.#ofOwner(this.#selfId, identityId)
-    const facts = postureFacts(own)
+    const facts = postureFactsFromRecord(own)
     const fresh = new Set<string>()
     let { version } = merged
     let isSame = true
@@ -148,7 +148,7 @@ export class PostureReports {
     for (const report of reports) {
       const slot = reportSubjectKey(report, apiSessionId)
       const known = merged.facts.get(slot)
-      const what = reportedFact(report, apiSessionId, known, nowMs)
+      const what = toPostureFact(report, apiSessionId, known, nowMs)
       isSame &&= known !== undefined && isSameReport(known, what)
       if (report.kind === 'router') isSame &&= isUnchangedSinceVerdict(merged.facts, slot)
       // A report that only another controller has is lost if that controller fails, so this
@@ -180,7 +180,7 @@ export class PostureReports {
 
   noteMove(identityId: string): void {
     const own = this.#ofOwner(this.#selfId, identityId)
-    const facts = postureFacts(own)
+    const facts = postureFactsFromRecord(own)
     this.#publish(identityId, (own?.moves ?? 0n) + 1n, facts, new Set())
   }
 
@@ -219,7 +219,8 @@ export class PostureReports {
 
   /**
    * Drops facts that were reported to this controller.
-   * @param isIdle decides with the fact and the fact that counts for the same subject.
+   * @param isIdle called with such a fact, and with the fact that currently counts for the same
+   * subject; true: the first one is dropped.
    */
   #dropWhere(
     identityId: string,
@@ -228,7 +229,7 @@ export class PostureReports {
     const own = this.#ofOwner(this.#selfId, identityId)
     if (own === undefined) return
     const merged = this.#merged(identityId)
-    const facts = postureFacts(own)
+    const facts = postureFactsFromRecord(own)
     for (const [slot, fact] of facts) {
       if (isIdle(fact, merged.facts.get(slot))) facts.delete(slot)
     }
@@ -255,7 +256,7 @@ export class PostureReports {
     const facts: PostureFacts = new Map()
     let version = 0n
     for (const owner of this.#ownersOf(identityId)) {
-      for (const [slot, fact] of postureFacts(this.#ofOwner(owner, identityId))) {
+      for (const [slot, fact] of postureFactsFromRecord(this.#ofOwner(owner, identityId))) {
         const known = facts.get(slot)
         if (known === undefined || fact.version >= known.version) facts.set(slot, fact)
         if (fact.version > version) version = fact.version
@@ -275,7 +276,7 @@ export class PostureReports {
     fresh: ReadonlySet<string>,
   ): ReportOutcome {
     let bytes = encodePostureFacts(moves, facts)
-    for (const [slot] of factsInOrder(facts)) {
+    for (const [slot] of sortPostureFacts(facts)) {
       if (bytes.length <= SOFT_VALUE_BYTES_MAX) break
       if (fresh.has(slot)) continue
       facts.delete(slot)

@@ -12,11 +12,11 @@ import {
   type PostureService,
   type StoredFactor,
 } from '../ports/posture.ts'
-import type { EvaluatedPosture } from '../ports/judged-posture.ts'
+import type { EvaluatedPosture } from '../ports/evaluated-posture.ts'
 import type { SoftState } from '../ports/soft-topics.ts'
 import type { EvaluatedCheck, PromptedService, CodePrompts } from '../ports/state-view.ts'
 import { FailedRequests } from './failed-requests.ts'
-import { factorTimeoutAt } from './factor-judge.ts'
+import { factorTimeoutAt } from './factor-evaluation.ts'
 import {
   identityPostureChecks,
   grantingChecks,

@@ -1,5 +1,5 @@
 import { assert } from '../lib/assert.ts'
-import { encodeConfiguration, isJoint, leaveJoint } from './configuration.ts'
+import { encodeConfiguration, isJoint, leaveJointConfiguration } from './configuration.ts'
 import { appendAsLeader } from './leader-log.ts'
 import { sendHeartbeat } from './heartbeat.ts'
 import { entryBytes } from './log.ts'
@@ -49,7 +49,7 @@ function finishChange(state: RaftState): void {
   sendRemovalEntry(state, index)
   // @guard joint-configuration-is-left
   if (isJoint(configuration)) {
-    appendAsLeader(state, 'configuration', encodeConfiguration(leaveJoint(record)))
+    appendAsLeader(state, 'configuration', encodeConfiguration(leaveJointConfiguration(record)))
     return
   }
   // @guard removed-leader-goes

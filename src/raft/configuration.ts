@@ -77,7 +77,7 @@ export function isWellFormedTarget(target: ConfigurationRecord): boolean {
  * majority of the new voters. Members that leave stay in the list until the second step, so that
  * the leader can still reach and count them.
  */
-export function enterJoint(
+export function enterJointConfiguration(
   current: ConfigurationRecord,
   target: ConfigurationRecord,
 ): ConfigurationRecord {
@@ -96,7 +96,7 @@ export function enterJoint(
 }
 
 /** Second step of a change: from then on, the new voters decide alone. */
-export function leaveJoint(joint: ConfigurationRecord): ConfigurationRecord {
+export function leaveJointConfiguration(joint: ConfigurationRecord): ConfigurationRecord {
   assert(joint.outgoingVoters.length > 0, 'only a joint configuration is left')
   const left = clone(ConfigurationSchema, joint)
   left.members = left.members.filter((member) => !member.leaving)

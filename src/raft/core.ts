@@ -12,7 +12,7 @@ import type { Input } from './input.ts'
 import { RaftLog } from './log.ts'
 import { changeConfiguration } from './membership-change.ts'
 import { checkOptions, type CoreOptions } from './options.ts'
-import { clearMissingTailIfCovered } from './owed.ts'
+import { clearMissingTailIfCovered } from './missing-tail.ts'
 import type { ProgressState } from './progress.ts'
 import { propose } from './propose.ts'
 import {
@@ -24,12 +24,12 @@ import {
   sendDueMessages,
   tickLeader,
 } from './replication.ts'
-import { type OnDisk, RaftState } from './state.ts'
+import { type DurableState, RaftState } from './state.ts'
 import { startTransfer } from './transfer.ts'
 import type { Entry, Index, NodeId, Position, RestoredLog, Term } from './types.ts'
 import { onMessage } from './receive.ts'
 
-export interface CoreStart {
+export interface RaftCoreStart {
   readonly id: NodeId
   /**
    * Id of the disk that stores `log`. The right to vote belongs to this disk. Absent: disks are not
@@ -47,7 +47,7 @@ export interface CoreStart {
   readonly applied: Position
   readonly configuration: ConfigurationRecord
   readonly appliedTimeMs: number
-  /** How far log time was behind the entries' stamps at `applied`; default 0. */
+  /** How far log time was behind the timestamps of the entries at `applied`; default 0. */
   readonly appliedSetbackMs?: number
 }
 
@@ -64,7 +64,7 @@ export interface PeerStatus {
   readonly clockOffsetMs: number | null
 }
 
-export interface FullStatus extends CoreStatus {
+export interface FullCoreStatus extends CoreStatus {
   readonly id: NodeId
   readonly votedFor: NodeId | null
   readonly commit: Index
@@ -72,7 +72,7 @@ export interface FullStatus extends CoreStatus {
   readonly base: Position
   readonly last: Position
   readonly durableIndex: Index
-  readonly onDisk: OnDisk
+  readonly onDisk: DurableState
   /**
    * False while a new term, or a snapshot that replaces the log, is not durable yet. `onDisk` may
    * then be behind what this node has acknowledged.
@@ -80,7 +80,7 @@ export interface FullStatus extends CoreStatus {
   readonly isOnDiskWhole: boolean
   /**
    * Position up to which the log may lack entries that this node acknowledged before the log was
-   * damaged (see owed.ts); null if nothing is missing.
+   * damaged (see missing-tail.ts); null if nothing is missing.
    */
   readonly owed: Position | null
   readonly uncommittedBytes: number
@@ -102,7 +102,7 @@ export interface FullStatus extends CoreStatus {
  * core returns. The core never waits and never throws because of a peer's message. A failing
  * assertion is a bug in this program and must stop the node.
  */
-export class Core {
+export class RaftCore {
   readonly #state: RaftState
   #lastStatus: CoreStatus | null = null
 
@@ -115,7 +115,7 @@ export class Core {
    * is created; it is the same on all members.
    * @throws {AssertionError} when entries between the log and the state are missing.
    */
-  static restore(start: CoreStart): Core {
+  static restore(start: RaftCoreStart): RaftCore {
     checkOptions(start.options)
     const { applied, log: found } = start
     const configuration = toBinary(ConfigurationSchema, start.configuration)
@@ -156,7 +156,7 @@ export class Core {
     if (log.last.term > state.term) state.setTermAndVote(log.last.term, null)
     clearMissingTailIfCovered(state)
     state.resetElectionTimer()
-    return new Core(state)
+    return new RaftCore(state)
   }
 
   step(input: Input): void {
@@ -242,7 +242,7 @@ export class Core {
     }
   }
 
-  get fullStatus(): FullStatus {
+  get fullStatus(): FullCoreStatus {
     const state = this.#state
     const silenceTicks = state.role === 'leader' ? 0 : state.leaderSilenceTicks
     return {
@@ -335,8 +335,8 @@ function compact(state: RaftState, position: Position): void {
   // @guard 16-configuration-in-force-once-applied:2
   if (position.index <= state.log.base.index) return
   assert(position.index <= state.applied, 'only what is applied is compacted')
-  // Keeps the latest stamp, so that stamps do not run backwards after a compaction has removed the
-  // entry with that stamp.
+  // Stores the latest timestamp, so that timestamps do not decrease after a compaction has removed
+  // the entry with that timestamp.
   state.timeFloorMs = Math.max(state.timeFloorMs, state.log.at(position.index).timeMs)
   state.log.compact(position)
   state.memberships.compact(position.index)
@@ -349,7 +349,8 @@ function takeCommitted(state: RaftState): readonly Entry[] {
   const window = applied + applyLagEntriesMax
   // @guard apply-after-own-disk, 34-leader-counts-itself-before-its-disk:2
   const to = Math.min(state.commit, state.durability.durableIndex, window)
-  // Entries handed to apply occupy memory a second time until they are applied.
+  // Entries that were handed to apply occupy memory a second time until they are applied, so their
+  // bytes are limited.
   const room = 2 * applyBytesMax - log.bytesBetween(applied, emitted)
   if (to <= emitted || room <= 0) return []
   const entries = log.slice(emitted + 1, to, Math.min(applyBytesMax, room))

@@ -35,7 +35,7 @@ export class Durability {
     return this.#durableToken
   }
 
-  /** All entries up to this index are durable and equal those in memory. */
+  /** All entries up to this index are durable and equal to the entries in memory. */
   get durableIndex(): Index {
     return this.#durableIndex
   }

@@ -94,8 +94,8 @@ export interface CoreStatus {
 
 /**
  * Effects of the inputs so far. The driver carries them out in the order of the fields, and sends
- * each of the `messages` once its token is durable. `committed` is in index order and contains only
- * entries that are committed and durable on this node.
+ * each of the `messages` once the write on which the message depends is durable. `committed` is in
+ * index order and contains only entries that are committed and durable on this node.
  */
 export interface Effects {
   /** Disk operations to carry out; at most one is a write, unless a snapshot is installed. */

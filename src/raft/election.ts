@@ -1,7 +1,7 @@
 import { electionOutcome } from './quorum.ts'
 import { memberIds } from './configuration.ts'
 import { isLogUpToDate } from './log.ts'
-import { voteThresholdPosition } from './owed.ts'
+import { voteThresholdPosition } from './missing-tail.ts'
 import { becomeCandidate, becomeFollower, becomeLeader, becomePreCandidate } from './role.ts'
 import type { RaftState } from './state.ts'
 import type { Message } from './types.ts'
@@ -38,8 +38,8 @@ function isSoleVoter(state: RaftState): boolean {
 }
 
 /**
- * Whether this node heard from a leader within an election timeout; then it does not help to
- * replace that leader (dissertation 4.2.3, 6.4.1). So a removed or partly disconnected node cannot
+ * Whether this node heard from a leader within an election timeout; then this node grants no vote
+ * for another leader (dissertation 4.2.3, 6.4.1). So a removed or partly disconnected node cannot
  * disturb healthy nodes.
  */
 export function hasLiveLeader(state: RaftState): boolean {

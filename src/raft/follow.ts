@@ -1,7 +1,7 @@
 import { assert } from '../lib/assert.ts'
 import { raiseCommitIndex } from './commit.ts'
 import { decodeMembership } from './configuration.ts'
-import { applyAttestation } from './owed.ts'
+import { applyAttestation } from './missing-tail.ts'
 import { becomeFollower } from './role.ts'
 import type { RaftState } from './state.ts'
 import type { Entry, Index, Message, NodeId, Position } from './types.ts'
@@ -200,7 +200,7 @@ function refuse(state: RaftState, leader: NodeId, previous: Position): void {
  * Responds to a leader of an earlier term. The response contains the newer term, so that the old
  * leader steps down, even if few other nodes can reach it.
  */
-export function answerStaleLeader(state: RaftState, leader: NodeId): void {
+export function respondToStaleLeader(state: RaftState, leader: NodeId): void {
   refuse(state, leader, { term: 0, index: 0 })
 }
 

@@ -3,7 +3,9 @@ import type { Index, Message, NodeId, Position } from './types.ts'
 
 /** A client's command to append to the log; the core does not interpret it. */
 export interface Proposal {
-  /** Number that the driver chose; the ProposalResult contains it. */
+  /**
+   * Number that the driver chose for the proposal; the ProposalResult contains the same number.
+   */
   readonly id: number
   readonly data: Uint8Array
 }
@@ -44,9 +46,9 @@ export type Input =
   /** All writes and resets up to `token` are on disk. */
   | { readonly type: 'persisted'; readonly token: number }
   /**
-   * Entries up to `index`, whose stamp is `timeMs`, have been applied, so that the core can hand
-   * out more committed entries. `setbackMs`: how far log time is behind the stamps since log time
-   * was reset; default 0.
+   * Entries up to `index`, whose timestamp is `timeMs`, have been applied, so that the core can
+   * hand out more committed entries. `setbackMs`: how far log time is behind the timestamps since
+   * log time was reset; default 0.
    */
   | {
       readonly type: 'applied'

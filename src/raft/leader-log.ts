@@ -5,10 +5,10 @@ import type { RaftState } from './state.ts'
 import type { Entry, EntryType } from './types.ts'
 
 /**
- * Stamp for the next entries, UTC ms: never earlier than the last stamp, never far ahead of a
- * quorum's clocks. After a reset of log time, stamps stay ahead of the clocks by `setbackMs`.
+ * Timestamp for the next entries, UTC ms: never earlier than the last timestamp, never far ahead of
+ * a quorum's clocks. After a reset of log time, timestamps stay ahead of the clocks by `setbackMs`.
  */
-export function nextStampMs(state: RaftState): number {
+export function nextEntryTimestampMs(state: RaftState): number {
   const lastMs = Math.max(state.timeFloorMs, state.log.lastTimeMs)
   const quorumMs = state.logTime.quorumMs(state.configuration, state.id, state.nowMs)
   if (quorumMs === null) return lastMs
@@ -25,7 +25,7 @@ export function appendAsLeader(
   state: RaftState,
   type: EntryType,
   data: Uint8Array,
-  timeMs: number = nextStampMs(state),
+  timeMs: number = nextEntryTimestampMs(state),
 ): Entry {
   assert(state.role === 'leader', 'only a leader makes entries')
   const entry: Entry = { index: state.log.lastIndex + 1, term: state.term, timeMs, type, data }

@@ -25,7 +25,7 @@ export class LogTime {
   #elapsedMs = 0
   #tickedAtMs = 0
   /**
-   * Value of `#elapsedMs` when `advance` last returned a stamp that was near the clocks or was
+   * Value of `#elapsedMs` when `advance` last returned a timestamp that was near the clocks or was
    * slowed down.
    */
   #slewedAtMs = 0
@@ -42,9 +42,10 @@ export class LogTime {
   }
 
   /**
-   * The next stamp, derived from the last stamp and the clocks. If log time is far ahead because
-   * most clocks were wrong, it advances at half the speed of the clocks. It does not stop until the
-   * clocks catch up, because then a lifetime of a few seconds would last until the clocks catch up.
+   * The next timestamp, derived from the last timestamp and the clocks. If log time is far ahead
+   * because most clocks were wrong, it advances at half the speed of the clocks. Log time does not
+   * stand still meanwhile, because a lifetime of a few seconds would then last until the clocks
+   * catch up.
    */
   advance(lastMs: number, clockMs: number): number {
     if (lastMs - clockMs <= SLEW_OVER_MS) {

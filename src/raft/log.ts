@@ -31,7 +31,10 @@ export class RaftLog {
   #baseEnd = 0
   #ends: number[] = []
 
-  /** The log keeps and changes the array `entries`; the caller must not use it afterwards. */
+  /**
+   * The log takes over the array `entries` and changes it; the caller must not use the array
+   * afterwards.
+   */
   constructor(base: Position, entries: Entry[]) {
     this.#base = base
     this.#entries = []
@@ -64,7 +67,7 @@ export class RaftLog {
     return entry === undefined ? this.#base : { term: entry.term, index: entry.index }
   }
 
-  /** Stamp of the last entry, UTC ms; 0 when no entry is in memory. */
+  /** Timestamp of the last entry, UTC ms; 0 when no entry is in memory. */
   get lastTimeMs(): number {
     return this.#entries.at(-1)?.timeMs ?? 0
   }
@@ -74,8 +77,8 @@ export class RaftLog {
   }
 
   /**
-   * @returns null when the index is compacted away or beyond the end. The term of the base itself
-   * is known.
+   * @returns null when the entry at the index has been compacted away, or the index is beyond the
+   * last entry. The term of the base itself is known.
    */
   termAt(index: Index): Term | null {
     if (index === this.#base.index) return this.#base.term

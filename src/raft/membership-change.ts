@@ -1,7 +1,7 @@
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import {
   encodeConfiguration,
-  enterJoint,
+  enterJointConfiguration,
   hasOtherStore,
   isJoint,
   isWellFormedTarget,
@@ -27,7 +27,7 @@ export function changeConfiguration(
     return
   }
   // @guard 15-change-of-one-before-an-own-commit:1
-  const joint = enterJoint(state.memberships.current.record, target)
+  const joint = enterJointConfiguration(state.memberships.current.record, target)
   const { index, term } = appendAsLeader(state, 'configuration', encodeConfiguration(joint))
   state.proposalResults.push({ id, ok: true, index, term })
 }

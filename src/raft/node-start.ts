@@ -1,15 +1,17 @@
 import type { Clock } from '../lib/clock.ts'
-import type { Core } from './core.ts'
+import type { RaftCore } from './core.ts'
 import type { CoreStatus, ProposalResult } from './effects.ts'
 import type { Disk, Entry, NodeId, Position, Transport } from './types.ts'
 
 export interface RaftNodeLimits {
+  /** Duration of one driver tick, ms. */
   readonly tickMs: number
   /**
    * Maximum messages that wait for the next turn; further messages are dropped, as on a lossy
    * network.
    */
   readonly inboxMessagesMax: number
+  /** Maximum bytes of the messages that wait for the next turn; further messages are dropped. */
   readonly inboxBytesMax: number
   /**
    * Maximum proposals that wait for the next turn; further proposals are refused with OVERLOADED.
@@ -72,7 +74,7 @@ export interface RaftNodeCallbacks {
 }
 
 export interface RaftNodeStart {
-  readonly core: Core
+  readonly core: RaftCore
   readonly disk: Disk
   readonly transport: Transport
   readonly clock: Clock

@@ -1,6 +1,6 @@
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { Core, FullStatus } from './core.ts'
+import type { RaftCore, FullCoreStatus } from './core.ts'
 import type {
   DiskOperation,
   Effects,
@@ -31,13 +31,13 @@ interface TransferWait {
 }
 
 /**
- * Drives one {@link Core} with a real disk, real peers and a state machine. In this folder, only
- * this file does asynchronous work. One turn at a time passes all pending inputs to the core, so
- * that they share one write and one round of messages. A message that depends on a write is held
+ * Drives one {@link RaftCore} with a real disk, real peers and a state machine. In this folder,
+ * only this file does asynchronous work. One turn at a time passes all pending inputs to the core,
+ * so that they share one write and one round of messages. A message that depends on a write is held
  * until the disk reports that write. No turn waits for the disk, a peer or the state machine.
  */
 export class RaftNode {
-  readonly #core: Core
+  readonly #core: RaftCore
   readonly #disk: Disk
   readonly #transport: Transport
   readonly #clock: Clock
@@ -204,7 +204,7 @@ export class RaftNode {
     this.#submit({ type: 'unreachable', to })
   }
 
-  status(): FullStatus {
+  status(): FullCoreStatus {
     return this.#core.fullStatus
   }
 
@@ -240,8 +240,8 @@ export class RaftNode {
 
   #turn(): void {
     const ticks = this.#ticks.take()
-    // Ticks in which nothing becomes due are passed to the core before the inputs: if the leader's
-    // message has arrived just now, its silence was before the message, not after it.
+    // Ticks in which nothing becomes due are passed to the core before the inputs: if a message
+    // from the leader has just arrived, the leader was silent before that message, not after it.
     const quietTicks = Math.min(ticks, this.#core.quietTicks)
     for (let at = 0; at < quietTicks; at += 1) this.#tick()
     const inputs = this.#inbox

@@ -5,6 +5,7 @@ import { assert } from '../lib/assert.ts'
  * including headers.
  */
 export interface CoreOptions {
+  /** Interval at which a leader sends heartbeats to its peers. */
   readonly heartbeatTicks: number
   /**
    * If a leader was silent for this time, other nodes may vote for a new leader. A leader that had
@@ -17,6 +18,7 @@ export interface CoreOptions {
   readonly appendBytesMax: number
   /** Maximum unacknowledged bytes that are sent to one peer. */
   readonly windowBytesMax: number
+  /** Maximum unacknowledged append requests that are sent to one peer. */
   readonly windowMessagesMax: number
   /**
    * Maximum bytes that this leader has logged but not yet committed and applied; at the limit,
@@ -33,6 +35,10 @@ export interface CoreOptions {
    * handed out before they are reported as applied.
    */
   readonly applyBytesMax: number
+  /**
+   * Maximum linearizable reads that wait on this node; a further read is refused with
+   * OVERLOADED.
+   */
   readonly readsMax: number
   /** How far log time may be ahead of the quorum's clocks. */
   readonly clockSkewMaxMs: number

@@ -33,7 +33,8 @@ export class Progress {
   /** Tick at which the leader last probed for the peer's position or for a lost request. */
   lastProbeTick = 0
   /**
-   * Boot number in the peer's last report of a missing tail (owed.ts); null when the peer has none.
+   * Boot number in the peer's last report of a missing tail (missing-tail.ts); null when the peer
+   * has none.
    */
   owingBoot: number | null = null
   #inflightIndexes: Index[] = []

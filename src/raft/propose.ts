@@ -1,7 +1,7 @@
 import { ENTRY_BODY_BYTES_MAX, ENTRY_HEADER_BYTES } from './entry-codec.ts'
 import type { ProposalRefusalCode } from './effects.ts'
 import type { Proposal } from './input.ts'
-import { appendAsLeader, nextStampMs } from './leader-log.ts'
+import { appendAsLeader, nextEntryTimestampMs } from './leader-log.ts'
 import type { RaftState } from './state.ts'
 
 /**
@@ -16,7 +16,7 @@ export function propose(state: RaftState, proposals: readonly Proposal[], nowMs:
     return
   }
   releaseHeldProposals(state)
-  const timeMs = nextStampMs(state)
+  const timeMs = nextEntryTimestampMs(state)
   for (const proposal of proposals) log(state, proposal, timeMs)
 }
 
@@ -33,8 +33,8 @@ export function releaseHeldProposals(state: RaftState): void {
 }
 
 /**
- * True only for the first round trip after an election: a new leader must not stamp entries before
- * it has compared its clock, which may be wrong, with those of a quorum.
+ * True only for the first round trip after an election: a new leader must not assign timestamps to
+ * entries before it has compared its clock, which may be wrong, with the clocks of a quorum.
  */
 function isClockUnknown(state: RaftState): boolean {
   if (state.role !== 'leader') return false

@@ -1,7 +1,7 @@
 import { hasMemberStore } from './configuration.ts'
 import { hasLiveLeader, onTimeoutNow, onVoteRequest, onVoteResponse } from './election.ts'
 import {
-  answerStaleLeader,
+  respondToStaleLeader,
   onAppendRequest,
   onCommitNotice,
   onHeartbeatRequest,
@@ -82,7 +82,7 @@ function isAnsweredBelowTerm(state: RaftState, message: Message): boolean {
     case 'appendRequest':
     case 'heartbeatRequest':
       // @guard stale-leader-is-answered
-      answerStaleLeader(state, message.from)
+      respondToStaleLeader(state, message.from)
       return false
     // @guard 12-late-acknowledgement-of-an-earlier-term-counts
     case 'voteResponse':

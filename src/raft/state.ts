@@ -32,10 +32,10 @@ interface Transfer {
 
 /**
  * A durable term, and a position up to which the log is durable; the disk may contain more. While
- * the term in memory is durable, this covers every acknowledgement that was sent, because
- * acknowledgements wait for the same reports.
+ * the term in memory is durable, this position covers every acknowledgement that was sent, because
+ * acknowledgements wait for the same reports of the disk.
  */
-export interface OnDisk {
+export interface DurableState {
   readonly term: Term
   readonly last: Position
 }
@@ -80,10 +80,10 @@ export class RaftState {
   #term: Term
   #votedFor: NodeId | null
   /** Term and position that a restart would find on disk, as far as this node knows. */
-  onDisk: OnDisk
+  onDisk: DurableState
   /**
    * Position up to which the log may lack entries that this node acknowledged before the log was
-   * damaged (see owed.ts); null if nothing is missing.
+   * damaged (see missing-tail.ts); null if nothing is missing.
    */
   owed: Position | null
   /** Commit index; never decreases. */
@@ -98,11 +98,11 @@ export class RaftState {
   /** Index of the last entry that was reported as applied. */
   applied: Index
   /**
-   * Lower bound for stamps: log time of the state, because the state may be newer than all entries
-   * in the retained log.
+   * Lower bound for timestamps: log time of the state, because the state may be newer than all
+   * entries in the retained log.
    */
   timeFloorMs: number
-  /** How far stamps are ahead of the clocks since log time was reset; never decreases. */
+  /** How far timestamps are ahead of the clocks since log time was reset; never decreases. */
   setbackMs: number
 
   ticks = 0
@@ -202,7 +202,7 @@ export class RaftState {
    * without the removed node's vote, but the removed node can win with both votes.
    *
    * A node that lost a part of its log must not campaign until it has recovered that part
-   * (owed.ts).
+   * (missing-tail.ts).
    */
   get isEligible(): boolean {
     // @guard log-that-owes-does-not-campaign

@@ -27,8 +27,8 @@ export interface Attestation {
 export type EntryType = 'noop' | 'configuration' | 'command'
 
 /**
- * A log entry; immutable. `timeMs` is the leader's stamp (log time): UTC ms, never decreasing along
- * the log.
+ * A log entry; immutable. `timeMs` is the timestamp (log time) that the leader assigned: UTC ms,
+ * never decreasing along the log.
  */
 export interface Entry {
   readonly index: Index
@@ -42,7 +42,7 @@ export interface Entry {
   readonly data: Uint8Array
 }
 
-/** Term and vote change together, in one durable write (zoo 2). */
+/** Term and vote change together, in one durable write (bug 2 in `test/zoo/`). */
 export interface HardState {
   readonly term: Term
   readonly votedFor: NodeId | null
@@ -89,7 +89,7 @@ export type MessageBody =
       readonly type: 'heartbeatRequest'
       readonly commit: Index
       readonly readSequence: number
-      /** Sent to a peer that reported a missing tail (owed.ts). */
+      /** Sent to a peer that reported a missing tail (missing-tail.ts). */
       readonly attested?: Attestation
     }
   | {
@@ -98,7 +98,7 @@ export type MessageBody =
       readonly clockMs: number
       /**
        * Boot number of the sender's store; present while the sender's log has a missing tail
-       * (owed.ts).
+       * (missing-tail.ts).
        */
       readonly owingBoot?: number
     }
@@ -119,7 +119,10 @@ export type MessageBody =
       readonly configuration: Uint8Array
     }
 
-/** A message between nodes. If it has a higher term, its receiver becomes a follower. */
+/**
+ * A message between nodes. If the term of the message is higher than that of the receiver, the
+ * receiver becomes a follower.
+ */
 export type Message = MessageBody & {
   readonly from: NodeId
   readonly to: NodeId
@@ -134,7 +137,7 @@ export type Role = 'follower' | 'preCandidate' | 'candidate' | 'leader'
  */
 export interface DiskWrite {
   readonly token: number
-  /** Must be written and synced before the entries (zoo 4). */
+  /** Must be written and synced before the entries (bug 4 in `test/zoo/`). */
   readonly hardState: HardState | null
   /**
    * Consecutive entries. If the first index is <= the last index on disk, the disk replaces
@@ -162,13 +165,13 @@ export interface Disk {
   compact(position: Position): void
   /**
    * Replaces the whole log with an empty log that continues after `position`. Ordered with other
-   * writes; `token` is reported when it is durable.
+   * writes; `token` is reported once the replacement is durable.
    */
   reset(position: Position, token: number): void
   /**
    * Persists how far the log may still be incomplete: entries up to `owed` may be missing; null
-   * means that none is (raft/owed.ts). Ordered with other writes, but reports no token. If a crash
-   * loses this record, the node repeats this step after its next start.
+   * means that none is (raft/missing-tail.ts). Ordered with other writes, but reports no token. If
+   * a crash loses this record, the node repeats this step after its next start.
    */
   settle(owed: Position | null): void
   /**

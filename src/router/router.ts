@@ -4,11 +4,11 @@ import type { VersionLine } from '../channel/hello.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
 import { formatHostPort } from '../lib/text/names.ts'
-import type { CachedResolver } from '../lib/runtime/last-addresses.ts'
-import { processMemory } from '../lib/runtime/thread-memory.ts'
-import { missingSectionNotes, sectionsWithoutEffect } from '../config/router/omissions.ts'
+import type { CachedResolver } from '../lib/runtime/cached-resolver.ts'
+import { readProcessMemory } from '../lib/runtime/thread-memory.ts'
+import { missingSectionNotes, unusedSectionNotes } from '../config/router/section-notes.ts'
 import type { EffectiveValue } from '../config/engine/reader.ts'
-import { configuredEndpoints, configuredProxy } from '../config/router/relations.ts'
+import { configuredEndpoints, configuredProxy } from '../config/router/router-relations.ts'
 import type { RouterConfig } from '../config/router/table.ts'
 import type {
   ControlConnection,
@@ -16,17 +16,17 @@ import type {
   ControlMessageTable,
 } from './controllers/control-connection.ts'
 import { TerminatorFault } from '../../proto/gen/router_pb.ts'
-import { terminatorValidationHandler } from './controllers/asked-terminators.ts'
-import { combineMessageTables } from './controllers/combined-tables.ts'
+import { createTerminatorValidator } from './controllers/terminator-validator.ts'
+import { combineMessageTables } from './controllers/combine-message-tables.ts'
 import { ControllerOperations } from './controllers/controller-operations.ts'
 import { Controllers } from './controllers/controllers.ts'
 import { noControllerReason } from './controllers/endpoints-file.ts'
 import { dialController } from './controllers/dial-controller.ts'
 import {
-  inspectionAnswerMessage,
+  inspectionResponseMessage,
   type MetricsBatch,
   metricsMessage,
-  readInspection,
+  readInspectionRequest,
 } from '../channel/messages/reports.ts'
 import { tlsAddresses } from './tls-addresses.ts'
 import { Edge, EDGE_BINDING } from './edge/edge.ts'
@@ -34,13 +34,16 @@ import { terminatorDialers } from './dial/dialers.ts'
 import { socketLimits } from '../overlay/sockets/limits.ts'
 import { TlsPorts } from '../overlay/sockets/tls-ports.ts'
 import { TargetSockets } from '../overlay/sockets/target-sockets.ts'
-import type { TerminatorDialer } from '../overlay/circuits/circuit-ends.ts'
+import type { TerminatorDialer } from '../overlay/circuits/circuit-endpoint.ts'
 import { Forwarder } from './forward/forwarder.ts'
-import type { HealthCheck } from './health/checks.ts'
+import type { HealthCheck } from './health/health-check.ts'
 import { HealthServers } from './health/health-server.ts'
 import { routerChecks } from './health/router-checks.ts'
-import { type RequestRenewal, RouterCertificateRenewer } from './identity/extension.ts'
-import { IdentityHolder, type RouterIdentity } from './identity/identity.ts'
+import {
+  type SendRenewalRequest,
+  RouterCertificateRenewer,
+} from './identity/certificate-renewer.ts'
+import { ReloadableIdentity, type RouterIdentity } from './identity/reloadable-identity.ts'
 import { encodeLinkListeners } from '../channel/messages/links.ts'
 import type { Link } from './links/link.ts'
 import { Links } from './links/links.ts'
@@ -52,14 +55,14 @@ import { ModelSubscription } from './model/model-subscription.ts'
 import { RouterDataModel } from './model/router-data-model.ts'
 import { inspectRouter } from './reports/inspections.ts'
 import { InterfaceReporter } from './reports/interface-reporter.ts'
-import { MetricsReporter } from './reports/metrics.ts'
-import { UsageReporter } from './reports/usages.ts'
+import { MetricsReporter } from './reports/metrics-reporter.ts'
+import { UsageReporter } from './reports/usage-reporter.ts'
 import { Profiler } from './reports/profile.ts'
-import { MessageTrace } from './reports/trace.ts'
+import { MessageTrace } from './reports/message-trace.ts'
 import { type Tunnel, TUNNEL_BINDING, createTunnel } from './tunnel/tunnel.ts'
-import { isoTime } from '../lib/text/shown-time.ts'
-import { clientHello, controlMessage } from '../channel/messages/control.ts'
-import { contentType } from '../channel/numbers.ts'
+import { isoTime } from '../lib/text/format-time.ts'
+import { edgeRouterHelloMessage, controlContentType } from '../channel/messages/control.ts'
+import { channelContentType } from '../channel/numbers.ts'
 
 interface RouterProgramDeps {
   readonly config: RouterConfig
@@ -69,7 +72,7 @@ interface RouterProgramDeps {
   readonly random: Random
   readonly log: ProgramLogger
   /** Null if certificates are not extended. */
-  readonly askExtension: RequestRenewal | null
+  readonly askExtension: SendRenewalRequest | null
   /** Last addresses of controllers and other routers. */
   readonly names: CachedResolver
 }
@@ -84,7 +87,7 @@ const UNRESPONSIVE_NS = 8_888_888_888_888
  */
 export class RouterProgram {
   readonly #deps: RouterProgramDeps
-  readonly #holder: IdentityHolder
+  readonly #holder: ReloadableIdentity
   readonly #controllers: Controllers
   readonly #links: Links
   readonly #model = new RouterDataModel(modelLimits)
@@ -117,7 +120,7 @@ export class RouterProgram {
     const configured = configuredEndpoints(config).map(({ text }) => text)
     const fault = noControllerReason(configured, config.ctrl.endpointsFile)
     if (fault !== null) throw new ProgramFailure(`ctrl: ${fault}`)
-    this.#holder = new IdentityHolder(config.identity, () => clock.nowMs(), log)
+    this.#holder = new ReloadableIdentity(config.identity, () => clock.nowMs(), log)
     const identity = () => this.#holder.current()
     this.#trace = config.trace === null ? null : new MessageTrace(config.trace.path, clock)
     this.#profiler = config.profile === null ? null : new Profiler(config.profile, log)
@@ -295,7 +298,7 @@ export class RouterProgram {
     const hosting = new Set<string>()
     if (this.#deps.config.edge !== null) hosting.add(EDGE_BINDING)
     if (this.#tunnel !== null) hosting.add(TUNNEL_BINDING)
-    return terminatorValidationHandler(
+    return createTerminatorValidator(
       (binding) => !hosting.has(binding),
       ({ binding }) => (dialers.has(binding) ? null : TerminatorFault.UNKNOWN_BINDING),
     )
@@ -385,7 +388,7 @@ export class RouterProgram {
     const { config, log } = this.#deps
     const { id, leaf } = this.#holder.current()
     log.info({ routerId: id, certificateUntil: isoTime(leaf.notAfterMs) }, 'router starting')
-    for (const line of [...missingSectionNotes(config), ...sectionsWithoutEffect(config)])
+    for (const line of [...missingSectionNotes(config), ...unusedSectionNotes(config)])
       log.info({}, line)
     // Prevents an unhandled rejection before a caller awaits it.
     this.#failed.promise.catch(() => undefined)
@@ -462,30 +465,30 @@ export class RouterProgram {
     }
     return new Map<number, ControlMessageHandler>([
       [
-        contentType.ping,
+        channelContentType.ping,
         ({ channel }, message) => {
           channel.replyResult(message, true, 'ok')
         },
       ],
       [
-        controlMessage.serverHello,
+        controlContentType.serverHello,
         ({ channel }, message) => {
           channel.reply(
             message,
-            clientHello(this.#deps.version.version, hostname(), this.#edge.addresses),
+            edgeRouterHelloMessage(this.#deps.version.version, hostname(), this.#edge.addresses),
           )
         },
       ],
       [
-        controlMessage.inspect,
+        controlContentType.inspect,
         ({ channel }, message) => {
-          const values = inspectRouter(readInspection(message.body), this.#values())
-          channel.reply(message, inspectionAnswerMessage(values))
+          const values = inspectRouter(readInspectionRequest(message.body), this.#values())
+          channel.reply(message, inspectionResponseMessage(values))
         },
       ],
-      [controlMessage.quiesceRouter, refuse],
-      [controlMessage.dequiesceRouter, refuse],
-      [controlMessage.decommissionRouter, refuse],
+      [controlContentType.quiesceRouter, refuse],
+      [controlContentType.dequiesceRouter, refuse],
+      [controlContentType.decommissionRouter, refuse],
     ])
   }
 
@@ -499,7 +502,7 @@ export class RouterProgram {
   }
 
   #figures(): Pick<MetricsBatch, 'integers' | 'numbers' | 'latenciesNs'> {
-    const { rss, heapUsed } = processMemory()
+    const { rss, heapUsed } = readProcessMemory()
     const { user, system } = process.cpuUsage()
     const { clock } = this.#deps
     return {
@@ -553,7 +556,7 @@ export class RouterProgram {
       health: () => this.#checks.map((check) => check.shown(false)),
       sections: () => ({
         omitted: missingSectionNotes(config),
-        withoutData: sectionsWithoutEffect(config),
+        withoutData: unusedSectionNotes(config),
       }),
     }
   }

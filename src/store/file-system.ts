@@ -41,7 +41,7 @@ export interface FileSystem {
   remove(path: string): void
   /**
    * Makes creations, renames and removals in `folder` durable. Without this call, a file may vanish
-   * after a power failure (zoo 32).
+   * after a power failure (bug 32 in `test/zoo/`).
    */
   syncFolder(folder: string): void
   /** Free bytes, for unprivileged users, on the file system that contains `path`. */
@@ -97,7 +97,8 @@ export const nodeFileSystem: FileSystem = {
 }
 
 /**
- * Durably replaces a small file: readers find the old text or the new text, never a part (zoo 3).
+ * Durably replaces a small file: readers find the old text or the new text, never a part of either
+ * (bug 3 in `test/zoo/`).
  */
 export function replaceFile(files: FileSystem, folder: string, name: string, text: string): void {
   const temporary = `${folder}/${name}.new`

@@ -1,9 +1,9 @@
 import { CertificateError, type CertificateFault } from '../pki/certificate.ts'
 import {
-  type CertificateOrder,
+  type CertificateIssueOrder,
   issueCertificates,
   type IssuingSettings,
-} from '../pki/authority/certificate-order.ts'
+} from '../pki/authority/issue-certificates.ts'
 import {
   type CertificateSigner,
   parseCertificateSigner,
@@ -18,7 +18,7 @@ export interface AuthorityKey {
 
 /** Command to the certificate thread. */
 export interface CertificateCommand {
-  readonly order: CertificateOrder
+  readonly order: CertificateIssueOrder
   readonly nowMs: number
   readonly authority: AuthorityKey
 }

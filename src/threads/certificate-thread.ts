@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 
 import { requirePresent } from '../lib/assert.ts'
-import type { IssuingSettings } from '../pki/authority/certificate-order.ts'
+import type { IssuingSettings } from '../pki/authority/issue-certificates.ts'
 import { type CertificateCommand, CertificateCommands } from './certificate-messages.ts'
 
 // Program of the certificate thread. Only this thread parses untrusted requests, checks their

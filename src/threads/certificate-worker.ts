@@ -1,7 +1,7 @@
 import { requirePresent } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import { Problem } from '../lib/problems.ts'
-import type { CertificateOrder, IssuingSettings } from '../pki/authority/certificate-order.ts'
+import type { CertificateIssueOrder, IssuingSettings } from '../pki/authority/issue-certificates.ts'
 import type {
   CertificateIssuer,
   ExtensionCertificateRequest,
@@ -88,7 +88,7 @@ export class CertificateWorker implements CertificateIssuer {
     return this.#queue.close()
   }
 
-  async #issue(order: CertificateOrder, caller: string): Promise<IssuedCertificates> {
+  async #issue(order: CertificateIssueOrder, caller: string): Promise<IssuedCertificates> {
     this.#authority()
     const result = await this.#queue
       .run(caller, () => {
@@ -99,7 +99,7 @@ export class CertificateWorker implements CertificateIssuer {
       .catch((error: unknown) => {
         throw error instanceof TaskOverrun ? this.#timeout(error) : error
       })
-    if (result.type === 'refused') throw toProblem(result)
+    if (result.type === 'refused') throw toCertificateProblem(result)
     return result.certificates
   }
 
@@ -121,7 +121,7 @@ export class CertificateWorker implements CertificateIssuer {
 }
 
 /** Turns a fault into the refusal that the API caller receives. */
-export function toProblem({
+export function toCertificateProblem({
   fault,
   reason,
 }: Extract<CertificateResult, { readonly type: 'refused' }>): Problem {

@@ -11,7 +11,7 @@ const CHECK_MS = 250
  * the young generation and takes a few milliseconds for any heap size. `major` collects everything,
  * for threads with a small heap.
  */
-export function collectBuffers(type: 'minor' | 'major', growthBytesMax: number): void {
+export function collectBufferGarbage(type: 'minor' | 'major', growthBytesMax: number): void {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as (options: { readonly type: string }) => void
   // The flag is reset, because with it, threads that start later would compile all modules of Node

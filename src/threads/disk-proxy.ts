@@ -1,6 +1,6 @@
 import { encodeEntries } from '../raft/entry-codec.ts'
 import type { Disk, DiskWrite, Position } from '../raft/types.ts'
-import { type DiskStats, NO_DISK_VITALS } from '../ports/stats.ts'
+import { type DiskStats, ZERO_DISK_STATS } from '../ports/stats.ts'
 import type { PortLink } from './port-link.ts'
 import type { WalCommand, WalEvent } from './wal-messages.ts'
 
@@ -10,7 +10,7 @@ export class DiskProxy implements Disk {
   onFailed: (error: Error) => void = () => undefined
   readonly #link: PortLink<WalEvent, WalCommand>
   #onClosed: () => void = () => undefined
-  #vitals: DiskStats = NO_DISK_VITALS
+  #vitals: DiskStats = ZERO_DISK_STATS
 
   constructor(link: PortLink<WalEvent, WalCommand>) {
     this.#link = link

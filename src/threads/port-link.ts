@@ -1,6 +1,6 @@
 import type { MessagePort } from 'node:worker_threads'
 
-import type { ThreadChannel } from '../cluster/link.ts'
+import type { ThreadChannel } from '../cluster/thread-channel.ts'
 
 /**
  * A link between threads over a message port. All posts in one event loop turn are sent as one

@@ -3,11 +3,11 @@ import { type MessagePort, workerData } from 'node:worker_threads'
 
 import { ConsensusThread } from '../cluster/replication/consensus-thread.ts'
 import type { ConsensusOptions } from '../cluster/consensus-options.ts'
-import type { ConsensusThreadCommand, ConsensusThreadEvent } from '../cluster/link.ts'
+import type { ConsensusThreadCommand, ConsensusThreadEvent } from '../cluster/thread-channel.ts'
 import { systemClock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import { decodeEntries } from '../raft/entry-codec.ts'
-import { collectBuffers } from './collect-buffers.ts'
+import { collectBufferGarbage } from './collect-buffers.ts'
 import { DiskProxy } from './disk-proxy.ts'
 import { PortLink } from './port-link.ts'
 import type { WalCommand, WalEvent } from './wal-messages.ts'
@@ -21,7 +21,7 @@ export interface RaftThreadData {
   readonly walPort: MessagePort
 }
 
-collectBuffers('major', 24 * 1024 * 1024)
+collectBufferGarbage('major', 24 * 1024 * 1024)
 const { host, mainPort, walPort } = workerData as RaftThreadData
 const wal = new PortLink<WalEvent, WalCommand>(walPort)
 

@@ -6,9 +6,9 @@ import { ConsensusThread } from '../cluster/replication/consensus-thread.ts'
 import {
   type ConsensusThreadCommand,
   type ConsensusThreadEvent,
-  sameThreadChannel,
-  type MainLink,
-} from '../cluster/link.ts'
+  createSameThreadChannel,
+  type MainThreadLink,
+} from '../cluster/thread-channel.ts'
 import type { DiskStats } from '../ports/stats.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { Index } from '../raft/types.ts'
@@ -16,7 +16,7 @@ import { StoreError, type StoreErrorCode } from '../store/errors.ts'
 import { type LogOptions, openLog } from '../store/log/open-log.ts'
 import { nodeFileSystem } from '../store/file-system.ts'
 import type { LogRepair } from '../store/log/repair-log.ts'
-import { MeasuredFileSystem } from '../store/log/timed-files.ts'
+import { MeasuredFileSystem } from '../store/log/measured-file-system.ts'
 import { PortLink } from './port-link.ts'
 import type { RaftThreadData } from './raft-thread.ts'
 import type { WalReport, WalThreadData } from './wal-messages.ts'
@@ -34,7 +34,7 @@ export interface StartedLogAndConsensus {
    * The main thread's side of the link, for the ClusterNode. `ClusterNode.start` also makes the
    * other side (the host of log and consensus) start.
    */
-  readonly link: MainLink
+  readonly link: MainThreadLink
   /** Number of starts of this store; part of the origin of every command. */
   readonly boot: number
   /** Bytes of a torn write that were removed from the end of the log. */
@@ -62,7 +62,7 @@ export function startInline(start: LogAndConsensusStart): StartedLogAndConsensus
   const opened = openLog(start.dir, { ...start.log, files: timed.files })
   const { restored, disk, cutBytes, committedIndex, repair } = opened
   const { boot } = restored
-  const { main, host } = sameThreadChannel()
+  const { main, host } = createSameThreadChannel()
   const diskVitals = (): DiskStats => timed.vitals(start.dir)
   new ConsensusThread(start.host, { link: host, disk, restored, clock: systemClock, diskVitals })
   const close = (): Promise<void> => Promise.resolve()

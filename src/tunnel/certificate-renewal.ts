@@ -1,9 +1,9 @@
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-code.ts'
-import { isoTime } from '../lib/text/shown-time.ts'
+import { isoTime } from '../lib/text/format-time.ts'
 import type { ProgramLogger } from '../overlay/logger.ts'
 import {
-  type ApiLogIn,
+  type ApiLogInResult,
   type ControllerApi,
   fieldsOf,
   LogInRefusedError,
@@ -42,7 +42,7 @@ export class CertificateRenewal {
   }
 
   /** Logs in, with the renewed certificate of the file if the controllers refuse the other one. */
-  async logIn(): Promise<ApiLogIn> {
+  async logIn(): Promise<ApiLogInResult> {
     const { api, certificate } = this.#deps
     try {
       return await api.logIn()
@@ -84,7 +84,7 @@ export class CertificateRenewal {
     this.#deps.log.warn({ reason, notAfter }, 'certificate not renewed; trying again each minute')
   }
 
-  async #logInWith(certificatePem: string, refusal: LogInRefusedError): Promise<ApiLogIn> {
+  async #logInWith(certificatePem: string, refusal: LogInRefusedError): Promise<ApiLogInResult> {
     const { api, certificate } = this.#deps
     api.useCertificate(certificatePem)
     try {

@@ -6,7 +6,7 @@ export interface ControllerApi {
    * Creates the session that all later requests use.
    * @throws {LogInRefusedError | Error}
    */
-  logIn(): Promise<ApiLogIn>
+  logIn(): Promise<ApiLogInResult>
   /**
    * @param path path below the client API.
    * @returns `data` of the response.
@@ -30,7 +30,7 @@ export interface ControllerApi {
 }
 
 /** A session that a controller created for this identity. */
-export interface ApiLogIn {
+export interface ApiLogInResult {
   readonly token: string
   readonly identityId: string
   readonly identityName: string

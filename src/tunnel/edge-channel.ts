@@ -10,12 +10,12 @@ import {
 } from '../channel/headers.ts'
 import {
   connectionMessage,
-  connType,
-  edgeHeader,
-  edgeMessage,
+  connectionTypeCode,
+  edgeHeaderKey,
+  edgeContentType,
   readConnectionId,
 } from '../channel/messages/edge.ts'
-import { readCircuitId, circuitMessage } from '../channel/messages/payload.ts'
+import { readCircuitId, circuitContentType } from '../channel/messages/payload.ts'
 import type { CircuitData } from '../overlay/circuits/circuit-source.ts'
 import type { EdgeCircuitLink, EdgeCircuits } from './edge-circuits.ts'
 import { tunnelLimits } from './limits.ts'
@@ -114,26 +114,26 @@ export class EdgeChannel {
     const id = this.#takeId()
     const { instanceId, peerData } = circuitData
     const asked = connectionMessage(
-      edgeMessage.connect,
+      edgeContentType.connect,
       id,
       [
         ...peerData,
         ...(instanceId === ''
           ? []
-          : [[edgeHeader.terminatorIdentity, encodeText(instanceId)] as const]),
-        [edgeHeader.useXgressToSdk, encodeFlag(true)],
+          : [[edgeHeaderKey.terminatorIdentity, encodeText(instanceId)] as const]),
+        [edgeHeaderKey.useXgressToSdk, encodeFlag(true)],
       ],
       encodeText(token),
     )
     const answer = await this.channel.request(asked, timeoutMs)
-    if (answer.contentType !== edgeMessage.stateConnected) throw refusalIn(answer)
+    if (answer.contentType !== edgeContentType.stateConnected) throw refusalIn(answer)
     const made = circuitIn(answer.headers)
     if (made === null || !this.#reserve(id, made.id, sharer)) {
       this.#close(id, null)
       throw new Error('the edge router does not leave the ends of circuits to its clients')
     }
-    const key = answer.headers.get(edgeHeader.publicKey)
-    const pairs = key === undefined ? [] : [[edgeHeader.publicKey, key] as const]
+    const key = answer.headers.get(edgeHeaderKey.publicKey)
+    const pairs = key === undefined ? [] : [[edgeHeaderKey.publicKey, key] as const]
     return { ...made, peerData: new Map(pairs) }
   }
 
@@ -150,14 +150,14 @@ export class EdgeChannel {
   ): Promise<number> {
     const id = this.#takeId()
     const asked = connectionMessage(
-      edgeMessage.bind,
+      edgeContentType.bind,
       id,
       [
         ...headers,
-        [edgeHeader.routerProvidedConnId, encodeFlag(true)],
-        [edgeHeader.supportsInspect, encodeFlag(true)],
-        [edgeHeader.supportsBindSuccess, encodeFlag(true)],
-        [edgeHeader.useXgressToSdk, encodeFlag(true)],
+        [edgeHeaderKey.routerProvidedConnId, encodeFlag(true)],
+        [edgeHeaderKey.supportsInspect, encodeFlag(true)],
+        [edgeHeaderKey.supportsBindSuccess, encodeFlag(true)],
+        [edgeHeaderKey.useXgressToSdk, encodeFlag(true)],
       ],
       encodeText(token),
     )
@@ -165,7 +165,7 @@ export class EdgeChannel {
     this.#binds.set(id, { ...events, token })
     try {
       const answer = await this.channel.request(asked, tunnelLimits.bindMs)
-      if (answer.contentType !== edgeMessage.stateConnected) throw refusalIn(answer)
+      if (answer.contentType !== edgeContentType.stateConnected) throw refusalIn(answer)
       return id
     } catch (error) {
       this.unbind(id)
@@ -176,7 +176,7 @@ export class EdgeChannel {
   unbind(id: number): void {
     const bound = this.#binds.get(id)
     if (!this.#binds.delete(id) || bound === undefined) return
-    this.channel.send(connectionMessage(edgeMessage.unbind, id, [], encodeText(bound.token)))
+    this.channel.send(connectionMessage(edgeContentType.unbind, id, [], encodeText(bound.token)))
   }
 
   /** Changes the cost or precedence of a hosted service, or reports the health of its target. */
@@ -192,16 +192,16 @@ export class EdgeChannel {
 
   receive(message: ChannelMessage): void {
     switch (message.contentType) {
-      case circuitMessage.payload:
-      case circuitMessage.acknowledgement:
-      case circuitMessage.control: {
+      case circuitContentType.payload:
+      case circuitContentType.acknowledgement:
+      case circuitContentType.control: {
         const circuitId = readCircuitId(message)
         // @guard edge-router-of-a-tunnel--circuit
         if (circuitId === null || !this.#carried.has(circuitId)) return
         this.#circuits.receive(circuitId, message)
         return
       }
-      case circuitMessage.close:
+      case circuitContentType.close:
         this.#unrouted(Buffer.from(message.body).toString('utf8'))
         return
       default:
@@ -220,20 +220,20 @@ export class EdgeChannel {
 
   #receiveOf(id: number, message: ChannelMessage): void {
     switch (message.contentType) {
-      case edgeMessage.stateClosed:
+      case edgeContentType.stateClosed:
         this.#onStateClosed(id, message)
         return
-      case edgeMessage.stateConnected:
+      case edgeContentType.stateConnected:
         // The response is too late: its request has timed out, so the circuit is closed.
-        this.#close(id, readText(message.headers, edgeHeader.circuitId))
+        this.#close(id, readText(message.headers, edgeHeaderKey.circuitId))
         return
-      case edgeMessage.bindSuccess:
+      case edgeContentType.bindSuccess:
         this.#binds.get(id)?.onEstablished()
         return
-      case edgeMessage.dial:
+      case edgeContentType.dial:
         void this.#onDial(id, message)
         return
-      case edgeMessage.connInspect:
+      case edgeContentType.connInspect:
         this.#answerInspection(id, message)
         return
       default:
@@ -252,12 +252,12 @@ export class EdgeChannel {
   async #onDial(bindId: number, message: ChannelMessage): Promise<void> {
     const fail = (reason: string): void => {
       const text = encodeText(reason.slice(0, reasonCharactersMax))
-      this.channel.reply(message, connectionMessage(edgeMessage.dialFailed, bindId, [], text))
+      this.channel.reply(message, connectionMessage(edgeContentType.dialFailed, bindId, [], text))
     }
     const { headers } = message
     const bound = this.#binds.get(bindId)
     const made = circuitIn(headers)
-    const id = readInt32(headers, edgeHeader.routerProvidedConnId)
+    const id = readInt32(headers, edgeHeaderKey.routerProvidedConnId)
     // @guard edge-router-of-a-tunnel--session
     if (bound === undefined || Buffer.from(message.body).toString('utf8') !== bound.token) {
       fail('the service is not hosted here')
@@ -271,7 +271,7 @@ export class EdgeChannel {
       fail('too many connections')
       return
     }
-    const dialerId = readText(headers, edgeHeader.dialerIdentityId) ?? ''
+    const dialerId = readText(headers, edgeHeaderKey.dialerIdentityId) ?? ''
     if (!this.#reserve(id >>> 0, made.id, `by ${dialerId}`)) {
       fail('the circuit or its connection is there already')
       return
@@ -284,10 +284,13 @@ export class EdgeChannel {
         if (value !== undefined) peerData.set(key, value)
       }
       const answer = await bound.onDial({ ...made, dialerId, peerData })
-      const key = answer.get(edgeHeader.publicKey)
-      const more = key === undefined ? [] : [[edgeHeader.publicKey, key] as const]
+      const key = answer.get(edgeHeaderKey.publicKey)
+      const more = key === undefined ? [] : [[edgeHeaderKey.publicKey, key] as const]
       const body = encodeInt32(id)
-      this.channel.reply(message, connectionMessage(edgeMessage.dialSuccess, bindId, more, body))
+      this.channel.reply(
+        message,
+        connectionMessage(edgeContentType.dialSuccess, bindId, more, body),
+      )
     } catch (error) {
       this.#circuits.abandon(made.id)
       fail(error instanceof Error ? error.message : String(error))
@@ -297,9 +300,13 @@ export class EdgeChannel {
   }
 
   #answerInspection(id: number, message: ChannelMessage): void {
-    const type = this.#binds.has(id) ? connType.bind : this.#connections.has(id) ? connType.dial : 0
-    const shown = [[edgeHeader.connType, Uint8Array.of(type)] as const]
-    this.channel.reply(message, connectionMessage(edgeMessage.connInspectResponse, id, shown))
+    const type = this.#binds.has(id)
+      ? connectionTypeCode.bind
+      : this.#connections.has(id)
+        ? connectionTypeCode.dial
+        : 0
+    const shown = [[edgeHeaderKey.connType, Uint8Array.of(type)] as const]
+    this.channel.reply(message, connectionMessage(edgeContentType.connInspectResponse, id, shown))
   }
 
   #reserve(id: number, circuitId: string, sharer: string): boolean {
@@ -308,7 +315,7 @@ export class EdgeChannel {
     const path: EdgeCircuitLink = {
       sharer,
       transmit: ({ contentType, headers, body }: OutboundMessage, queuedBytesMax) => {
-        const all = new Map(headers).set(edgeHeader.connId, idValue)
+        const all = new Map(headers).set(edgeHeaderKey.connId, idValue)
         const outgoing = { contentType, headers: all, ...(body === undefined ? {} : { body }) }
         // Returns true for a closed channel: the frame is lost, but closing the channel also ends
         // the circuit.
@@ -331,9 +338,9 @@ export class EdgeChannel {
   #close(id: number, circuitId: string | null): void {
     if (circuitId !== null) {
       const body = encodeText(circuitId)
-      this.channel.send(connectionMessage(circuitMessage.close, id, [], body))
+      this.channel.send(connectionMessage(circuitContentType.close, id, [], body))
     }
-    this.channel.send(connectionMessage(edgeMessage.stateClosed, id))
+    this.channel.send(connectionMessage(edgeContentType.stateClosed, id))
   }
 
   #unrouted(circuitId: string): void {
@@ -352,10 +359,10 @@ export class EdgeChannel {
  * Null if the headers contain no circuit, or the edge router itself has the circuit's endpoint.
  */
 function circuitIn(headers: ChannelMessage['headers']): Omit<MadeCircuit, 'peerData'> | null {
-  const id = readText(headers, edgeHeader.circuitId) ?? ''
-  if (id === '' || !readFlag(headers, edgeHeader.useXgressToSdk)) return null
-  const address = readText(headers, edgeHeader.xgressAddress) ?? ''
-  return { id, address, controllerId: readText(headers, edgeHeader.xgressCtrlId) ?? '' }
+  const id = readText(headers, edgeHeaderKey.circuitId) ?? ''
+  if (id === '' || !readFlag(headers, edgeHeaderKey.useXgressToSdk)) return null
+  const address = readText(headers, edgeHeaderKey.xgressAddress) ?? ''
+  return { id, address, controllerId: readText(headers, edgeHeaderKey.xgressCtrlId) ?? '' }
 }
 
 function refusalIn({ contentType, headers, body }: ChannelMessage): EdgeRefusal {
@@ -363,5 +370,5 @@ function refusalIn({ contentType, headers, body }: ChannelMessage): EdgeRefusal 
     .toString('utf8')
     .replaceAll(/[^\x20-\x7e]+/g, ' ')
   const reason = text.slice(0, reasonCharactersMax) || `answered by a message ${contentType}`
-  return new EdgeRefusal(reason, readInt32(headers, edgeHeader.errorCode))
+  return new EdgeRefusal(reason, readInt32(headers, edgeHeaderKey.errorCode))
 }

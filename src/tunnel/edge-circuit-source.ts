@@ -1,13 +1,13 @@
 import { errorMessage } from '../lib/error-code.ts'
-import type { LocalCircuit } from '../overlay/circuits/circuit-ends.ts'
+import type { LocalCircuit } from '../overlay/circuits/circuit-endpoint.ts'
 import {
   type CircuitSource,
   CircuitUnavailableError,
   type CircuitData,
 } from '../overlay/circuits/circuit-source.ts'
 import { edgeErrorCode } from '../channel/messages/edge.ts'
-import { emptyCircuitData } from '../overlay/services/tunnel-exchange.ts'
-import type { TunnelCounts } from './counts.ts'
+import { emptyCircuitData } from '../overlay/services/tunnel-circuit-codec.ts'
+import type { TunnelCounts } from './tunnel-counts.ts'
 import { type EdgeChannel, EdgeRefusal } from './edge-channel.ts'
 import type { EdgeCircuits } from './edge-circuits.ts'
 import type { FollowedServices } from './followed-services.ts'

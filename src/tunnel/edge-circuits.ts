@@ -5,12 +5,12 @@ import type {
   CircuitApplication,
   CircuitEndpoint,
   LocalCircuit,
-} from '../overlay/circuits/circuit-ends.ts'
-import { closedCircuitEndpoint } from '../overlay/circuits/refused-end.ts'
+} from '../overlay/circuits/circuit-endpoint.ts'
+import { closedCircuitEndpoint } from '../overlay/circuits/closed-circuit-endpoint.ts'
 import { Xgress } from '../overlay/circuits/xgress.ts'
 import { xgressOptions } from '../overlay/circuits/xgress-options.ts'
 import { circuitLimits } from '../overlay/circuits/limits.ts'
-import { circuitMessage } from '../channel/messages/payload.ts'
+import { circuitContentType } from '../channel/messages/payload.ts'
 import { tunnelLimits } from './limits.ts'
 
 /** The edge router over which one circuit runs. */
@@ -115,7 +115,7 @@ export class EdgeCircuits {
         const bytesMax =
           kind === 'acknowledgement' ? acknowledgementsQueuedBytesMax : payloadsQueuedBytesMax
         if (path.transmit(message, bytesMax)) {
-          if (message.contentType === circuitMessage.payload) {
+          if (message.contentType === circuitContentType.payload) {
             this.#sentBytes += message.body?.length ?? 0
           }
           return 'sent'
@@ -139,7 +139,8 @@ export class EdgeCircuits {
   receive(circuitId: string, message: ChannelMessage): void {
     const open = this.#open.get(circuitId)
     if (open === undefined) return
-    if (message.contentType === circuitMessage.payload) this.#receivedBytes += message.body.length
+    if (message.contentType === circuitContentType.payload)
+      this.#receivedBytes += message.body.length
     open.stream.receive(message)
   }
 

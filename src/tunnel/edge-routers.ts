@@ -5,20 +5,20 @@ import { encodeText } from '../channel/headers.ts'
 import { type VersionLine, formatVersionLine } from '../channel/hello.ts'
 import { channelLimits } from '../channel/limits.ts'
 import { dialChannel } from '../channel/dial.ts'
-import { contentType, HELLO_SEQUENCE, headerKey } from '../channel/numbers.ts'
-import type { CachedResolver } from '../lib/runtime/last-addresses.ts'
+import { channelContentType, HELLO_SEQUENCE, channelHeaderKey } from '../channel/numbers.ts'
+import type { CachedResolver } from '../lib/runtime/cached-resolver.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import type { Random } from '../lib/random.ts'
 import { formatHostPort } from '../lib/text/names.ts'
-import { EDGE_PROTOCOL, edgeHeader } from '../channel/messages/edge.ts'
+import { EDGE_PROTOCOL, edgeHeaderKey } from '../channel/messages/edge.ts'
 import type { ProgramLogger } from '../overlay/logger.ts'
-import type { TunnelCounts } from './counts.ts'
+import type { TunnelCounts } from './tunnel-counts.ts'
 import { EdgeChannel } from './edge-channel.ts'
 import type { EdgeCircuits } from './edge-circuits.ts'
 import type { IdentityCertificate } from './identity-certificate.ts'
 import { tunnelLimits } from './limits.ts'
-import type { UsableEdgeRouter } from './router-addresses.ts'
+import type { UsableEdgeRouter } from './edge-router-addresses.ts'
 import { circuitDataTypes } from '../channel/messages/payload.ts'
 import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 
@@ -288,7 +288,7 @@ export class EdgeRouters {
     const { clock } = this.#deps
     const startMs = clock.monotonicMs()
     try {
-      await edge.channel.request({ contentType: contentType.latency }, probeMs)
+      await edge.channel.request({ contentType: channelContentType.latency }, probeMs)
       followed.roundTripMs = clock.monotonicMs() - startMs
     } catch (error) {
       edge.channel.close(`no sign of life: ${errorMessage(error)}`)
@@ -298,11 +298,11 @@ export class EdgeRouters {
 
 function helloOf(token: string, version: VersionLine): ChannelMessage {
   return {
-    contentType: contentType.hello,
+    contentType: channelContentType.hello,
     sequence: HELLO_SEQUENCE,
     headers: new Map([
-      [headerKey.helloVersion, encodeText(formatVersionLine(version))],
-      [edgeHeader.sessionToken, encodeText(token)],
+      [channelHeaderKey.helloVersion, encodeText(formatVersionLine(version))],
+      [edgeHeaderKey.sessionToken, encodeText(token)],
     ]),
     body: encodeText(randomUUID()),
   }

@@ -3,13 +3,16 @@ import type { Clock } from '../lib/clock.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import { TaskPool } from '../lib/bounds/task-pool.ts'
 import type { Random } from '../lib/random.ts'
-import { edgeHeader, edgeMessage } from '../channel/messages/edge.ts'
-import type { TerminatorDialer } from '../overlay/circuits/circuit-ends.ts'
+import { edgeHeaderKey, edgeContentType } from '../channel/messages/edge.ts'
+import type { TerminatorDialer } from '../overlay/circuits/circuit-endpoint.ts'
 import { serviceLimits } from '../overlay/services/limits.ts'
 import type { ProgramLogger } from '../overlay/logger.ts'
-import type { OfferedTerminators } from '../overlay/services/hosted-services.ts'
-import { type OfferedTerminator, terminatorPrecedence } from '../channel/messages/terminators.ts'
-import type { TunnelCounts } from './counts.ts'
+import type { TerminatorPublisher } from '../overlay/services/hosted-services.ts'
+import {
+  type RequestedTunnelTerminator,
+  terminatorPrecedence,
+} from '../channel/messages/terminators.ts'
+import type { TunnelCounts } from './tunnel-counts.ts'
 import type { EdgeChannel, IncomingDial } from './edge-channel.ts'
 import { tunnelLimits } from './limits.ts'
 import type { ServiceSessions } from './service-sessions.ts'
@@ -30,7 +33,7 @@ interface EdgeTerminatorsDeps {
 
 /** A terminator and the edge routers that host it. */
 interface Hosted {
-  wanted: OfferedTerminator
+  wanted: RequestedTunnelTerminator
   /** Connection ID at each edge router; null while the bind request is pending. */
   readonly at: Map<EdgeChannel, number | null>
   isWorking: boolean
@@ -50,7 +53,7 @@ const {
 } = tunnelLimits
 
 /** Hosts each terminator at the few nearest edge routers until the terminator is withdrawn. */
-export class EdgeTerminators implements OfferedTerminators {
+export class EdgeTerminators implements TerminatorPublisher {
   readonly #deps: EdgeTerminatorsDeps
   readonly #hosted = new Map<string, Hosted>()
   readonly #pool = new TaskPool({
@@ -79,7 +82,7 @@ export class EdgeTerminators implements OfferedTerminators {
     for (const id of Array.from(this.#hosted.keys())) this.withdraw(id)
   }
 
-  offer(wanted: OfferedTerminator): void {
+  offer(wanted: RequestedTunnelTerminator): void {
     const known = this.#hosted.get(wanted.id)
     if (known === undefined) {
       const at = new Map<EdgeChannel, number | null>()
@@ -95,7 +98,7 @@ export class EdgeTerminators implements OfferedTerminators {
       return
     }
     known.wanted = wanted
-    this.#send(known, edgeMessage.updateBind, healthHeaders(wanted))
+    this.#send(known, edgeContentType.updateBind, healthHeaders(wanted))
   }
 
   withdraw(id: string): void {
@@ -110,7 +113,9 @@ export class EdgeTerminators implements OfferedTerminators {
   sendHealth(id: string, isHealthy: boolean): void {
     const hosted = this.#hosted.get(id)
     if (hosted === undefined) return
-    this.#send(hosted, edgeMessage.healthEvent, [[edgeHeader.healthStatus, encodeFlag(isHealthy)]])
+    this.#send(hosted, edgeContentType.healthEvent, [
+      [edgeHeaderKey.healthStatus, encodeFlag(isHealthy)],
+    ])
   }
 
   /** Retries postponed bind requests now, because the sessions or edge routers have changed. */
@@ -197,7 +202,7 @@ export class EdgeTerminators implements OfferedTerminators {
       if (!this.#isWanted(hosted)) router.unbind(connectionId)
       else if (hosted.at.has(router)) hosted.at.set(router, connectionId)
       if (hosted.wanted !== wanted) {
-        router.sendForBind(edgeMessage.updateBind, connectionId, healthHeaders(hosted.wanted))
+        router.sendForBind(edgeContentType.updateBind, connectionId, healthHeaders(hosted.wanted))
       }
     } catch (error) {
       hosted.at.delete(router)
@@ -261,21 +266,21 @@ export class EdgeTerminators implements OfferedTerminators {
 const noRouter =
   'no edge router that may host it is connected: check its service edge router policies, and the edge router policies of the identity'
 
-function healthHeaders({ cost, precedence }: OfferedTerminator) {
+function healthHeaders({ cost, precedence }: RequestedTunnelTerminator) {
   return [
-    [edgeHeader.cost, Uint8Array.of(cost, cost >>> 8)],
-    [edgeHeader.precedence, Uint8Array.of(terminatorPrecedence[precedence])],
+    [edgeHeaderKey.cost, Uint8Array.of(cost, cost >>> 8)],
+    [edgeHeaderKey.precedence, Uint8Array.of(terminatorPrecedence[precedence])],
   ] as const
 }
 
-function bindHeaders(wanted: OfferedTerminator) {
+function bindHeaders(wanted: RequestedTunnelTerminator) {
   const { id, instanceId, publicKey } = wanted
   return [
     ...healthHeaders(wanted),
-    [edgeHeader.listenerId, encodeText(id)] as const,
-    ...(publicKey === undefined ? [] : [[edgeHeader.publicKey, publicKey] as const]),
+    [edgeHeaderKey.listenerId, encodeText(id)] as const,
+    ...(publicKey === undefined ? [] : [[edgeHeaderKey.publicKey, publicKey] as const]),
     ...(instanceId === ''
       ? []
-      : [[edgeHeader.terminatorIdentity, encodeText(instanceId)] as const]),
+      : [[edgeHeaderKey.terminatorIdentity, encodeText(instanceId)] as const]),
   ]
 }

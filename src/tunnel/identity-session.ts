@@ -13,14 +13,14 @@ import {
   readTextField,
 } from './controller-api.ts'
 import type { CertificateRenewal } from './certificate-renewal.ts'
-import type { TunnelCounts } from './counts.ts'
+import type { TunnelCounts } from './tunnel-counts.ts'
 import type { FollowedServices } from './followed-services.ts'
 import { tunnelLimits } from './limits.ts'
 import {
   readControllerOrigins,
   type UsableEdgeRouter,
   readEdgeRouters,
-} from './router-addresses.ts'
+} from './edge-router-addresses.ts'
 
 interface IdentitySessionDeps {
   readonly api: ControllerApi
@@ -36,7 +36,9 @@ interface IdentitySessionDeps {
    */
   readonly onSession: (token: string) => void
   readonly onServices: () => void
-  /** Whether the last list had an edge router; those that are offline are left out of it. */
+  /**
+   * Whether the last list contained an edge router. The list omits edge routers that are offline.
+   */
   readonly knowsRouters: () => boolean
   readonly onRouters: (routers: readonly UsableEdgeRouter[]) => void
 }

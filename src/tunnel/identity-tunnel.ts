@@ -1,14 +1,14 @@
 import type { VersionLine } from '../channel/hello.ts'
-import type { CachedResolver } from '../lib/runtime/last-addresses.ts'
+import type { CachedResolver } from '../lib/runtime/cached-resolver.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
 import type { TargetSockets } from '../overlay/sockets/target-sockets.ts'
 import type { ProgramLogger } from '../overlay/logger.ts'
-import type { ConfiguredServicePort } from '../overlay/services/offered-services.ts'
+import type { ConfiguredServicePort } from '../overlay/services/proxy-port-services.ts'
 import { TunnelServices } from '../overlay/tunnel-services.ts'
 import { CertificateRenewal } from './certificate-renewal.ts'
 import type { ControllerApi } from './controller-api.ts'
-import { TunnelCounts } from './counts.ts'
+import { TunnelCounts } from './tunnel-counts.ts'
 import { EdgeCircuitSource } from './edge-circuit-source.ts'
 import { EdgeCircuits } from './edge-circuits.ts'
 import { EdgeRouters } from './edge-routers.ts'
@@ -17,7 +17,7 @@ import { FollowedServices } from './followed-services.ts'
 import type { IdentityCertificate } from './identity-certificate.ts'
 import { IdentitySession } from './identity-session.ts'
 import { ServiceSessions } from './service-sessions.ts'
-import type { TunnelFigures } from './tunnel-metrics.ts'
+import type { TunnelMetricValues } from './tunnel-metrics.ts'
 
 interface IdentityTunnelDeps {
   /** The same options as for a router listener with the binding `tunnel`. */
@@ -138,7 +138,7 @@ export class IdentityTunnel {
     await this.#session.stop()
   }
 
-  get figures(): TunnelFigures {
+  get figures(): TunnelMetricValues {
     return {
       counts: this.#counts,
       certificateNotAfterMs: this.#deps.certificate.notAfterMs,

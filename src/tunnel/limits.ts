@@ -8,42 +8,52 @@ export const tunnelLimits = {
   renewedAgainMs: 60_000,
   /** Records per page that is requested from a controller. */
   recordsPerPage: 500,
-  /**
-   * Maximum number of known controllers, of known edge routers, and of addresses for each of them.
-   */
+  /** Maximum known controllers of one identity. */
   controllersMax: 64,
+  /** Maximum edge routers of one identity that are used; further ones are ignored. */
   edgeRoutersMax: 64,
+  /** Maximum addresses of one edge router that are used; further ones are ignored. */
   addressesPerRouterMax: 4,
-  /**
-   * Interval of polls for service updates, and interval at which everything else is read again.
-   */
+  /** Interval of polls for service updates. */
   askedEveryMs: 5000,
+  /**
+   * Maximum age of the data other than services, such as edge routers and controllers, before it
+   * is read again.
+   */
   refreshedEveryMs: 60_000,
-  /** Delay before a retry; it grows from the first value to the second. Half of it is random. */
+  /**
+   * First delay before a failed request to the controllers is retried; it doubles up to
+   * `askAgainMsMax`, and half of it is random.
+   */
   askAgainMsMin: 500,
+  /** Maximum delay before a failed request to the controllers is retried. */
   askAgainMsMax: 30_000,
   /**
-   * Delay before an edge router that failed or disconnected is dialed again; it grows in the same
-   * way.
+   * First delay before an edge router that failed or disconnected is dialed again; it doubles up to
+   * `redialMsMax`, and half of it is random.
    */
   redialMsMin: 500,
+  /** Maximum delay before an edge router is dialed again. */
   redialMsMax: 30_000,
   /** Timeout from the first packet to the reply to the hello. */
   helloMs: 10_000,
-  /**
-   * Interval of latency probes; and the time without a response after which the channel to an edge
-   * router is closed.
-   */
+  /** Interval of latency probes to each edge router. */
   probedEveryMs: 10_000,
+  /**
+   * Timeout for the reply to a latency probe; after that, the channel to the edge router is
+   * closed.
+   */
   probeMs: 20_000,
-  /** Number of edge routers at which one service is hosted. */
+  /** Maximum number of edge routers at which one service is hosted. */
   hostedAtMax: 3,
   /** Timeout for the response of an edge router to a bind request. */
   bindMs: 10_000,
   /**
-   * Delay before a refused bind request is retried; it grows from the first value to the second.
+   * First delay before a refused bind request is retried; it doubles up to `bindAgainMsMax`, and
+   * half of it is random.
    */
   bindAgainMsMin: 1000,
+  /** Maximum delay before a refused bind request is retried. */
   bindAgainMsMax: 60_000,
   /** Interval for checking whether postponed bind requests are due. */
   hostsJudgedEveryMs: 1000,
@@ -51,6 +61,7 @@ export const tunnelLimits = {
   hostChangesAtOnceMax: 16,
   /** Maximum pending dials of clients to hosted services, per edge router. */
   dialsOfRouterMax: 1024,
+  /** Timeout for the dial of a client to a hosted service. */
   dialMs: 5000,
   /** Maximum circuits per edge router. */
   circuitsPerRouterMax: 16_384,
@@ -60,11 +71,16 @@ export const tunnelLimits = {
   dialsMax: 128,
   /** Maximum bytes buffered by all circuits; divided fairly among services. */
   bufferedBytesMax: 256 * 1024 * 1024,
-  /** Services of an identity that have separate metrics. */
+  /** Maximum services of an identity that have separate metrics. */
   measuredServicesMax: 500,
-  /** Time for a request for metrics, for its answer, and for the next one on its connection. */
+  /** Maximum time for a request for metrics to arrive. */
   metricsReadMs: 5000,
+  /**
+   * Maximum time for the response to a request for metrics; after that, the connection is
+   * closed.
+   */
   metricsWriteMs: 10_000,
+  /** Time after which a connection for metrics without a further request is closed. */
   metricsIdleMs: 60_000,
   /** Maximum logged characters of a refusal. */
   reasonCharactersMax: 512,

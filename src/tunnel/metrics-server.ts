@@ -3,11 +3,15 @@ import { BlockList, isIP, isIPv4 } from 'node:net'
 
 import { formatHostPort, type HostPort, parseHostPort } from '../lib/text/names.ts'
 import type { ProgramLogger } from '../overlay/logger.ts'
-import { expose, type Metric, prometheusContentType } from '../overlay/monitoring/exposition.ts'
 import {
-  type MonitoringAnswer,
+  formatPrometheusMetrics,
+  type Metric,
+  prometheusContentType,
+} from '../overlay/monitoring/prometheus-metrics.ts'
+import {
+  type MonitoringResponse,
   MonitoringServer,
-  notFoundAnswer,
+  notFoundResponse,
 } from '../overlay/monitoring/monitoring-server.ts'
 import { tunnelLimits } from './limits.ts'
 
@@ -17,7 +21,7 @@ interface MetricsServerDeps {
 }
 
 const METRICS_PATH = '/metrics'
-const OTHER_HOST: MonitoringAnswer = {
+const OTHER_HOST: MonitoringResponse = {
   status: 421,
   type: 'text/plain',
   text: 'ask for this address by its number or as localhost\n',
@@ -26,8 +30,8 @@ const OTHER_HOST: MonitoringAnswer = {
 const { metricsReadMs, metricsWriteMs, metricsIdleMs } = tunnelLimits
 
 /**
- * Serves the metrics of a tunnel by plain HTTP to everyone who reaches the address: an identity has
- * no certificate of a server.
+ * Serves the metrics of a tunnel by plain HTTP to everyone who can reach the address, because an
+ * identity has no server certificate.
  * @throws {ProgramFailure} when it cannot listen.
  */
 export async function startMetricsServer(
@@ -52,15 +56,19 @@ async function answer(
   request: IncomingMessage,
   { host }: HostPort,
   metrics: () => readonly Metric[],
-): Promise<MonitoringAnswer> {
+): Promise<MonitoringResponse> {
   // A page in a browser of this host could reach the port by a name that its owner resolves to
   // loopback, and would then read the answer as one of the same site.
   // @guard metrics-of-a-tunnel--name
   if (isLoopback(host) && !isThisHost(request.headers.host ?? '')) return OTHER_HOST
   const path = request.url?.split('?')[0]
   const isRead = request.method === 'GET' || request.method === 'HEAD'
-  if (!isRead || path !== METRICS_PATH) return notFoundAnswer
-  return { status: 200, type: prometheusContentType, text: await expose(metrics()) }
+  if (!isRead || path !== METRICS_PATH) return notFoundResponse
+  return {
+    status: 200,
+    type: prometheusContentType,
+    text: await formatPrometheusMetrics(metrics()),
+  }
 }
 
 const LOOPBACK = new BlockList()

@@ -1,5 +1,5 @@
 import { type ControllerApi, fieldsOf, readTextField } from './controller-api.ts'
-import { readEdgeRouters } from './router-addresses.ts'
+import { readEdgeRouters } from './edge-router-addresses.ts'
 
 /** A service session: the right to dial or host one service. Edge routers require its token. */
 export interface OpenedServiceSession {

@@ -1,9 +1,9 @@
-import type { Metric, MetricSample } from '../overlay/monitoring/exposition.ts'
-import type { ResultCounts, ServiceCounts, TunnelCounts } from './counts.ts'
+import type { Metric, MetricSample } from '../overlay/monitoring/prometheus-metrics.ts'
+import type { ResultCounts, ServiceCounts, TunnelCounts } from './tunnel-counts.ts'
 import { tunnelLimits } from './limits.ts'
 
 /** The tunnel of one identity at the time of a scrape. */
-export interface TunnelFigures {
+export interface TunnelMetricValues {
   readonly counts: TunnelCounts
   /** End of the certificate of the identity, UTC ms. */
   readonly certificateNotAfterMs: number
@@ -12,7 +12,7 @@ export interface TunnelFigures {
   readonly routers: readonly {
     readonly name: string
     readonly isConnected: boolean
-    /** Infinity before the first answer. */
+    /** Round trip of the last latency probe, ms; Infinity before the first response. */
     readonly roundTripMs: number
   }[]
   readonly dialableServices: number
@@ -25,9 +25,9 @@ export interface TunnelFigures {
 }
 
 interface MeasuredTunnel {
-  /** Path of its identity file, as in the log. */
+  /** Path of the tunnel's identity file, as log lines contain it. */
   readonly file: string
-  readonly figures: TunnelFigures
+  readonly figures: TunnelMetricValues
 }
 
 const PREFIX = 'flotilla_tunnel_'
@@ -65,19 +65,19 @@ function sessionMetrics(tunnels: readonly MeasuredTunnel[]): Metric[] {
     ),
     gauge(
       'controllers_known',
-      'Controllers of the cluster, as the controllers list them.',
+      'Number of controllers in the list that a controller sent.',
       tunnels,
       ({ figures }) => figures.knownControllers,
     ),
     counter(
       'log_ins_total',
-      'Log-ins at controllers by result; a session that has ended is opened again by a log-in.',
+      'Log-ins at controllers, by result; after a session has ended, the tunnel logs in again.',
       tunnels,
       ({ logIns }) => logIns,
     ),
     counter(
       'controller_polls_total',
-      'Polls of the controllers, which keep the session alive and read changes, by result.',
+      'Polls of controllers, by result; a poll keeps the session alive and reads changes.',
       tunnels,
       ({ polls }) => polls,
     ),
@@ -88,7 +88,7 @@ function routerMetrics(tunnels: readonly MeasuredTunnel[]): Metric[] {
   return [
     gauge(
       'edge_routers_known',
-      'Edge routers that the identity may use.',
+      'Number of edge routers that the identity may use.',
       tunnels,
       ({ figures }) => figures.routers.length,
     ),
@@ -145,19 +145,19 @@ function serviceMetrics(tunnels: readonly MeasuredTunnel[]): Metric[] {
     {
       type: 'gauge',
       name: `${PREFIX}hosted_terminators`,
-      help: `Terminators at edge routers by service; 0: the service is to be hosted and no edge router hosts it. The first ${tunnelLimits.measuredServicesMax} services of an identity.`,
+      help: `Terminators at edge routers by service; 0: the tunnel should host the service, but has no terminator for it. Covers the first ${tunnelLimits.measuredServicesMax} services of an identity.`,
       labelNames: ['file', 'service'],
       samples: tunnels.flatMap(hostedSamples),
     },
     serviceCounter(
       'dials_total',
-      'Circuits that programs of this host asked for, by service and result.',
+      'Circuits that programs on this host requested, by service and result.',
       tunnels,
       ({ dials }) => dials,
     ),
     serviceCounter(
       'hosted_dials_total',
-      'Circuits of clients to services that this host serves, by service and result.',
+      'Circuits that clients requested to services that this host serves, by service and result.',
       tunnels,
       ({ hostedDials }) => hostedDials,
     ),
@@ -180,7 +180,7 @@ function circuitMetrics(tunnels: readonly MeasuredTunnel[]): Metric[] {
     {
       type: 'counter',
       name: `${PREFIX}circuit_bytes_total`,
-      help: 'Bytes of payloads of circuits, encrypted ones as they are sent, repetitions included.',
+      help: 'Bytes of circuit payloads, including retransmissions; encrypted payloads are counted with their encrypted size.',
       labelNames: ['file', 'direction'],
       samples: tunnels.flatMap(({ file, figures }) => [
         { labels: { file, direction: 'rx' }, value: figures.receivedBytes },
@@ -234,7 +234,7 @@ function serviceCounter(
   return {
     type: 'counter',
     name: PREFIX + name,
-    help: `${help} Services after the first ${tunnelLimits.measuredServicesMax} count together, under an empty name.`,
+    help: `${help} Services after the first ${tunnelLimits.measuredServicesMax} are counted together, under an empty name.`,
     labelNames: ['file', 'service', 'result'],
     samples: tunnels.flatMap(({ file, figures }) =>
       Array.from(read(figures.counts).values).flatMap(([service, counts]) =>

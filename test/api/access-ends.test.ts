@@ -52,8 +52,8 @@ function policyBody(name: string, rest: object = {}): object {
 const newPolicy = (name: string, rest: object = {}) =>
   made(root, `${management}/service-policies`, policyBody(name, rest))
 
-describe('The end of a service policy', () => {
-  test('is shown in UTC, and sorts and filters the list', async () => {
+describe('The expiry of a service policy', () => {
+  test('is shown in UTC; the list of policies can be filtered and sorted by it', async () => {
     const end = new Date(clock.nowMs() + 7 * DAY_MS)
     const inZone = end.toISOString().replace('Z', '+00:00')
     const id = await newPolicy('sorted-b', { expiresAt: inZone })
@@ -81,7 +81,7 @@ describe('The end of a service policy', () => {
     expect([reply.status, reply.text.includes(reason)], reply.text).toEqual([400, true])
   })
 
-  test('ends the access at its time, keeps the policy in the list, and can be moved', async () => {
+  test('removes the access when it is reached, leaves the policy in the list, and can be postponed', async () => {
     await made(root, `${management}/services`, {
       name: 'wiki',
       encryptionRequired: true,
@@ -117,10 +117,10 @@ describe('The end of a service policy', () => {
   })
 })
 
-describe('The end of a role attribute', () => {
+describe('The expiry of a role attribute', () => {
   const path = `${management}/identities/alice-id`
 
-  test('is set and shown by attribute, in UTC, and sorts the identities', async () => {
+  test('is set and shown for each attribute, in UTC, and identities can be sorted by it', async () => {
     const end = new Date(clock.nowMs() + DAY_MS)
     const offset = end.toISOString().replace('Z', '+00:00')
     const reply = await root.call('PATCH', path, {
@@ -137,7 +137,7 @@ describe('The end of a role attribute', () => {
     expect(await namesOf(`identities?filter=${filter}`)).toEqual(['Alice'])
   })
 
-  test('removes the attribute at its time, and a stale write does not return it', async () => {
+  test('removes the attribute when it is reached, and a stale write does not restore the attribute', async () => {
     await pass(DAY_MS)
     const ended = await rowAt('identities/alice-id')
     expect(ended).toMatchObject({ roleAttributes: ['staff'] })
@@ -170,7 +170,7 @@ describe('An explanation of access', () => {
     return (reply.body.data as readonly { readonly dial: unknown }[])[0]?.dial
   }
 
-  test('names the end that is to come, and the one that has come', async () => {
+  test('names a future expiry and a past expiry of the access', async () => {
     const [serviceId, identityId] = [
       await newService(root, 'crm', { roleAttributes: ['crm'] }),
       await newIdentity(root, 'bea', { roleAttributes: ['crm', 'others'] }),
@@ -207,8 +207,8 @@ describe('An explanation of access', () => {
   })
 })
 
-describe('The events of an end', () => {
-  test('come a day before, an hour before and at the end, in every log', async () => {
+describe('Events about an expiry of access', () => {
+  test('are published on every controller a day before, an hour before and at the expiry', async () => {
     const id = await newPolicy('announced', { expiresAt: after(2 * DAY_MS) })
     const { bus } = controller.events
     const from = bus.ring.end
@@ -232,7 +232,7 @@ describe('The events of an end', () => {
 describe('The controllers', () => {
   const proposals = () => cluster.proposals.filter(({ kind }) => kind === CommandKind.ACCESS_END)
 
-  test('propose nothing while no end is due', async () => {
+  test('propose no log entry until an expiry of access is due', async () => {
     await pass(0)
     cluster.proposals = []
     await newPolicy('quiet', { expiresAt: after(HOUR_MS / 2) })
@@ -243,7 +243,7 @@ describe('The controllers', () => {
     expect(proposals(), 'the near end needs no announcement').toHaveLength(1)
   })
 
-  test('do not end access by a local clock that is ahead of a majority', async () => {
+  test('do not remove access early when the local clock is ahead of a majority', async () => {
     await newPolicy('ahead', { expiresAt: after(HOUR_MS) })
     await pass(0)
     cluster.proposals = []

@@ -229,7 +229,7 @@ test('the admin socket serves explanations and previews to the host user without
 })
 
 describe('an explanation of one identity or one service', () => {
-  test('lists the pairs with all records of the other kind, with the filtered ones, or only the pairs that have access', async () => {
+  test('lists its pairs with all records of the other kind, with the records that match a filter, or with the records to which access is granted', async () => {
     const identity = await newIdentity(root, 'reader', { roleAttributes: ['readers'] })
     const names = ['book 1', 'book 2', 'book 3']
     for (const name of names) await newService(root, name, { roleAttributes: ['books'] })
@@ -265,7 +265,7 @@ describe('an explanation of one identity or one service', () => {
   })
 })
 
-test('the explanation of a pair lists the parts of its configs that tunnels do not intercept', async () => {
+test('the explanation of an identity and a service lists the parts of the service’s configs that tunnels do not intercept', async () => {
   const identity = await newIdentity(root, 'bookworm')
   const config = await made(root, `${management}/configs`, {
     name: 'books',

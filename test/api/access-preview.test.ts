@@ -88,7 +88,7 @@ test('the preview of a removed policy lists as lost only the access that no othe
   expect((await previewed([...gone, other])).rows.map(rowText)).toEqual(['dial given laptop wiki'])
 })
 
-test('a preview also shows changes for routers, posture checks and pages', async () => {
+test('a preview also covers changes of routers and posture checks, and can be paged', async () => {
   const router = await made(root, `${management}/edge-routers`, { name: 'gate' })
   const routers = { semantic: 'AnyOf', edgeRouterRoles: ['#all'] }
   const create = { action: 'create' } as const

@@ -5,7 +5,7 @@ import type { Operation } from '../../src/api/http/operation.ts'
 import { createServices } from '../../src/api/services.ts'
 import { socketOnlyOperations } from '../../src/auth/principal/host-user.ts'
 import { createApi } from '../../src/api/server.ts'
-import { systemActor } from '../../src/ports/actor.ts'
+import { createSystemActor } from '../../src/ports/actor.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { CallerOf, fabric, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
@@ -150,7 +150,7 @@ test('the admin socket waits longer for responses that depend on other members',
   const app = createApi({ ...controller.parts, limits, membership: slow as never }).listener({
     apis: ['fabric'],
     https: null,
-    socketCaller: () => systemActor({ name: 'uid:0' }),
+    socketCaller: () => createSystemActor({ name: 'uid:0' }),
   })
   const url = `${fabric}/cluster/promote-member`
   const asked = app.inject({ method: 'POST', url, payload: { id: 'ctrl2' } })

@@ -14,7 +14,7 @@ async function found(path: string, filter: string): Promise<unknown[]> {
   return rows.map(({ name, identity }) => name ?? (identity as { readonly name: string }).name)
 }
 
-describe('filters for what needs attention', () => {
+describe('filters for records that need attention', () => {
   test('find identities whose password is locked, until the lock ends', async () => {
     const primary = { updb: { maxAttempts: 3, lockoutDurationMinutes: 5 } }
     const policy = `${management}/auth-policies/default`
@@ -29,7 +29,7 @@ describe('filters for what needs attention', () => {
     expect(await found('identities', 'isLocked = true')).toEqual([])
   })
 
-  test('find services without a host', async () => {
+  test('find services without a terminator', async () => {
     const hosted = await newService(root, 'hosted')
     await newService(root, 'without a host')
     const router = await made(root, `${management}/edge-routers`, { name: 'host' })
@@ -51,7 +51,7 @@ describe('filters for what needs attention', () => {
     expect(await found('enrollments', `${ofInvited} expiresAt <= ${at(0)}`)).toEqual(['invited'])
   })
 
-  test('find what has no other router online', async () => {
+  test('find the identities and services for which no router is online except the given one', async () => {
     const routers = `${management}/edge-routers`
     const berlin = await made(root, routers, { name: 'berlin', roleAttributes: ['here'] })
     const paris = await made(root, routers, { name: 'paris' })

@@ -2,7 +2,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { logOver } from '../../src/cli/controller/log.ts'
+import { createLogWithSink } from '../../src/cli/controller/log.ts'
 import { LineWriter } from '../../src/cli/terminal/line-writer.ts'
 import { formatUuid, newUuidv7 } from '../../src/lib/text/uuid.ts'
 import { newCa } from '../support/authorities.ts'
@@ -18,7 +18,7 @@ const folder = mkdtempSync(join(tmpdir(), 'flotilla-audit-'))
 const path = join(folder, 'log')
 const fd = openSync(path, 'a')
 const config = { id: 'ctrl1', logLevel: 'silent', audit: { log: true } } as const
-controller.cluster.audit = logOver(new LineWriter(fd), config).audit
+controller.cluster.audit = createLogWithSink(new LineWriter(fd), config).audit
 
 afterAll(() => {
   closeSync(fd)
@@ -57,7 +57,7 @@ const byRoot = {
 }
 
 describe('an audit line of a write, on the controller that received it', () => {
-  test('exists for a create, for an update with the names of the changed fields, and for a delete', async () => {
+  test('exists for a create, an update and a delete, and contains the names of the updated fields', async () => {
     const id = await newService(root, 'mail')
     const url = `${management}/services/${id}`
     const patch = { name: 'post', roleAttributes: ['new'], encryptionRequired: true }

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type { CallerCredentials } from '../../src/auth/principal/credentials.ts'
-import { RequestContext } from '../../src/api/http/call.ts'
+import { RequestContext } from '../../src/api/http/request-context.ts'
 import type { Operation } from '../../src/api/http/operation.ts'
 import { resourceOperations } from '../../src/api/records/resource-routes.ts'
 import { createServices } from '../../src/api/services.ts'
 import { authenticator } from '../../src/entities/kinds/authenticator.ts'
-import { defineEntity, type Entity } from '../../src/entities/define.ts'
-import { reference } from '../../src/entities/fields.ts'
+import { defineEntity, type Entity } from '../../src/entities/define-entity.ts'
+import { idReferenceField } from '../../src/entities/fields.ts'
 import { service } from '../../src/entities/kinds/service.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
 import { client, management } from './support/caller.ts'
@@ -59,7 +59,7 @@ async function shownBy(operation: Operation, identityId: string, id = ''): Promi
 
 const idsOf = (rows: unknown): string[] => (rows as { id: string }[]).map(({ id }) => id)
 
-describe('a kind on the client API', () => {
+describe('a kind of record on the client API', () => {
   sessionOf('alice-id')
 
   test('returns to each caller the records within its scope', async () => {
@@ -108,17 +108,20 @@ describe('a kind on the client API', () => {
       /names an identity/,
     ],
     [
-      'a scope, of which the records are a part of their table',
+      'a scope by a field that is not a reference',
       { ...service, callerScope: { through: 'reference', by: 'name' } },
       /names an identity/,
     ],
-  ] as const)('prevents the start of the API with %s', (_what, kind: Entity, reason) => {
-    expect(() => resourceOperations(needs, [kind])).toThrow(reason)
-  })
+  ] as const)(
+    'prevents the start of the API if it is defined with %s',
+    (_what, kind: Entity, reason) => {
+      expect(() => resourceOperations(needs, [kind])).toThrow(reason)
+    },
+  )
 
-  test('does not compile without a scope', () => {
+  test('does not compile if its definition has no scope', () => {
     const about = { name: 'thing', plural: 'things', symbols: [] } as const
-    const fields = { identityId: reference('identity', 'cascade') }
+    const fields = { identityId: idReferenceField('identity', 'cascade') }
     // @ts-expect-error: operations on the client API without a scope.
     expect(defineEntity({ ...about, fields, operations: read }).callerScope).toBe(null)
     const operations = { management: { list: 'admin' } } as const

@@ -46,7 +46,7 @@ const verify = (id: string, pem: string, headers: object = {}): Promise<Reply> =
   root.call('POST', `${cas}/${id}/verify`, pem, { ...text, ...headers })
 const proof = ({ key, token }: Made): Promise<string> => clientCertificate(key, token, nowMs())
 
-test('a CA is refused for more than one certificate in certPem', async () => {
+test('a CA is refused if certPem contains more than one certificate', async () => {
   const [one, other] = [await newCa('one', nowMs()), await newCa('other', nowMs())]
   const both = `${one.certificatePem}${other.certificatePem}`
   const reply = await root.call('POST', cas, body(both))
@@ -115,7 +115,7 @@ describe('CA states (state, action: result)', () => {
   })
 })
 
-test('re-enrolling a certificate authenticator of a CA creates an ottca enrollment of that CA', async () => {
+test('re-enrolling a certificate authenticator that a CA issued creates an ottca enrollment for that CA', async () => {
   const made = await newCaRecord()
   await verify(made.id, await proof(made))
   const identity = { name: `again ${serial}`, type: 'User', isAdmin: false }
@@ -132,7 +132,7 @@ test('re-enrolling a certificate authenticator of a CA creates an ottca enrollme
 })
 
 describe('verifying a CA', () => {
-  test('answers 409 the second time, but a repetition with the same request id succeeds', async () => {
+  test('is answered with 409 the second time, but a repetition with the same request id succeeds', async () => {
     const made = await newCaRecord()
     const pem = await proof(made)
     const headers = { 'net-request-id': formatUuid(newUuidv7(nowMs())) }
@@ -145,7 +145,7 @@ describe('verifying a CA', () => {
     }
   })
 
-  test('is refused for a malformed certificate or another common name', async () => {
+  test('is refused for a malformed certificate, and for a certificate with another common name', async () => {
     const made = await newCaRecord()
     const other = await newCaRecord()
     const pem = await proof(made)
@@ -319,7 +319,7 @@ describe('the external id claim of a CA', () => {
     expect(reply.body.error?.cause?.['field']).toBe(`externalIdClaim.${field}`)
   })
 
-  test('is removed by the request of ziti edge update ca --clear-external-id-claim', async () => {
+  test('is removed by the request that `ziti edge update ca --clear-external-id-claim` sends', async () => {
     const { id } = await newCaRecord({ externalIdClaim: claim })
     const cleared = await root.call('PATCH', `${cas}/${id}`, { identityRoles: null })
     expect(cleared.status, cleared.text).toBe(200)

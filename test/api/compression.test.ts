@@ -1,6 +1,6 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { AnswerCompression } from '../../src/api/http/answers/compression.ts'
+import { ResponseCompression } from '../../src/api/http/responses/response-compression.ts'
 import { management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { makeManyIdentities } from './support/many.ts'
@@ -36,28 +36,28 @@ describe('a list', () => {
   )
 
   test.each(['identity', 'gzip;q=0', 'deflate', '*'])(
-    'is sent as it is to a client that accepts %s',
+    'is sent uncompressed to a client that accepts %s',
     async (accepted) => {
       expect(await ask(many, accepted)).toEqual(plain)
     },
   )
 
-  test('varies by the header, without a content coding, when the client sends none', () => {
+  test('is sent uncompressed, with the header Vary: accept-encoding, to a client that sends no Accept-Encoding', () => {
     expect([plain.coding, plain.vary]).toEqual([undefined, 'accept-encoding'])
   })
 
-  test('is sent as it is when it is small', async () => {
+  test('is sent uncompressed if it is small', async () => {
     const few = `${management}/identity-types?limit=1`
     expect((await ask(few, 'gzip')).coding).toBeUndefined()
   })
 
-  test('is refused without compression', async () => {
+  test('is refused with an uncompressed error response', async () => {
     const wrong = await ask(`${management}/identities?filter=${'a'.repeat(3000)}`, 'gzip')
     expect([wrong.status, wrong.coding, wrong.vary]).toEqual([400, undefined, undefined])
   })
 })
 
-test('an answer with an ETag is not compressed, because the ETag names its exact bytes', async () => {
+test('a response with an ETag is not compressed, because the ETag identifies the exact bytes', async () => {
   const appData = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`key ${at}`, 'value']))
   const headers = { 'net-session': controller.openSession('admin-id'), 'accept-encoding': 'gzip' }
   const url = `${management}/identities/many000001`
@@ -94,11 +94,11 @@ describe('Compression', () => {
     [10_000, 'gzip'],
     [10_001, null],
   ])('of %d bytes has the coding %s', (bytes, coding) => {
-    expect(new AnswerCompression(limits).codingFor('gzip', bytes)).toBe(coding)
+    expect(new ResponseCompression(limits).codingFor('gzip', bytes)).toBe(coding)
   })
 
-  test('has a result at once for small bodies, and later for others', async () => {
-    const compression = new AnswerCompression(limits)
+  test('calls back synchronously for small bodies, and asynchronously for larger ones', async () => {
+    const compression = new ResponseCompression(limits)
     const seen: string[] = []
     const run = (bytes: number) =>
       new Promise<Buffer | null>((resolve) => {

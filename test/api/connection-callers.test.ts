@@ -4,7 +4,8 @@ import { expect, test } from 'vitest'
 import { ConnectionCallers } from '../../src/api/http/transport/connection-callers.ts'
 import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
 
-// Goal: a request waits for the share of the caller that the last request of its connection had, and of no other caller.
+// Goal: a request waits for the share of the caller that the last request of its connection had,
+// and of no other caller.
 
 const limits = {
   processorBurstMs: 20,
@@ -14,7 +15,9 @@ const limits = {
 }
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** A connection whose caller, alice, has used up her share of the processor; a test sets the clock. */
+/**
+ * A connection whose caller, alice, has used up her share of the processor; a test sets the clock.
+ */
 function usedUp() {
   let nowMs = 0
   const clock = { monotonicMs: () => nowMs }

@@ -105,7 +105,7 @@ test('routers, links, circuits and services are counted', async () => {
   ])
 })
 
-test('if a network has more services than the maximum number of series, metrics read only the first ones', async () => {
+test('if a network has more services than the maximum number of metric series, only the first services are exported', async () => {
   let readCount = 0
   function* services(): Generator<MeasuredService> {
     for (;;) {

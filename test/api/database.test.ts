@@ -3,11 +3,11 @@ import { basename, join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, IntegrityClaimSchema } from '../../proto/gen/command_pb.ts'
-import { StateMachine } from '../../src/fsm/machine.ts'
+import { StateMachine } from '../../src/fsm/state-machine.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
-import { readFileChunks } from '../../src/backup/files.ts'
+import { readFileChunks } from '../../src/backup/backup-files.ts'
 import { loadBackup } from '../../src/backup/load-backup.ts'
-import { snapshotFileLimits } from '../../src/controller/backups/database-snapshots.ts'
+import { snapshotFileLimits } from '../../src/controller/backups/snapshot-folder.ts'
 import { CallerOf, fabric, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { SYSTEM_ACTOR } from '../../src/ports/actor.ts'
@@ -217,7 +217,7 @@ describe('a snapshot', () => {
 })
 
 describe('the audit', () => {
-  test('shows administrators who wrote each record, on the fabric API', async () => {
+  test('shows to administrators, on the fabric API, who wrote each record', async () => {
     const body = { name: 'audited', type: 'User', isAdmin: false }
     const made = await root.call('POST', `${management}/identities`, body)
     const { id } = made.body.data as { id: string }

@@ -4,7 +4,8 @@ import { fabric, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { type Detail, listed, made, newIdentity, shown } from './support/network.ts'
 
-// Goal: a field without a value is answered as OpenZiti 2.0.3 answers it. Terraform takes [] and null for two values.
+// Goal: a field without a value is answered as OpenZiti 2.0.3 answers it. Terraform takes [] and
+// null for two values.
 
 const { controller, root, sessionOf } = await controllerForFile()
 let serial = 0

@@ -22,7 +22,7 @@ async function newEnrollment(identityId: string, rest: object = {}): Promise<str
   return made(root, enrollments, { identityId, method: 'ott', expiresAt: later(), ...rest })
 }
 
-describe('Outstanding enrollment, none → create', () => {
+describe('Enrollment, none → create', () => {
   test('returns a token and a JWT signed by this controller, and is shown with the identity', async () => {
     const identityId = await somebody()
     const expiresAt = later()
@@ -57,7 +57,7 @@ describe('Outstanding enrollment, none → create', () => {
     expect(own).toEqual([detail])
   })
 
-  test('no outstanding enrollment of the same type for the identity, otherwise 409', async () => {
+  test('is refused with 409 if the identity already has an outstanding enrollment of the same type', async () => {
     const identityId = await somebody()
     await newEnrollment(identityId)
     const body = { identityId, method: 'ott', expiresAt: later() }
@@ -130,7 +130,7 @@ describe('Enrollment, outstanding or expired → refresh', () => {
     expect(controller.machine.find('enrollment', 'token', String(before['token']))).toBeUndefined()
   })
 
-  test('is possible for an expired enrollment, which stays listed until then', async () => {
+  test('is possible for an expired enrollment, which stays listed until the refresh', async () => {
     const identityId = await somebody()
     const id = await newEnrollment(identityId, { expiresAt: later(1000) })
     controller.clock.advance(2000)
@@ -168,8 +168,8 @@ describe('Enrollment, outstanding or expired → refresh', () => {
   })
 })
 
-describe('Outstanding enrollment, outstanding → delete', () => {
-  test('removes the enrollment from the identity', async () => {
+describe('Enrollment, outstanding → delete', () => {
+  test('removes the enrollment, and the identity no longer shows it', async () => {
     const identityId = await somebody()
     const id = await newEnrollment(identityId)
     expect((await root.call('DELETE', `${enrollments}/${id}`)).status).toBe(200)
@@ -180,7 +180,7 @@ describe('Outstanding enrollment, outstanding → delete', () => {
     })
   })
 
-  test('happens when the identity is deleted', async () => {
+  test('also takes place when the identity is deleted', async () => {
     const identityId = await somebody()
     const id = await newEnrollment(identityId)
     await root.call('DELETE', `${management}/identities/${identityId}`)
@@ -193,7 +193,7 @@ describe('an identity created with an enrollment', () => {
   const enrollmentOf = async (id: string): Promise<unknown> =>
     (await shown(root, `${management}/identities/${id}`))['enrollment']
 
-  test('is created in one entry, and its token is valid for the configured time', async () => {
+  test('is created in one log entry, and its token is valid for the configured time', async () => {
     const before = controller.cluster.proposals.length
     const id = await somebody({ enrollment: { ott: true } })
     expect(controller.cluster.proposals.length).toBe(before + 1)
@@ -232,7 +232,7 @@ describe('Authenticator exists → re-enroll with expiresAt', () => {
     return { identityId, username, id: await made(root, authenticators, body) }
   }
 
-  test('deletes the authenticator and creates an enrollment: updb gives updb with the same user name', async () => {
+  test('deletes the authenticator and creates an enrollment of its type; for updb, with the same user name', async () => {
     const { identityId, id, username } = await withPassword()
     const expiresAt = later()
     const reply = await root.call('POST', `${authenticators}/${id}/re-enroll`, { expiresAt })
@@ -250,7 +250,7 @@ describe('Authenticator exists → re-enroll with expiresAt', () => {
     expect((await root.get(`${authenticators}/${id}`)).status).toBe(404)
   })
 
-  test('is refused while such an enrollment is outstanding or if the time is past; then the authenticator remains', async () => {
+  test('is refused if the identity has an outstanding enrollment of that type, or if expiresAt is in the past; then the authenticator remains', async () => {
     const { identityId, id } = await withPassword()
     const url = `${authenticators}/${id}/re-enroll`
     const past = await root.call('POST', url, { expiresAt: '2020-01-01T00:00:00Z' })

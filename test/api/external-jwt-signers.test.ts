@@ -169,7 +169,7 @@ describe('an external JWT signer', () => {
     expect(reply.status).toBe(400)
   })
 
-  test('cannot enroll a type of credential that its auth policy refuses', async () => {
+  test('cannot enroll identities with a type of credential that its auth policy disallows', async () => {
     const primary = {
       cert: { allowed: false, allowExpiredCerts: false },
       extJwt: { allowed: false, allowedSigners: [] },

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Problem, type ProblemCode, problems } from '../../src/lib/problems.ts'
-import { problemAnswer } from '../../src/api/http/answers/problem.ts'
+import { problemResponse } from '../../src/api/http/responses/problem-response.ts'
 import { CallerOf, management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 
@@ -53,8 +53,8 @@ test('every temporary refusal has Retry-After, and no other refusal has it', () 
   for (const code of Object.keys(problems) as ProblemCode[]) {
     const { http, retry } = problems[code]
     const passes = retry !== 'never' && (http === 429 || http === 503)
-    expect(problemAnswer(new Problem(code)).retryAfterSeconds, code).toBe(passes ? 1 : null)
+    expect(problemResponse(new Problem(code)).retryAfterSeconds, code).toBe(passes ? 1 : null)
     const said = new Problem(code, { retryAfterSeconds: 30 })
-    expect(problemAnswer(said).retryAfterSeconds, code).toBe(30)
+    expect(problemResponse(said).retryAfterSeconds, code).toBe(30)
   }
 })

@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test, vi } from 'vitest'
 import { CommandKind, CommandSchema, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
-import { systemActor } from '../../src/ports/actor.ts'
+import { createSystemActor } from '../../src/ports/actor.ts'
 import { management } from './support/caller.ts'
 import { NEXT_LEVEL } from '../support/next-fields.ts'
 import { controllerForFile } from './support/for-file.ts'
@@ -30,7 +30,12 @@ function raise(): void {
   controller.cluster.apply(
     toBinary(
       CommandSchema,
-      create(CommandSchema, { kind, level: 1, payload, actor: systemActor({ name: 'test' }) }),
+      create(CommandSchema, {
+        kind,
+        level: 1,
+        payload,
+        actor: createSystemActor({ name: 'test' }),
+      }),
     ),
   )
 }

@@ -5,7 +5,7 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 import type { LightMyRequestResponse } from 'fastify'
 import { afterAll, describe, expect, test } from 'vitest'
 
-import { acceptedCodings } from '../../src/api/http/answers/codings.ts'
+import { acceptedCodings } from '../../src/api/http/responses/accepted-codings.ts'
 import type { FileMount } from '../../src/api/files/file-mount.ts'
 import { FileSet } from '../../src/api/files/file-set.ts'
 import { fileMediaType } from '../../src/api/files/file-types.ts'
@@ -37,9 +37,9 @@ type Headers = Readonly<Record<string, string>>
 const get = (url: string, headers: Headers = {}): Promise<LightMyRequestResponse> =>
   app.inject({ method: 'GET', url, headers })
 
-describe('The files of a mount', () => {
+describe('The file server of the console', () => {
   test.each(['/console', '/console/', '/console/?a=b', '/console/services/a%2Eb', '/zac/'])(
-    '%s serves the index, which is never cached',
+    'returns the index page for %s, and forbids caching it',
     async (url) => {
       const answer = await get(url)
       expect([answer.statusCode, answer.headers['content-type']]).toEqual([
@@ -51,7 +51,7 @@ describe('The files of a mount', () => {
     },
   )
 
-  test('caches a file with a hash in its name for a year, and revalidates others', async () => {
+  test('lets browsers cache a file with a hash in its name for a year, and makes them revalidate other files', async () => {
     const hashed = await get('/console/assets/main-B3xk9_2a.js')
     expect(hashed.headers['cache-control']).toBe('public, max-age=31536000, immutable')
     const icon = await get('/console/icon.svg')
@@ -93,7 +93,7 @@ describe('The files of a mount', () => {
     '/console/%2e%2e/%2e%2e/etc/passwd',
     '/console/..%2f..%2fetc%2fhostname.txt',
     '/consoles',
-  ])('%s does not exist', async (url) => {
+  ])('has no file at %s', async (url) => {
     expect((await get(url)).statusCode).toBe(404)
   })
 

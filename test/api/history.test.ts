@@ -73,7 +73,7 @@ describe('the history of a service', () => {
 })
 
 describe('an undo', () => {
-  test('of a change gives the fields their old values, and shows the access before', async () => {
+  test('of a change restores the old values of the fields, and its preview shows the effect on access', async () => {
     const serviceId = await newService(root, 'crm', { roleAttributes: ['crm'] })
     const bobId = await newIdentity(root, 'Bob', { roleAttributes: ['sales'] })
     const policy = { name: 'sales to crm', type: 'Dial', semantic: 'AnyOf' }
@@ -101,7 +101,7 @@ describe('an undo', () => {
     expect(await shown(root, url)).toMatchObject({ identityRoles: ['#sales'] })
   })
 
-  test('of a change gives a policy its end back', async () => {
+  test('of a change restores the expiry of a policy', async () => {
     const expiresAt = new Date(controller.clock.nowMs() + 86_400_000).toISOString()
     const policy = { name: 'for a day', type: 'Dial', semantic: 'AnyOf', serviceRoles: ['#all'] }
     const id = await made(root, `${management}/service-policies`, { ...policy, expiresAt })
@@ -117,7 +117,7 @@ describe('an undo', () => {
     expect(await shown(root, url)).toMatchObject({ expiresAt })
   })
 
-  test('of a change gives a role attribute its end back', async () => {
+  test('of a change restores the expiry of a role attribute', async () => {
     const end = new Date(controller.clock.nowMs() + 86_400_000).toISOString()
     const ends = { roleAttributesExpireAt: { guest: end } }
     const id = await newIdentity(root, 'Gus', { roleAttributes: ['guest'], ...ends })
@@ -129,7 +129,7 @@ describe('an undo', () => {
     expect(await shown(root, url)).toMatchObject(ends)
   })
 
-  test('of a creation deletes the record, and of a deletion creates it with the same ID', async () => {
+  test('of a create deletes the record, and of a delete creates the record with the same ID', async () => {
     const id = await newService(root, 'mail', { roleAttributes: ['mail'] })
     const policyId = await made(root, `${management}/service-policies`, {
       name: 'to mail',
@@ -160,7 +160,7 @@ describe('an undo', () => {
     expect((await root.get(`${management}/services/${fresh}`)).status).toBe(404)
   })
 
-  test('is refused when the record moved on, and takes back older entries one by one', async () => {
+  test('is refused if a later entry changed the same fields; after that entry is undone, the older entry can be undone too', async () => {
     const id = await newService(root, 'git')
     const url = `${management}/services/${id}`
     await root.call('PATCH', url, { roleAttributes: ['one'] })
@@ -175,7 +175,7 @@ describe('an undo', () => {
     expect(await shown(root, url)).toMatchObject({ roleAttributes: null })
   })
 
-  test('is refused when another change came after its preview', async () => {
+  test('is refused if another change was made after its preview', async () => {
     const id = await newService(root, 'db')
     const url = `${management}/services/${id}`
     await root.call('PATCH', url, { roleAttributes: ['one'] })
@@ -201,7 +201,7 @@ describe('an undo', () => {
     ])
   })
 
-  test('is refused for a write that was refused, and for one with its own inverse operation', async () => {
+  test('is refused for a write that was itself refused, and for a write that has a dedicated inverse operation', async () => {
     await newService(root, 'dns')
     await root.call('POST', `${management}/services`, { name: 'dns', encryptionRequired: true })
     expect(causeOf(await undo(root, await newest(root, 'kind=service&actor=admin-id')))).toEqual([
@@ -218,7 +218,7 @@ describe('an undo', () => {
     expect((await undo(root, { index: 'x' })).status).toBe(404)
   })
 
-  test('of a config checks its data by the schema of its type', async () => {
+  test('of a change of a config validates the old data with the current schema of the config type', async () => {
     const typeId = await made(root, `${management}/config-types`, { name: 'app', schema: {} })
     const config = { name: 'app one', configTypeId: typeId, data: { port: 1 } }
     const id = await made(root, `${management}/configs`, config)

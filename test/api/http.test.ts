@@ -19,7 +19,10 @@ interface Seen {
   readonly code: string | undefined
 }
 
-/** Sends a body in chunks, without saying how long it is; an early answer may end the connection under it. */
+/**
+ * Sends a body in chunks, without saying how long it is; an early answer may end the connection
+ * under it.
+ */
 function sendChunks(count: number, headers: Record<string, string>): Promise<Seen> {
   return new Promise((resolve, reject) => {
     const sent = request({

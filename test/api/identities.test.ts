@@ -262,8 +262,8 @@ describe('administrators', () => {
   })
 })
 
-describe('disabling', () => {
-  test('ends sessions at once and refuses log-ins until the disabling ends', async () => {
+describe('disabling an identity', () => {
+  test('ends its sessions at once and refuses its log-ins until the given time has passed', async () => {
     const id = await newIdentity()
     const held = new CallerOf(controller)
     held.token = controller.openSession(id)
@@ -285,7 +285,7 @@ describe('disabling', () => {
     expect((await held.get(`${client}/current-identity`)).status).toBe(200)
   })
 
-  test('on another controller refuses the session in a linearizable request', async () => {
+  test('on another controller makes this controller refuse the session in a linearizable request', async () => {
     const id = await newIdentity()
     const held = new CallerOf(controller)
     held.token = controller.openSession(id)
@@ -297,7 +297,7 @@ describe('disabling', () => {
     expect((await held.get(`${url}?consistency=linearizable`)).status).toBe(401)
   })
 
-  test('lasts until an administrator enables the identity if the time is zero or negative; the time is required', async () => {
+  test('lasts until an administrator enables the identity if the given time is zero or negative; a time must be given', async () => {
     const id = await newIdentity()
     for (const durationMinutes of [0, -1]) {
       await root.call('POST', `${identities}/${id}/disable`, { durationMinutes })

@@ -7,7 +7,7 @@ const { controller, root } = await controllerForFile()
 
 const of = (id: string): string => `${management}/identities/${id}`
 
-describe('for an identity without reports', () => {
+describe('for an identity without reports,', () => {
   test('the posture data has every part, and each part is empty', async () => {
     const reply = await root.get(`${of('alice-id')}/posture-data`)
     expect(reply.status, reply.text).toBe(200)

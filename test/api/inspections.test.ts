@@ -100,7 +100,7 @@ describe('an inspection', () => {
     expect(values.map(({ name }) => name)).toEqual(['runtime'])
   })
 
-  test('shows the routers connected to the controller, and the requests for which the controller waits', async () => {
+  test('shows the routers connected to the controller, and the requests for whose responses the controller waits', async () => {
     const { values } = await told('ctrl1', 'connected-routers', 'stackdump')
     expect(values).toEqual([
       { appId: 'ctrl1', name: 'connected-routers', value: [] },
@@ -116,11 +116,14 @@ describe('an inspection', () => {
     ['x', 'runtime', 'requestedValues'],
     ['x', Array.from({ length: 17 }, () => 'a'), 'requestedValues'],
     ['x', ['a'.repeat(129)], 'requestedValues.0'],
-  ])('by %j of %j is refused with the field', async (regex, names, field) => {
-    const reply = await ask(regex, names)
-    expect(reply.status, reply.text).toBe(400)
-    expect(reply.body.error?.cause).toMatchObject({ field })
-  })
+  ])(
+    'with the regular expression %j and the values %j is refused, naming the field',
+    async (regex, names, field) => {
+      const reply = await ask(regex, names)
+      expect(reply.status, reply.text).toBe(400)
+      expect(reply.body.error?.cause).toMatchObject({ field })
+    },
+  )
 
   test('stops an endless regular expression while other requests are served; a second inspection waits', async () => {
     const endless = `${'(.*)*'.repeat(40)}!`

@@ -83,7 +83,7 @@ describe('the tickets', () => {
 })
 
 describe('POST /cluster/join', () => {
-  test('needs no session, and accepts bytes as base64url', async () => {
+  test('works without a session, and accepts bytes as base64url', async () => {
     const reply = await anonymous.call('POST', join, request)
     expect(reply.status).toBe(200)
     expect(reply.body.data).toEqual({
@@ -103,12 +103,12 @@ describe('POST /cluster/join', () => {
 
   test.each([
     ['no ticket', { ticket: undefined }],
-    ['a ticket that is no text', { ticket: 5 }],
-    ['a store id of another length', { storeId: 'AAAA' }],
-    ['a store id that is no base64url', { storeId: '+/'.repeat(11) }],
+    ['a ticket that is not a string', { ticket: 5 }],
+    ['a store id of the wrong length', { storeId: 'AAAA' }],
+    ['a store id that is not base64url', { storeId: '+/'.repeat(11) }],
     ['no hosts', { hosts: [] }],
     ['too many hosts', { hosts: Array(33).fill('h') }],
-    ['a feature level that is none', { featureLevel: 'new' }],
+    ['an invalid feature level', { featureLevel: 'new' }],
   ])(
     'with %s is refused before the ticket is read, and the response does not echo the ticket',
     async (_what, change) => {
@@ -148,7 +148,7 @@ describe('POST /cluster/join', () => {
     expect((await anonymous.call('POST', join, request)).status).toBe(200)
   })
 
-  test('passes other refusals on without counting them as guesses', async () => {
+  test('returns other refusals to the caller without counting them as guesses', async () => {
     controller.admission.refusal = new Problem('MEMBERSHIP_REFUSED', { detail: 'ctrl4 is taken' })
     for (let at = 0; at < 5; at += 1) {
       const reply = await anonymous.call('POST', join, request)

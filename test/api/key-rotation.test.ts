@@ -143,7 +143,7 @@ describe('A token with an unknown key version', () => {
     expect([reply.status, reply.body.error?.code]).toEqual([503, 'CLUSTER_NO_LEADER'])
   })
 
-  test('is valid only from the address of its session if its version is already the previous version', async () => {
+  test('is valid only from the address that opened its session if its key version is the previous one', async () => {
     const { keys, token } = stolen()
     controller.keys.set([])
     controller.keys.arrive([

@@ -41,7 +41,7 @@ test('sequential large bodies are accepted, even after one of them was refused',
   for (let n = 0; n < 10; n += 1) expect(await create('taken-0', 4000)).toBe(400)
 })
 
-test('while the limit is used up, large bodies wait or are refused, small bodies are accepted, and a client that disconnects releases its share', async () => {
+test('while the limit is used up, large bodies wait or are refused and small bodies are accepted; a client that disconnects releases its share of the limit', async () => {
   const socket = await beginUpload(5000)
   await expect.poll(() => create('waits', 4000)).toBe(429)
   expect(await create('small', 10)).toBe(201)

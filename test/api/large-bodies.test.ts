@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { LargeBodyQueue } from '../../src/api/http/answers/large-bodies.ts'
+import { LargeBodyQueue } from '../../src/api/http/large-body-queue.ts'
 
 const limits = {
   largeBodyBytes: 10,

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import { SEEN_LEVEL } from '../../src/ports/feature-level.ts'
+import { LAST_SEEN_LEVEL } from '../../src/ports/feature-level.ts'
 import { client, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { listed, newIdentity, shown } from './support/network.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()
-const older = await controllerForFile({}, undefined, undefined, SEEN_LEVEL - 1)
+const older = await controllerForFile({}, undefined, undefined, LAST_SEEN_LEVEL - 1)
 const { clock, machine, cluster, scheduler } = controller
 const { activityLogMs } = controller.parts.limits
 const identities = `${management}/identities`
@@ -20,12 +20,12 @@ const lastSeen = async (id: string): Promise<unknown> =>
 const named = async (filter: string): Promise<unknown[]> =>
   (await listed(root, `${identities}?filter=${encodeURIComponent(filter)}`)).map(({ name }) => name)
 
-test('an identity that never logged in was last seen at no time', async () => {
+test('an identity that never logged in has no last-seen time', async () => {
   const id = await newIdentity(root, 'never')
   expect(await lastSeen(id)).toBeNull()
 })
 
-test('each request counts to the minute, without an entry of the log', async () => {
+test('each request updates the last-seen time of its identity, to the minute, without a log entry', async () => {
   const id = await newIdentity(root, 'laptop')
   const laptop = sessionOf(id)
   expect(await lastSeen(id)).toBe(minuteText(clock.nowMs()))
@@ -36,7 +36,7 @@ test('each request counts to the minute, without an entry of the log', async () 
   expect(cluster.proposals).toHaveLength(length)
 })
 
-test('the leader stores the uses of all sessions in one batch', async () => {
+test('the leader writes the last use of all sessions in one log entry', async () => {
   const ids = [await newIdentity(root, 'phone 1'), await newIdentity(root, 'phone 2')]
   const sessions = ids.map((id) => sessionOf(id))
   clock.advance(2 * minute)
@@ -48,7 +48,7 @@ test('the leader stores the uses of all sessions in one batch', async () => {
   for (const id of ids) expect(await lastSeen(id)).toBe(minuteText(clock.nowMs()))
 })
 
-test('a log-out counts, stays after its session, and is no change of the record', async () => {
+test('a log-out updates the last-seen time, which outlasts the session and does not change the revision of the identity', async () => {
   const id = await newIdentity(root, 'visitor')
   const visitor = sessionOf(id)
   clock.advance(7 * minute)
@@ -61,7 +61,7 @@ test('a log-out counts, stays after its session, and is no change of the record'
   expect(machine.get('identity', id)).toMatchObject({ revision, updatedAt })
 })
 
-test('the end of a session by another person does not count as activity', async () => {
+test('deleting another identity’s session does not change the last-seen time of that identity', async () => {
   const id = await newIdentity(root, 'employee')
   sessionOf(id)
   const seen = minuteText(clock.nowMs())
@@ -75,7 +75,7 @@ test('the end of a session by another person does not count as activity', async 
   expect(await lastSeen(id)).toBe(seen)
 })
 
-test('a use on another controller counts', async () => {
+test('using a session on another controller updates the last-seen time', async () => {
   const id = await newIdentity(root, 'traveler')
   sessionOf(id)
   const sessionId = machine.findAll('apiSession', 'identityId', id)[0]?.id ?? ''
@@ -84,7 +84,7 @@ test('a use on another controller counts', async () => {
   expect(await lastSeen(id)).toBe(minuteText(clock.nowMs()))
 })
 
-test('filters and sorts find identities by when they were last seen', async () => {
+test('identities can be filtered and sorted by their last-seen time', async () => {
   const old = await newIdentity(root, 'seen long ago')
   const session = sessionOf(old)
   await session.call('DELETE', `${client}/current-api-session`)
@@ -103,7 +103,7 @@ test('filters and sorts find identities by when they were last seen', async () =
   expect(await lastSeen(old)).toBe(minuteText(thenMs))
 })
 
-test('a controller stores nothing while an older release may apply the same entry', async () => {
+test('no last-seen time is stored while a controller of an older release may apply the same log entry', async () => {
   const id = await newIdentity(older.root, 'of an older release')
   const session = older.sessionOf(id)
   expect((await session.call('DELETE', `${client}/current-api-session`)).status).toBe(200)

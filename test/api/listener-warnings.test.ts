@@ -9,7 +9,8 @@ import { controllerForFile } from './support/for-file.ts'
 import { client, management } from './support/caller.ts'
 import { made, newIdentity, shown } from './support/network.ts'
 
-// Goal: an administrator whose clients find no edge router reads in the log that the routers have no edge listener.
+// Goal: an administrator whose clients find no edge router reads in the log that the routers have
+// no edge listener.
 
 const warned: object[] = []
 const logger = {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { LiveRows } from '../../src/fabric/live-rows.ts'
+import { LiveRowTable } from '../../src/fabric/live-row-table.ts'
 import { CallerOf, fabric } from './support/caller.ts'
 import { startController, type TestController } from './support/controller.ts'
 
@@ -69,7 +69,7 @@ describe('circuits of this controller', () => {
     })
   }
 
-  test('can be listed, shown and ended', async () => {
+  test('can be listed, shown and deleted', async () => {
     circuit('c1', 'session', 1000, ['er1', 'er2'])
     expect(await idsOf('circuits')).toEqual(['c1'])
     const { body } = await root.get(`${fabric}/circuits/c1`)
@@ -81,9 +81,9 @@ describe('circuits of this controller', () => {
   })
 })
 
-test('a full live table still updates existing rows', () => {
+test('a full live table refuses new rows, but still updates existing rows', () => {
   const removed: string[] = []
-  const rows = new LiveRows<{ id: string; n: number }, { id: string; n: number }>({
+  const rows = new LiveRowTable<{ id: string; n: number }, { id: string; n: number }>({
     owner: 'ctrl1',
     rowsMax: 2,
     viewOf: (row) => row,

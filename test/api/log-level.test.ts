@@ -5,12 +5,13 @@ import { anOperator, RecordedActions } from '../support/recorded-actions.ts'
 import { CallerOf, fabric } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 
-// Goal: the log level changes while a controller runs, by an administrator alone, and who changed it is recorded.
+// Goal: the log level changes while a controller runs, by an administrator alone, and who changed
+// it is recorded.
 
 const { controller, root } = await controllerForFile()
 const url = `${fabric}/log-level`
 
-describe('The log level operation', () => {
+describe('The operation that sets the log level', () => {
   test('changes the level at once and reports the level after a restart', async () => {
     const changed = { level: 'debug', configured: 'info' }
     const reply = await root.call('PUT', url, { level: 'debug' })
@@ -29,7 +30,7 @@ describe('The log level operation', () => {
     expect(controller.parts.logLevel.get().level).toBe('debug')
   })
 
-  test('records the caller', async () => {
+  test('records its caller in the audit log', async () => {
     await root.call('PUT', url, { level: 'warn' })
     const filter = encodeURIComponent('action = "set-log-level"')
     const reply = await root.get(`${fabric}/audit?filter=${filter}`)

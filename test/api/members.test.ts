@@ -13,7 +13,7 @@ beforeEach(() => {
 
 const at = (name: string): string => `${fabric}/cluster/${name}`
 
-test('a member becomes a voter or learner by its address or id, as OpenZiti clients request it', async () => {
+test('a member becomes a voter or learner when an OpenZiti client names it by its address or id', async () => {
   const asked = [
     { address: 'tls:localhost:1481', isVoter: true },
     { address: 'ctrl2', isVoter: false },
@@ -38,7 +38,7 @@ test('a new controller is refused with a hint that joining requires a ticket', a
   expect(controller.members.changes).toEqual([])
 })
 
-test('each membership change forwards the request with its confirmation and returns the plan', async () => {
+test('each membership change passes the confirmation in the request to the cluster, and returns the plan', async () => {
   const confirmation = 'remove ctrl3 and tolerate 0 failures'
   const asked: [string, object][] = [
     ['remove-member', { id: 'ctrl3', confirmation }],
@@ -61,7 +61,7 @@ test('each membership change forwards the request with its confirmation and retu
   ])
 })
 
-test('a plan changes nothing and returns the confirmation that the change requires', async () => {
+test('the plan for a membership change changes nothing, and contains the confirmation that the change requires', async () => {
   const reply = await root.call('POST', at('plan'), { verb: 'remove', id: 'ctrl3', why: 'old' })
   expect(reply.status).toBe(200)
   expect(reply.body.data).toMatchObject({
@@ -89,7 +89,7 @@ test('an incomplete body is refused with the field', async () => {
   expect(controller.members.changes).toEqual([])
 })
 
-test('a refusal reaches the caller with its code and message', async () => {
+test('a refusal by the cluster reaches the caller with its code and message', async () => {
   const refusals: [ConstructorParameters<typeof Problem>[0], number][] = [
     ['MEMBERSHIP_BUSY', 409],
     ['TOLERANCE_REFUSED', 409],

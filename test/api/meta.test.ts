@@ -293,7 +293,7 @@ test('an administrator sees all health details; a caller with an invalid token s
   }
 })
 
-test('a controller is ready while it may serve requests and has a leader; it is alive independently of that', async () => {
+test('a controller is ready while it may serve requests and has a leader; its liveness does not depend on either', async () => {
   const ready = async () => {
     const { status, body } = await anonymous.get('/health-checks/ready')
     return [status, (body.data as { ready: boolean }).ready]

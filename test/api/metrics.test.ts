@@ -36,7 +36,7 @@ function families(): Map<string, { type: string; series: string[] }> {
   return found
 }
 
-test('times are in seconds, and no Flotilla metric has another time unit', () => {
+test('metric times are in seconds, and no Flotilla metric has another time unit', () => {
   const names = [...families().keys()].filter((name) => name.startsWith('flotilla_'))
   expect(names.length).toBeGreaterThan(30)
   expect(names.filter((name) => /_(ms|millis|minutes)(_|$)/.test(name))).toEqual([])
@@ -83,7 +83,7 @@ test('the metrics include versions, the size of the network, alarms and expiry t
   expect(text).toMatch(/^flotilla_member_connected\{member="ctrl2"\} 0$/m)
 })
 
-test('a metrics listener serves only metrics and health without details, without authentication', async () => {
+test('a metrics listener serves only metrics and a health check without details, both without authentication', async () => {
   const app = createApi(controller.parts).listener({ apis: [], hasOpenMetrics: true, https: null })
   const headers = { 'net-session': controller.openSession('admin-id') }
   try {

@@ -16,7 +16,10 @@ function versions(): number[] {
   return record.versions.map(({ version }) => version)
 }
 
-/** The next version is in force, as it would be after a controller was removed. @returns what became of it. */
+/**
+ * The next version is in force, as it would be after a controller was removed. @returns what became
+ * of it.
+ */
 function rotate(): string {
   const version = (versions().at(-1) ?? 0) + 1
   const message = create(SecretRotateSchema, { name: 'factorKey', version })
@@ -33,7 +36,7 @@ async function resealed(identityId: string): Promise<void> {
   await expect.poll(() => state.get('mfa', identityId)?.['keyVersion']).toBe(versions().at(-1))
 }
 
-test('a key rotation loses no factor: the previous key version decrypts the factor until the leader has encrypted it with the new version', async () => {
+test('a key rotation loses no TOTP factor: the previous key version decrypts the factor until the leader has encrypted the factor with the new version', async () => {
   const ann = await newIdentity(root, 'ann', {})
   const app = await turnOnMfa(controller, sessionOf(ann))
   const [recovery = ''] = app.recoveryCodes
@@ -56,7 +59,7 @@ test('a key rotation loses no factor: the previous key version decrypts the fact
   await resealed(ann)
 })
 
-test('key versions in use are never discarded: the next rotation waits', async () => {
+test('a key version is not discarded while a TOTP factor uses it: the next rotation waits', async () => {
   for (let made = 0; versions().length < secretLimits.versionsMax; made += 1) {
     await turnOnMfa(controller, sessionOf(await newIdentity(root, `one of many ${made}`, {})))
     expect(rotate()).toBe('done')

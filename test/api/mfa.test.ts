@@ -72,7 +72,7 @@ describe('an MFA enrollment', () => {
     expect(codeOf(await giveCode(alice, '123456'))).toBe('MFA_NOT_ENROLLED')
   })
 
-  test('has a QR code with its provisioning URL until it is verified', async () => {
+  test('has a QR code that contains its provisioning URL, until it is verified', async () => {
     const app = await beginMfa(controller, alice)
     const answer = await controller.app.inject({
       url: `${mfaPath}/qr-code`,
@@ -92,7 +92,7 @@ describe('an MFA enrollment', () => {
     expect((await alice.get(`${mfaPath}/qr-code`)).status).toBe(404)
   })
 
-  test('can be restarted with a new secret or ended without a code until it is verified', async () => {
+  test('can be restarted with a new secret, or deleted without a code, until it is verified', async () => {
     const first = await beginMfa(controller, alice)
     const second = await beginMfa(controller, alice)
     expect(second.url).not.toBe(first.url)
@@ -125,7 +125,7 @@ describe('an MFA enrollment', () => {
     expect((await alice.call('POST', mfaPath)).status).toBe(409)
   })
 
-  test('is ended, once verified, only by a time-based code or a recovery code', async () => {
+  test('can be deleted, once verified, only with a time-based code or a recovery code', async () => {
     for (const pick of [
       (app: Authenticator) => app.freshCode(),
       (app: Authenticator) => app.recoveryCodes[7] ?? '',
@@ -146,7 +146,7 @@ describe('an MFA enrollment', () => {
 })
 
 describe('a session', () => {
-  test('is partially authenticated until it gets a code if its identity has MFA; so is each other session of the identity', async () => {
+  test('is partially authenticated until it gets a code, if its identity has MFA; this is true of every session of the identity', async () => {
     const other = sessionOf(identityId)
     const app = await turnOnMfa(controller, alice)
     expect(await isFull(alice)).toBe(true)
@@ -179,7 +179,7 @@ describe('a session', () => {
     expect((await giveCode(sessionOf(identityId), second)).status).toBe(200)
   })
 
-  test('accepts a code of the adjacent time steps, but no used code and no code older than a used one', async () => {
+  test('accepts a code of an adjacent time step, but neither a used code nor a code older than a used one', async () => {
     const app = await turnOnMfa(controller, alice)
     expect((await giveCode(alice, app.code(1))).status).toBe(200)
     expect(codeOf(await giveCode(alice, app.code(1)))).toBe('MFA_INVALID_TOKEN')
@@ -205,7 +205,7 @@ describe('a session', () => {
     await former.close()
   })
 
-  test('can enroll in MFA if its policy requires a code, and then becomes fully authenticated', async () => {
+  test('can enroll in MFA if the auth policy requires a code, and then becomes fully authenticated', async () => {
     const { primary } = (await root.get(`${management}/auth-policies/default`)).body.data as {
       primary: object
     }
@@ -269,7 +269,7 @@ describe('recovery codes', () => {
     expect((await giveCode(alice, others[0] ?? '')).status).toBe(200)
   })
 
-  test('are answered with 404 while the enrollment is unverified', async () => {
+  test('are not available while the MFA enrollment is unverified: the response is 404', async () => {
     const app = await beginMfa(controller, alice)
     expect((await alice.call('GET', path, { code: app.code() })).status).toBe(404)
     expect((await alice.call('POST', path, { code: app.code() })).status).toBe(404)
@@ -299,7 +299,7 @@ describe('wrong codes', () => {
 })
 
 describe('an administrator', () => {
-  test('can remove MFA from an identity, verified or not; its sessions then need no code', async () => {
+  test('can remove MFA from an identity, verified or not; the identity’s sessions then require no code', async () => {
     const url = `${management}/identities/${identityId}/mfa`
     expect((await root.call('DELETE', url)).status).toBe(200)
     await beginMfa(controller, alice)
@@ -328,7 +328,7 @@ describe('an administrator', () => {
   })
 })
 
-test('recovering an administrator on the controller’s host also removes its MFA', async () => {
+test('recovering an administrator on the controller’s host also removes the administrator’s MFA', async () => {
   const boss = sessionOf('admin-id')
   await turnOnMfa(controller, boss)
   expect(await isFull(root)).toBe(false)

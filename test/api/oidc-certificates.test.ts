@@ -14,7 +14,8 @@ import { client, management } from './support/caller.ts'
 import { made, shown } from './support/network.ts'
 import { OidcClient } from './support/oidc.ts'
 
-// Goal: clients of OIDC keep, extend and add to their certificates as clients of the REST log-in do.
+// Goal: clients of OIDC keep, extend and add to their certificates as clients of the REST log-in
+// do.
 
 const two = await twoControllers()
 const { controller, root, newPerson } = two
@@ -73,7 +74,7 @@ async function authenticatorOf(identityId: string): Promise<string> {
 }
 
 describe.each([false, true])(
-  'a client whose certificate must be extended, keys rolled: %s',
+  'a client whose certificate must be extended, with a new key: %s',
   (rollKeys) => {
     test('sees the request to extend in its session, and keeps the session with the next certificate', async () => {
       const { id, key } = await enrolled()
@@ -156,7 +157,7 @@ describe('an authorization code from a log-in by certificate', () => {
   })
 })
 
-test('an OIDC session gets session certificates, the leaf before its issuers', async () => {
+test('an OIDC session gets session certificates, with the leaf before its issuers', async () => {
   const { id, username } = await newPerson()
   const log = async (): Promise<ReturnType<typeof bearer>> => {
     const { access_token: token } = await new OidcClient(controller).logIn(username, password)

@@ -130,7 +130,7 @@ describe('a device', () => {
     expect((await controller.app.inject({ method: 'GET', url, headers })).statusCode).toBe(200)
   })
 
-  test('also waits for the user’s second factor, and is not bound to the browser’s key', async () => {
+  test('also waits for the user’s second factor, and gets tokens that are not bound to the browser’s key', async () => {
     const device = await begunDevice()
     const name = await person()
     const caller = new CallerOf(controller)
@@ -149,7 +149,7 @@ describe('a device', () => {
     expect(claims).toMatchObject({ amr: ['password', 'totp'], z_cfs: null })
   })
 
-  test('gets slow_down if the device polls too often, and later the user’s refusal', async () => {
+  test('gets slow_down if it polls too often, and access_denied after the user has refused', async () => {
     const device = await begunDevice()
     await device.ask()
     await device.askAtOnce()
@@ -185,7 +185,7 @@ describe('a device', () => {
     expect((await device.ask(changes)).json['error']).toBe(error)
   })
 
-  test('accepts a user code that another controller issued', async () => {
+  test('can be approved with a user code that another controller issued', async () => {
     const device = await begunDevice()
     const { waitingDevices } = controller
     const key = device.userCode.replace('-', '')

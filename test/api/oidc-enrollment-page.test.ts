@@ -49,7 +49,7 @@ async function atOffer() {
   return { oidc, logIn, submit, offer: await logIn() }
 }
 
-test('a user without an authenticator app sets up one on the log-in page, and the log-in continues', async () => {
+test('a user without an authenticator app sets up an app on the log-in page, and the log-in continues', async () => {
   const { oidc, offer, submit, logIn } = await atOffer()
   expect([offer.status, offer.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8'])
   expect(offer.text).toContain('none is set up for you yet')
@@ -93,7 +93,7 @@ test('a wrong code shows the same key and recovery codes again, until there were
   expect((await submit(last, { code: app.code() })).status).toBe(302)
 })
 
-test('an enrollment page offers a restart if TOTP was enrolled again in another window', async () => {
+test('an enrollment page offers a restart if the user has meanwhile begun another TOTP enrollment in another window', async () => {
   const { offer, submit } = await atOffer()
   const first = await submit(offer)
   const second = await submit(offer)

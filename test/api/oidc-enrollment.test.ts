@@ -74,7 +74,7 @@ test('an identity whose policy requires a code enrolls in MFA during its log-in,
   expect(again.json['authQueries']).toMatchObject([{ isTotpEnrolled: true }])
 })
 
-test('an unverified enrollment is removed by the request that OpenZiti tunnelers send', async () => {
+test('an unverified MFA enrollment is removed by the request that OpenZiti tunnelers send', async () => {
   const { username } = await person()
   const { oidc, id, json } = await pending(username)
   const query = `${enrollPath}?id=${encodeURIComponent(id)}`
@@ -85,7 +85,7 @@ test('an unverified enrollment is removed by the request that OpenZiti tunnelers
   expect((await json('POST', `${enrollPath}/verify`, '123456')).status).toBe(404)
 })
 
-test('a log-in can begin a second enrollment only after removing the first one', async () => {
+test('a log-in can begin a second MFA enrollment only after removing the first one', async () => {
   const { username } = await person()
   const { json } = await pending(username)
   expect((await json('POST', enrollPath)).status).toBe(201)
@@ -95,7 +95,7 @@ test('a log-in can begin a second enrollment only after removing the first one',
   expect((await json('POST', enrollPath)).status).toBe(201)
 })
 
-test('an enrollment that an earlier log-in began is replaced, because its secret may be known to others', async () => {
+test('an MFA enrollment that an earlier log-in began is replaced, because its secret may be known to others', async () => {
   const { username } = await person()
   const thief = await pending(username)
   const seen = await thief.json('POST', enrollPath)
@@ -106,7 +106,7 @@ test('an enrollment that an earlier log-in began is replaced, because its secret
   expect(begun.json['provisioningUrl']).not.toBe(seen.json['provisioningUrl'])
 })
 
-test('a password alone cannot replace or remove a verified factor', async () => {
+test('a password alone cannot replace or remove a verified TOTP factor', async () => {
   const { username } = await person()
   const first = await pending(username)
   const begun = await first.json('POST', enrollPath)

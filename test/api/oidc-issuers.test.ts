@@ -63,7 +63,7 @@ test.each([
   expect(issuers.of(at(host))).toBe(null)
 })
 
-test('if a certificate has a wildcard name, the controller serves a console only at the host name of the request', () => {
+test('if a certificate has a wildcard name, the controller serves the console only at the host name that was requested, not at other names that match', () => {
   const hosts = issuers.hosts(at('wiki.apps.example.org:1280'))
   expect(hosts).toContain('wiki.apps.example.org:1280')
   expect(issuers.hosts(at('localhost:1280'))).not.toContain('wiki.apps.example.org:1280')

@@ -5,8 +5,8 @@ import { controllerForFile } from './support/for-file.ts'
 import { atWork, type Device, domain, OidcDevices } from './support/oidc-device.ts'
 import { raiseLevel } from './support/raise-level.ts'
 
-// Goal: a client of OIDC reports its posture to routers, and is judged by it when it dials or hosts.
-// Method: a log-in by the code flow; claims and reports as routers bring them.
+// Goal: a client of OIDC reports its posture to routers, and is judged by it when it dials or
+// hosts. Method: a log-in by the authorization code flow; claims and reports as routers bring them.
 
 const { controller, root } = await controllerForFile()
 const { parts } = controller
@@ -81,14 +81,14 @@ describe('an OIDC client', () => {
 describe('a router that evaluates posture itself', () => {
   const isJudgedByRouter = true
 
-  test('is trusted for facts that only the device knows, and only for the current dial', async () => {
+  test('is trusted for posture that only the device knows, and only for the current dial', async () => {
     const device = await devices.behind(atWork)
     const token = await devices.openSession(device)
     expect(await devices.dial(device, token, { isJudgedByRouter })).toMatchObject({ ok: true })
     expect(await devices.dial(device, token)).toMatchObject(refused)
   })
 
-  test('keeps its client’s circuits until the device reports a change of posture to a controller', async () => {
+  test('ends its client’s circuits only once the device reports a change of posture to a controller', async () => {
     const device = await devices.behind(atWork)
     const token = await devices.openSession(device)
     await devices.dial(device, token, { isJudgedByRouter })

@@ -81,7 +81,7 @@ describe('the challenge of a refused request', () => {
     expect(challengeOf(await get(ownIdentity, token))).toBe(bearerChallenge('expired'))
   })
 
-  test('is absent for operations that need no session', async () => {
+  test('is absent if the operation works without a session', async () => {
     expect((await get(`${client}/version`, 'x')).status).toBe(200)
   })
 })
@@ -143,7 +143,7 @@ describe('a log-in whose policy requires an external JWT', () => {
     expect(challengeOf(await get(ownIdentity, token))).toContain(`${realm} error="missing"`)
   })
 
-  test('accepts the JWT and a code in either order if both are required', async () => {
+  test('accepts the JWT and a TOTP code in either order if both are required', async () => {
     const { id: identityId, username } = await person()
     const caller = new CallerOf(controller)
     await caller.logIn({ username, password }, client)
@@ -168,7 +168,7 @@ describe('a log-in whose policy requires an external JWT', () => {
   })
 })
 
-test('a page shows a user that the JWT is missing, before or after the code', async () => {
+test('the log-in page shows a user that the JWT is missing, before or after the TOTP code is given', async () => {
   const { id: identityId, username } = await person()
   const caller = new CallerOf(controller)
   await caller.logIn({ username, password }, client)
@@ -193,8 +193,8 @@ test('a page shows a user that the JWT is missing, before or after the code', as
   expectMissing(await oidc.send('POST', '/oidc/login/password', form, accept))
 })
 
-describe('an exchange of a code for tokens', () => {
-  test('succeeds for a time-based code, once, in an OIDC session', async () => {
+describe('an exchange of a TOTP code for tokens', () => {
+  test('succeeds for a valid code, once, in an OIDC session', async () => {
     const { id: identityId, username } = await person()
     const caller = new CallerOf(controller)
     await caller.logIn({ username, password }, client)
@@ -231,7 +231,7 @@ describe('an exchange of a code for tokens', () => {
     expect((await oidc.refresh(data.token)).status).toBe(400)
   })
 
-  test('is refused without a second factor', async () => {
+  test('is refused if the identity has no second factor', async () => {
     const { username } = await person()
     const oidc = new OidcClient(controller)
     const { access_token: access } = await oidc.logIn(username, password)
@@ -243,7 +243,7 @@ describe('an exchange of a code for tokens', () => {
   })
 })
 
-test('a waiting request succeeds although its token was evicted from the cache, unless the token was revoked', async () => {
+test('a request that waits is accepted although its token was evicted from the cache, unless the token was revoked', async () => {
   await raiseLevel(small.controller)
   const logIn = async (): Promise<string> => {
     const name = `name-${newShortId()}`

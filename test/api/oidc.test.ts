@@ -8,7 +8,7 @@ import { claimsOf } from './support/network.ts'
 import { turnOnMfa } from './support/mfa.ts'
 import { raiseLevel } from './support/raise-level.ts'
 import { newShortId } from '../../src/lib/random.ts'
-import type { Observation } from '../../src/ports/live-facts.ts'
+import type { Observation } from '../../src/ports/observations.ts'
 
 const facts: Observation[] = []
 const { controller, root } = await controllerForFile({}, undefined, {
@@ -61,7 +61,7 @@ function askByQuery(
   return oidc.send('POST', url, undefined, { 'content-type': 'application/json' })
 }
 
-describe('a log-in by the code flow', () => {
+describe('a log-in by the authorization code flow', () => {
   test('returns tokens for the REST APIs, and opens one session', async () => {
     const { id, username, password } = await person()
     const oidc = newClient()
@@ -97,7 +97,7 @@ describe('a log-in by the code flow', () => {
     expect(found.body.data).toMatchObject([{ id: claims['z_asid'] }])
   })
 
-  test('refuses a wrong password, an unknown id, and a body that is not a form', async () => {
+  test('refuses a wrong password, an unknown authorization request id, and a body that is not a form', async () => {
     const { username } = await person()
     const oidc = newClient()
     const id = await oidc.begin()
@@ -112,7 +112,7 @@ describe('a log-in by the code flow', () => {
     expect([multipart.status, multipart.json['code']]).toEqual([415, 'UNSUPPORTED_MEDIA_TYPE'])
   })
 
-  test('accepts the id in the query, and a JSON body', async () => {
+  test('accepts the id of the authorization request in the query, and a JSON body', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     for (const name of ['authRequestID', 'id']) {
@@ -125,7 +125,7 @@ describe('a log-in by the code flow', () => {
     }
   })
 
-  test('requests a code under the same id if the identity has MFA', async () => {
+  test('asks for a TOTP code under the same id if the identity has MFA', async () => {
     const { id: identityId, username, password } = await person()
     const alice = new CallerOf(controller)
     await alice.logIn({ username, password }, client)
@@ -215,7 +215,7 @@ describe('tokens', () => {
     expect([again.status, await bearer(String(again.json['access_token']))]).toEqual([200, 200])
   })
 
-  test('have the form that OpenZiti clients read if an exchange returned them', async () => {
+  test('have the form that OpenZiti clients parse if they come from a token exchange', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const first = await oidc.logIn(username, password)
@@ -231,7 +231,7 @@ describe('tokens', () => {
     expect(id.json['refresh_token']).toBeUndefined()
   })
 
-  test('include no refresh token if an exchange requests an access token', async () => {
+  test('do not include a refresh token if a token exchange requests an access token', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const { access_token: access } = await oidc.logIn(username, password)
@@ -318,8 +318,8 @@ describe('tokens', () => {
   })
 })
 
-describe('a code', () => {
-  test('ends its session when it is used twice', async () => {
+describe('an authorization code', () => {
+  test('ends the session that was opened with it when it is used twice', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const id = await oidc.begin()

@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { describe, expect, test } from 'vitest'
-import { bodyFormats } from '../../src/api/schemas/validation.ts'
+import { bodyFormats } from '../../src/api/schemas/validator.ts'
 import { type ContractedApi, readContract, readMissing } from '../contract/facts.ts'
 import { faultsOf, type ServedDocument, type ServedOperation } from '../contract/judge.ts'
 import { bases } from '../support/served-answers.ts'
@@ -277,7 +277,7 @@ describe.each([
   })
 })
 
-test('one list declares optional members that none of its rows has, because OpenZiti’s API specification declares them', async () => {
+test('one list declares optional members that none of its rows has, because as in OpenZiti’s API specification, declares them', async () => {
   const document = await documentAt(management)
   const { schemas } = document['components'] as {
     readonly schemas: Readonly<Record<string, { properties: Json; required: readonly string[] }>>
@@ -353,14 +353,14 @@ describe('the served documents and OpenZiti’s contract', () => {
       ['GET /services listServices: operation id'],
     ],
     [
-      'a status',
+      'a response status',
       ({ paths }) => {
         delete changed(paths['/services']?.['get']).responses['503']
       },
       ['GET /services listServices: status 503'],
     ],
     [
-      'a parameter of the query',
+      'a query parameter',
       ({ paths }) => {
         const operation = changed(paths['/services']?.['get'])
         operation.parameters = operation.parameters.filter(({ name }) => name !== 'filter')
@@ -368,14 +368,14 @@ describe('the served documents and OpenZiti’s contract', () => {
       ['GET /services listServices: parameter query filter'],
     ],
     [
-      'a parameter of the path',
+      'a path parameter',
       ({ paths }) => {
         changed(paths['/services/{id}']?.['get']).parameters = []
       },
       ['GET /services/{id} detailService: parameter path id'],
     ],
     [
-      'a parameter that may be left out',
+      'the right to omit a parameter',
       ({ paths }) => {
         changed(paths['/services']?.['get']).parameters.push({
           name: 'realm',
@@ -393,35 +393,35 @@ describe('the served documents and OpenZiti’s contract', () => {
       ['PATCH /services/{id} patchService: body absent'],
     ],
     [
-      'a field of a request body',
+      'a field in a request body',
       ({ components }) => {
         delete components.schemas['serviceUpdate']?.properties['tags']
       },
       ['PUT /services/{id} updateService: body tags'],
     ],
     [
-      'a field that a request body requires',
+      'the requirement for a field in a request body',
       ({ components }) => {
         changed(components.schemas['serviceUpdate']).required = []
       },
       ['PUT /services/{id} updateService: body name is not required'],
     ],
     [
-      'a field that a request body may leave out',
+      'the right to omit a field in a request body',
       ({ components }) => {
         changed(components.schemas['serviceUpdate']).required.push('tags')
       },
       ['PUT /services/{id} updateService: body tags is required'],
     ],
     [
-      'the type of a field of a request body',
+      'the type of a field in a request body',
       ({ components }) => {
         changed(components.schemas['serviceUpdate']).properties['tags'] = { type: 'string' }
       },
       ['PUT /services/{id} updateService: body tags is string'],
     ],
     [
-      'a field of an answer',
+      'a field in a response',
       ({ components }) => {
         delete components.schemas['serviceDetail']?.properties['permissions']
       },
@@ -431,14 +431,14 @@ describe('the served documents and OpenZiti’s contract', () => {
       ],
     ],
     [
-      'a field that an answer always has',
+      'the guarantee that a response has a field',
       ({ components }) => {
         changed(components.schemas['networkJWT']).required = ['name']
       },
       ['GET /network-jwts listNetworkJWTs: data token is not required'],
     ],
     [
-      'a list',
+      'the list type of a response',
       ({ paths, components }) => {
         changed(paths['/services']?.['get']).responses['200'] = {
           content: {
@@ -450,7 +450,7 @@ describe('the served documents and OpenZiti’s contract', () => {
       },
       ['GET /services listServices: data is no list'],
     ],
-  ])('differ once a document loses %s', async (_what, lose, faults) => {
+  ])('differ if a document loses %s', async (_what, lose, faults) => {
     const found = await faultsAfter('client', lose)
     const more = found.filter((line) => !known.includes(line))
     expect(more).toEqual(faults.map((fault) => `client ${fault}`))

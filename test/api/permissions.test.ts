@@ -28,7 +28,10 @@ function patched(
 
 let aliceSession: string | null = null
 
-/** Alice with these and no other permissions, in a session of her own: one identity can not open any number of them. */
+/**
+ * Alice with these and no other permissions, in a session of her own: one identity can not open any
+ * number of them.
+ */
 function given(...permissions: readonly string[]): CallerOf {
   controller.cluster.apply(patched('identity', 'alice-id', { permissions }))
   const isOpen = aliceSession !== null && controller.state.get('apiSession', aliceSession)
@@ -92,7 +95,7 @@ describe('every operation of the management API', () => {
     }
   })
 
-  test('admits callers with the permission for its kind or action, admits admin_readonly to reads, and refuses all others', async () => {
+  test('admits callers with the permission for its kind of record or its action, admits admin_readonly to reads, and refuses all others', async () => {
     const all = grantablePermissions.filter((one) => one !== 'admin_readonly')
     for (const { method, path, ...described } of await operationsOf(management)) {
       const needed = described['x-permission']
@@ -129,7 +132,7 @@ describe('every operation of the management API', () => {
 })
 
 describe('the client API and the fabric API', () => {
-  test('accept no granted permission except ops on the fabric API', async () => {
+  test('admit no caller because of a granted permission, except ops on the fabric API', async () => {
     for (const base of [client, fabric]) {
       for (const { method, path, ...described } of await operationsOf(base)) {
         const needed = described['x-permission']
@@ -193,7 +196,7 @@ describe('a non-administrator with identity permissions', () => {
   })
 })
 
-describe('a change between the permission check and apply', () => {
+describe('a change of rights between the permission check and apply', () => {
   /** Lets something come first in the log. */
   function before(data: () => void): void {
     const { cluster } = controller
@@ -205,7 +208,7 @@ describe('a change between the permission check and apply', () => {
     }
   }
 
-  test('applies to a revoked permission', async () => {
+  test('takes effect if a permission was revoked', async () => {
     const id = await newIdentity()
     given('identity.update')
     before(() => controller.cluster.apply(patched('identity', 'alice-id', { permissions: [] })))
@@ -214,7 +217,7 @@ describe('a change between the permission check and apply', () => {
     expect((await root.get(`${identities}/${id}`)).text).not.toContain('too late')
   })
 
-  test('applies to a former administrator and to an ended session', async () => {
+  test('takes effect if the caller is no longer an administrator, or if its session has ended', async () => {
     const adminId = await newIdentity({ isAdmin: true })
     const caller = new CallerOf(controller)
     const id = await newIdentity()

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import { ApiRouterClients } from '../../src/api/fabric/router-clients.ts'
+import { RouterClientAuthorizer } from '../../src/api/fabric/router-client-authorizer.ts'
 import { createServices } from '../../src/api/services.ts'
 import { newShortId } from '../../src/lib/random.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
 } from '../../src/pki/authority/certificate-request.ts'
-import type { ClientClaim } from '../../src/ports/router-clients.ts'
-import { PROMPT_GRACE_MS } from '../../src/posture/factor-judge.ts'
+import type { ClientAccessRequest } from '../../src/ports/router-clients.ts'
+import { PROMPT_GRACE_MS } from '../../src/posture/factor-evaluation.ts'
 import { type CallerOf, client, management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { type Authenticator, giveCode, mfaPath, turnOnMfa } from './support/mfa.ts'
@@ -101,7 +101,7 @@ test('a TOTP code given in the session grants access to the service until the MF
   expect((await dial(person)).status).toBe(201)
 })
 
-test('the service update marker changes when a TOTP code times out, and again with the next code', async () => {
+test('the service update marker changes when a TOTP code times out, and again when the next code is given', async () => {
   const person = await behind({ promptOnWake: true, timeoutSeconds: 600 })
   await giveCode(person.caller, person.app.freshCode())
   const marker = async (): Promise<string> => {
@@ -126,7 +126,7 @@ test('the service update marker changes when a TOTP code times out, and again wi
   await holds(1, false)
 })
 
-test('after a machine wakes, its services that require a code are listed for five minutes', async () => {
+test('after a machine wakes, the services that require a new TOTP code are listed, with five minutes remaining', async () => {
   const person = await behind({ promptOnWake: true, timeoutSeconds: 7200 })
   await giveCode(person.caller, person.app.freshCode())
   expect((await dial(person)).status).toBe(201)
@@ -162,8 +162,8 @@ test('a TOTP code given in the session applies to dials at a router until the MF
   const shown = await person.caller.get(`${certificates}/${id}`)
   const { fingerprint } = shown.body.data as { fingerprint: string }
   const { parts, machine } = controller
-  const clients = new ApiRouterClients({ ...parts, ...createServices(parts) }, machine)
-  const claim: ClientClaim = {
+  const clients = new RouterClientAuthorizer({ ...parts, ...createServices(parts) }, machine)
+  const claim: ClientAccessRequest = {
     routerId: person.routerId,
     type: 'Dial',
     sessionToken: token,
@@ -175,7 +175,7 @@ test('a TOTP code given in the session applies to dials at a router until the MF
   expect(await clients.judge(claim)).toEqual({ ok: false, fault: 'posture' })
 })
 
-test('removing MFA immediately ends the access that depends on MFA', async () => {
+test('removing MFA immediately ends access that requires MFA', async () => {
   const person = await behind({})
   await giveCode(person.caller, person.app.freshCode())
   expect((await dial(person)).status).toBe(201)

@@ -163,7 +163,7 @@ describe('a client that reports the required posture', () => {
     },
   )
 
-  test('loses its sessions with the next report that fails a check, and its service update marker changes', async () => {
+  test('loses its service sessions as soon as a report fails a check, and its service update marker changes', async () => {
     const person = await Person.behind(corp)
     await tell(person.caller, { id: person.checkId, typeId: 'DOMAIN', domain: 'corp.test' })
     const session = await person.dialled()
@@ -179,7 +179,7 @@ describe('a client that reports the required posture', () => {
     expect((await person.dial()).status).toBe(409)
   })
 
-  test('keeps a session that another policy without checks also grants', async () => {
+  test('keeps a service session that another policy without checks also grants', async () => {
     const person = await Person.behind(corp)
     await tell(person.caller, { id: person.checkId, typeId: 'DOMAIN', domain: 'corp.test' })
     const session = await person.dialled()
@@ -193,7 +193,7 @@ describe('a client that reports the required posture', () => {
     expect(await person.sessions()).toEqual([session])
   })
 
-  describe('a client whose policy changes between the evaluation and the log entry', () => {
+  describe('a client whose policy changes after its checks were evaluated and before the log entry is applied', () => {
     /** Runs when the next session has been judged and is about to be logged. */
     const meanwhile = async (change: () => Promise<unknown>, then: () => Promise<Reply>) => {
       const { cluster } = controller
@@ -213,7 +213,7 @@ describe('a client that reports the required posture', () => {
       }
     }
 
-    test('is checked again, and admitted if the current checks pass', async () => {
+    test('is evaluated again, and admitted if it passes the current checks', async () => {
       const person = await Person.behind(corp)
       await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
       const check = `${management}/posture-checks/${person.checkId}`
@@ -225,7 +225,7 @@ describe('a client that reports the required posture', () => {
       expect(reply.status, reply.text).toBe(201)
     })
 
-    test('is refused for a check whose requirement changed', async () => {
+    test('is refused if it fails a check whose requirement changed', async () => {
       const person = await Person.behind(corp)
       await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
       const check = `${management}/posture-checks/${person.checkId}`
@@ -237,7 +237,7 @@ describe('a client that reports the required posture', () => {
       expect(await person.sessions()).toEqual([])
     })
 
-    test('is refused for an added check', async () => {
+    test('is refused if it fails a check that was added', async () => {
       const person = await Person.behind(corp)
       await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
       const policy = await root.get(`${management}/service-policies/${person.policyId}`)
@@ -251,7 +251,7 @@ describe('a client that reports the required posture', () => {
     })
   })
 
-  test('receives access for its own identity only', async () => {
+  test('a client obtains access only for its own identity', async () => {
     const [alice, bob] = [await Person.behind(corp), await Person.behind(corp)]
     await tell(alice.caller, { id: alice.checkId, typeId: 'DOMAIN', domain: 'corp.test' })
     expect((await bob.dial()).status).toBe(409)
@@ -278,7 +278,7 @@ test('the posture queries of a service show the requirements of each type of che
   }
 })
 
-describe('a refused session', () => {
+describe('the refusal of a service session', () => {
   test('lists only the failed checks, and is recorded', async () => {
     const person = await Person.behind(corp)
     await created('posture-checks', { ...linux, roleAttributes: ['other'] })
@@ -388,7 +388,7 @@ describe('a posture report', () => {
     })
   })
 
-  test('applies here if another controller received it, and is discarded when that controller leaves', async () => {
+  test('takes effect on a controller that did not receive it, and is discarded when the controller that received it leaves the cluster the cluster', async () => {
     const person = await Person.behind(corp)
     const topic = new LocalTopic<Uint8Array>('ctrl2')
     const elsewhere = new PostureReports('ctrl2', topic, controller.clock)
@@ -412,7 +412,7 @@ describe('a posture report', () => {
     expect(await sweep()).toEqual([])
   })
 
-  test('replaces an earlier report at another controller, even one that is not known here yet', async () => {
+  test('replaces an earlier report to another controller, even if this controller has not yet received the earlier one', async () => {
     const person = await Person.behind(corp)
     const topic = new LocalTopic<Uint8Array>('ctrl2')
     const elsewhere = new PostureReports('ctrl2', topic, controller.clock)
@@ -482,7 +482,7 @@ test('the leader applies a changed check to a client that keeps reporting to ano
   expect(await sweep()).toEqual([])
 })
 
-test('the service update marker changes when a machine wakes, if a second factor is required again', async () => {
+test('the service update marker changes when a machine wakes, if the policy then requires a second factor again', async () => {
   const woken = { id: '0', typeId: 'ENDPOINT_STATE', woken: true }
   for (const [promptOnWake, moves] of [
     [true, true],
@@ -507,14 +507,14 @@ test('a controller that stores the maximum total size of reports refuses further
 describe('an invalid posture response', () => {
   const wrong: readonly (readonly [string, object, string])[] = [
     ['an unknown type', { id: 'x', typeId: 'WEATHER' }, 'typeId'],
-    ['a type that is answered otherwise', { id: 'x', typeId: 'MFA' }, 'typeId'],
-    ['no id', { typeId: 'DOMAIN', domain: 'x' }, 'id'],
-    ['a domain without one', { id: 'x', typeId: 'DOMAIN' }, 'domain'],
+    ['the type MFA, which clients report in another way', { id: 'x', typeId: 'MFA' }, 'typeId'],
+    ['no check id', { typeId: 'DOMAIN', domain: 'x' }, 'id'],
+    ['no domain in a domain report', { id: 'x', typeId: 'DOMAIN' }, 'domain'],
     ['a domain that is null', { id: 'x', typeId: 'DOMAIN', domain: null }, 'domain'],
     ['a domain that is a number', { id: 'x', typeId: 'DOMAIN', domain: 1 }, 'domain'],
-    ['a domain too long', { id: 'x', typeId: 'DOMAIN', domain: 'd'.repeat(256) }, 'domain'],
-    ['no addresses', { id: 'x', typeId: 'MAC' }, 'macAddresses'],
-    ['no version', { id: 'x', typeId: 'OS', type: 'Linux' }, 'version'],
+    ['a domain that is too long', { id: 'x', typeId: 'DOMAIN', domain: 'd'.repeat(256) }, 'domain'],
+    ['no MAC addresses', { id: 'x', typeId: 'MAC' }, 'macAddresses'],
+    ['no OS version', { id: 'x', typeId: 'OS', type: 'Linux' }, 'version'],
   ]
   test.each(wrong)('with %s is refused, naming the field', async (_what, body, field) => {
     const caller = sessionOf('alice-id')

@@ -185,8 +185,8 @@ describe('a request that needs a session', () => {
   })
 })
 
-describe('a path', () => {
-  test('is answered with 404, and the response contains the path, if the path does not exist', async () => {
+describe('a request path', () => {
+  test('is answered with 404 and repeated in the response if it does not exist', async () => {
     for (const path of [
       `${management}/nothing`,
       `${client}/nothing`,
@@ -201,7 +201,7 @@ describe('a path', () => {
     }
   })
 
-  test('is answered with 404 if an id in it exceeds the maximum length', async () => {
+  test('is answered with 404 if it contains an id that exceeds the maximum length', async () => {
     expect((await root.get(`${services}/${'x'.repeat(5000)}`)).status).toBe(404)
   })
 
@@ -241,7 +241,7 @@ describe('the error for a list query', () => {
     ['roleFilter=x', 'COULD_NOT_VALIDATE'],
     ['roleFilter=%23x&roleSemantic=Some', 'COULD_NOT_VALIDATE'],
     ['consistency=eventual', 'COULD_NOT_VALIDATE'],
-  ])('%s is answered with 400 %s', async (query, code) => {
+  ])('for the query %s is 400 %s', async (query, code) => {
     const reply = await root.get(`${services}?${query}`)
     expect(reply.status).toBe(400)
     expect(reply.body.error?.code).toBe(code)
@@ -255,7 +255,7 @@ describe('the error for a list query', () => {
   })
 })
 
-describe('a log-in', () => {
+describe('a log-in request', () => {
   const url = `${client}/authenticate`
   test.each([
     ['', {}, 400, 'COULD_NOT_VALIDATE'],
@@ -316,7 +316,7 @@ test('every error contains code, message, request id and both versions', async (
   expect(first.headers['content-type']).toBe('application/json')
 })
 
-test('a quarantined controller serves only its health', async () => {
+test('a quarantined controller answers only health requests', async () => {
   controller.refusal = 'NODE_QUARANTINED'
   try {
     const reply = await root.get(services)
@@ -330,7 +330,7 @@ test('a quarantined controller serves only its health', async () => {
   }
 })
 
-describe('a replicated state that is found to be wrong during a request', () => {
+describe('a replicated state whose corruption is detected during a request', () => {
   afterEach(() => {
     controller.refusal = null
   })
@@ -349,7 +349,7 @@ describe('a replicated state that is found to be wrong during a request', () => 
     })
   }
 
-  test('makes the outcome of the write unknown, both for an accepted and for a refused write', async () => {
+  test('makes the outcome of the write unknown, whether the write was accepted or refused', async () => {
     const body = { name: 'made under a wrong state', encryptionRequired: true }
     for (const attempt of ['is made', 'is refused as a duplicate']) {
       findWrongDuring('propose')
@@ -363,7 +363,7 @@ describe('a replicated state that is found to be wrong during a request', () => 
     }
   })
 
-  test('is not used for responses', async () => {
+  test('is not used to build a response', async () => {
     for (const path of [`${services}?consistency=linearizable`, `${services}/nowhere`]) {
       findWrongDuring('readIndex')
       const reply = await root.get(path)

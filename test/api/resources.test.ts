@@ -176,7 +176,7 @@ test('a policy refuses invalid roles and shows valid ones with names', async () 
   expect((await alice.get(`${client}/services/${service}`)).status).toBe(404)
 })
 
-test('on the client API an administrator sees only the services that its policies grant, but may change every service', async () => {
+test('on the client API an administrator sees only the services that the administrator’s own policies grant, but may change every service', async () => {
   const id = await created(services, { name: 'unreached', encryptionRequired: true })
   expect((await root.get(`${client}/services/${id}`)).status).toBe(404)
   expect((await root.call('PATCH', `${client}/services/${id}`, { name: 'reached' })).status).toBe(
@@ -188,7 +188,7 @@ test('on the client API an administrator sees only the services that its policie
   )
 })
 
-test('a sub-list below an unknown record is empty or answered with 404, as documented', async () => {
+test('a sub-list of an unknown record is empty for some kinds and answered with 404 for others, as documented', async () => {
   expect((await root.get(`${management}/identities/nobody/services`)).status).toBe(404)
   const empty = await root.get(`${services}/nobody/service-policies`)
   expect(empty.status).toBe(200)

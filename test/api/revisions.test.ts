@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type { RequestContext } from '../../src/api/http/call.ts'
-import { answerFromJsonText } from '../../src/api/http/answers/envelope.ts'
-import { parseIfMatch, responseWithEtag } from '../../src/api/records/revisions.ts'
+import type { RequestContext } from '../../src/api/http/request-context.ts'
+import { responseFromJsonText } from '../../src/api/http/responses/envelope.ts'
+import { parseIfMatch, responseWithEtag } from '../../src/api/records/conditional-requests.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
@@ -64,7 +64,7 @@ describe('a write with If-Match', () => {
     expect(() => parseIfMatch(Array(40).fill('"1"').join(','))).toThrow(Problem)
   })
 
-  test('is checked at apply, not against the current state of the receiving controller', async () => {
+  test('is checked when its log entry is applied, not against the state of the controller that receives the request', async () => {
     const url = await newService()
     const tag = await tagOf(url)
     const { cluster } = controller
@@ -96,8 +96,8 @@ describe('a write with If-Match', () => {
   })
 })
 
-describe('a detail', () => {
-  test('is answered with 304 without a body if the caller already has the current revision', async () => {
+describe('the response with the details of one record', () => {
+  test('is 304 without a body if the caller already has the current revision', async () => {
     const url = await newService()
     const tag = await tagOf(url)
     for (const known of [tag, `"x", W/${tag}`, '*']) {
@@ -109,7 +109,7 @@ describe('a detail', () => {
     expect((await root.get(url, { 'if-none-match': '"x"' })).status).toBe(200)
   })
 
-  test('has another ETag when only related records change, and a write with the previous ETag still succeeds', async () => {
+  test('has a new ETag when only related records change, but a write with the previous ETag still succeeds', async () => {
     const url = `${management}/identities/alice-id`
     const before = await tagOf(url)
     controller.openSession('alice-id')
@@ -125,14 +125,14 @@ function requestId(ms: number): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000001`
 }
 
-describe('The ETag of a detail', () => {
+describe('The ETag of one record', () => {
   const tagAt = (revision: number, text = '{"id":"a"}'): unknown => {
     const record = { id: 'a', createdAt: 0, updatedAt: 0, revision }
     const call = { ifNoneMatch: null } as RequestContext
-    return responseWithEtag(call, record, answerFromJsonText(text)).headers?.['etag']
+    return responseWithEtag(call, record, responseFromJsonText(text)).headers?.['etag']
   }
 
-  test('contains the revision of its record, even if another record has the same JSON', () => {
+  test('contains the record’s revision, so it differs from the ETag of another record with the same JSON', () => {
     // Revisions that are 4,096 apart share a place of the tags that are kept.
     expect([tagAt(1), tagAt(4097), tagAt(1)].map((tag) => String(tag).split('.')[0])).toEqual([
       '"1',

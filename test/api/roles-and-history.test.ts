@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { MetricHistory, historyLimits } from '../../src/api/metrics/figure-history.ts'
+import { MetricHistory, metricHistoryLimits } from '../../src/api/metrics/metric-history.ts'
 import { fabric, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { newIdentity, newService } from './support/network.ts'
@@ -7,7 +7,7 @@ import { ManualClock, ManualScheduler } from './support/manual-time.ts'
 
 const { controller, root } = await controllerForFile()
 
-test('role attributes are counted, with prefix and paging', async () => {
+test('role attributes are counted, and can be filtered by prefix and paged', async () => {
   await newIdentity(root, 'a', { roleAttributes: ['sales', 'salt'] })
   await newIdentity(root, 'b', { roleAttributes: ['sales', 'ops'] })
   await newService(root, 'c', { roleAttributes: ['salary'] })
@@ -29,7 +29,7 @@ test('role attributes are counted, with prefix and paging', async () => {
   expect(await rows('posture-checks?limit=-1')).toEqual([[], 0])
 })
 
-test('a history holds one hour of each metric', () => {
+test('the history of metrics covers one hour', () => {
   const clock = new ManualClock()
   const scheduler = new ManualScheduler()
   const zero = { fsyncs: 0, fsyncP99Ms: 0, leaderChanges: 0, logIns: 0, requests: 0 }
@@ -39,8 +39,8 @@ test('a history holds one hour of each metric', () => {
   history.start(scheduler)
   const step = (change: Partial<typeof totals>): void => {
     totals = { ...totals, ...change }
-    clock.advance(historyLimits.historyPeriodMs)
-    scheduler.run(historyLimits.historyPeriodMs)
+    clock.advance(metricHistoryLimits.historyPeriodMs)
+    scheduler.run(metricHistoryLimits.historyPeriodMs)
   }
   step({ commitIndex: 150, appliedIndex: 147, fsyncs: 5, fsyncP99Ms: 1.234, logIns: 2 })
   step({ commitIndex: 150, appliedIndex: 150, leaderChanges: 1, requests: 25 })
@@ -52,14 +52,15 @@ test('a history holds one hour of each metric', () => {
     logIns: [2, 0],
     requestsPerSecond: [0, 2.5],
   })
-  for (let n = 0; n < historyLimits.historySamplesMax; n += 1) step({ logIns: totals.logIns + n })
+  for (let n = 0; n < metricHistoryLimits.historySamplesMax; n += 1)
+    step({ logIns: totals.logIns + n })
   const { logIns } = history.view().figures
-  expect(logIns).toHaveLength(historyLimits.historySamplesMax)
-  expect([logIns[0], logIns.at(-1)]).toEqual([0, historyLimits.historySamplesMax - 1])
+  expect(logIns).toHaveLength(metricHistoryLimits.historySamplesMax)
+  expect([logIns[0], logIns.at(-1)]).toEqual([0, metricHistoryLimits.historySamplesMax - 1])
   history.stop()
 })
 
-test('the history of a controller is available on the fabric API', async () => {
+test('the metrics history of a controller is available on the fabric API', async () => {
   const reply = await root.get(`${fabric}/cluster/history`)
   expect(reply.status, reply.text).toBe(200)
   expect(reply.body.data).toMatchObject({ selfId: controller.cluster.selfId, periodSeconds: 10 })

@@ -101,7 +101,7 @@ async function otherSessions(): Promise<void> {
 const other = await dialer('nothing')
 await newRouter('of-nothing', 'nothing')
 
-test('a new service session waits until a router of its client has reported its address', async () => {
+test('the response with a new service session waits until a router that its client may use has reported its address', async () => {
   const who = await dialer('returning')
   const router = await enrolledRouter('returns', 'returning')
   const opened = open(who)
@@ -115,7 +115,7 @@ test('a new service session waits until a router of its client has reported its 
   expect(await open(who).routers).toEqual([{ name: 'returns', urls: protocols }])
 })
 
-test('a new service session waits for no router that cannot serve its client', async () => {
+test('the response with a new service session does not wait for a router that cannot serve the client', async () => {
   const who = await dialer('hopeless')
   await newRouter('never-enrolled', 'hopeless')
   const disabled = await enrolledRouter('disabled', 'hopeless')

@@ -69,7 +69,7 @@ describe('a new edge router', () => {
     expect(controller.cluster.proposals.length).toBe(before + 1)
   })
 
-  test('has every field; fields are null or absent as in OpenZiti', async () => {
+  test('has every field, and shows each unset field as null or omits it, as OpenZiti does', async () => {
     const id = await newRouter('fields')
     const { enrollmentToken, enrollmentJwt, enrollmentCreatedAt, enrollmentExpiresAt, ...rest } =
       await shown(root, `${edgeRouters}/${id}`)
@@ -153,27 +153,30 @@ describe('a new edge router', () => {
   })
 })
 
-describe.each(['edge-routers', 'routers', 'transit-routers'])('configs below /%s', (collection) => {
-  const url = `${management}/${collection}`
-  const newConfig = (name: string, configTypeId: string, data: object): Promise<string> =>
-    made(root, `${management}/configs`, { name: `${collection} ${name}`, configTypeId, data })
+describe.each(['edge-routers', 'routers', 'transit-routers'])(
+  'the configs of a router below /%s',
+  (collection) => {
+    const url = `${management}/${collection}`
+    const newConfig = (name: string, configTypeId: string, data: object): Promise<string> =>
+      made(root, `${management}/configs`, { name: `${collection} ${name}`, configTypeId, data })
 
-  test('must have a type that targets routers, at most one per type, and are removed by an empty list', async () => {
-    const link = await newConfig('link', 'router.link.v1', {})
-    const again = await newConfig('again', 'router.link.v1', {})
-    const host = await newConfig('host', 'proxy.v1', { port: 1, protocols: ['tcp'] })
-    const name = `${collection} configured`
-    const id = await made(root, url, { name, configs: [link] })
-    expect(await shown(root, `${url}/${id}`)).toMatchObject({ configs: [link] })
-    for (const configs of [[host], [link, again]]) {
-      const reply = await root.call('PATCH', `${url}/${id}`, { configs })
-      expect(reply.status).toBe(400)
-      expect(reply.body.error?.cause).toMatchObject({ field: 'configs' })
-    }
-    expect((await root.call('PUT', `${url}/${id}`, { name, configs: [] })).status).toBe(200)
-    expect(await shown(root, `${url}/${id}`)).toMatchObject({ configs: null })
-  })
-})
+    test('must have a type that targets routers, at most one per type, and are removed by an empty list', async () => {
+      const link = await newConfig('link', 'router.link.v1', {})
+      const again = await newConfig('again', 'router.link.v1', {})
+      const host = await newConfig('host', 'proxy.v1', { port: 1, protocols: ['tcp'] })
+      const name = `${collection} configured`
+      const id = await made(root, url, { name, configs: [link] })
+      expect(await shown(root, `${url}/${id}`)).toMatchObject({ configs: [link] })
+      for (const configs of [[host], [link, again]]) {
+        const reply = await root.call('PATCH', `${url}/${id}`, { configs })
+        expect(reply.status).toBe(400)
+        expect(reply.body.error?.cause).toMatchObject({ field: 'configs' })
+      }
+      expect((await root.call('PUT', `${url}/${id}`, { name, configs: [] })).status).toBe(200)
+      expect(await shown(root, `${url}/${id}`)).toMatchObject({ configs: null })
+    })
+  },
+)
 
 test('the list of edge routers accepts a role filter and omits other routers', async () => {
   const id = await newRouter('filtered', { roleAttributes: ['north'] })
@@ -263,8 +266,8 @@ describe('an edge router that tunnels', () => {
   })
 })
 
-describe('Edge router enrolled → re-enroll', () => {
-  test('requires a new enrollment: each time with a new token, never two tokens, and other properties stay unchanged', async () => {
+describe('Edge router, enrolled → re-enroll', () => {
+  test('requires a new enrollment with a new token, invalidates any earlier token, and changes no other properties', async () => {
     const id = await newRouter('again', { roleAttributes: ['x'], cost: 3 })
     const url = `${edgeRouters}/${id}`
     const tokens = [(await shown(root, url))['enrollmentToken']]
@@ -290,11 +293,11 @@ describe('Edge router enrolled → re-enroll', () => {
   })
 })
 
-describe.each(['routers', 'transit-routers'])('/%s', (collection) => {
+describe.each(['routers', 'transit-routers'])('the path /%s', (collection) => {
   const url = `${management}/${collection}`
   const other = collection === 'routers' ? 'transit-routers' : 'routers'
 
-  test('creates routers that enroll by trott, shown under both names', async () => {
+  test('creates routers that enroll by trott, and shows them at either path', async () => {
     const body = { name: `${collection} one`, cost: 5, noTraversal: true, disabled: true }
     const id = await made(root, url, body)
     for (const path of [collection, other]) {
@@ -322,7 +325,7 @@ describe.each(['routers', 'transit-routers'])('/%s', (collection) => {
     expect((await root.get(`${edgeRouters}/${id}`)).status).toBe(404)
   })
 
-  test('can change all routers that it creates', async () => {
+  test('can change all routers that were created there', async () => {
     const id = await made(root, url, { name: `${collection} two`, cost: 5 })
     const patch = await root.call('PATCH', `${url}/${id}`, { noTraversal: true, disabled: true })
     expect(patch.status).toBe(200)
@@ -364,7 +367,7 @@ describe.each(['routers', 'transit-routers'])('/%s', (collection) => {
 describe('the fabric API', () => {
   const routers = `${fabric}/routers`
 
-  test('shows the interfaces of a connected router, also with the identity of its tunneler, and the addresses of its link listeners', async () => {
+  test('shows the interfaces of a connected router, also in the record of its tunneler’s identity, and the addresses of its link listeners', async () => {
     const id = await made(root, `${management}/edge-routers`, {
       name: 'with interfaces',
       isTunnelerEnabled: true,

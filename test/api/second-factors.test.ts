@@ -65,7 +65,7 @@ test('a log-in under a policy that requires a code opens a session that lists th
   expect((await alice.get(session)).status).toBe(401)
 })
 
-test('a policy that requires an external JWT names its signer, and its sessions are partial', async () => {
+test('if a policy requires an external JWT, its log-ins name the signer and open partially authenticated sessions', async () => {
   const made = await root.call('POST', signers, {
     name: 'idp',
     issuer: 'idp',
@@ -116,7 +116,7 @@ test('an administrator sees for every session whether a code is required', async
   expect(own).toMatchObject({ isMfaRequired: false, authQueries: [] })
 })
 
-test('apply enforces a factor that an earlier log entry required, even if the proposer did not know that entry', async () => {
+test('a write is refused when it is applied if an earlier log entry began to require a factor, even if the proposer did not know that entry', async () => {
   const alice = sessionOf('alice-id')
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)

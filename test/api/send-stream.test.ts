@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, expect, test } from 'vitest'
 
 import { sendStream } from '../../src/api/http/transport/send-stream.ts'
-import { TextToByteStream } from '../../src/events/streams/text-pipe.ts'
+import { TextToByteStream } from '../../src/events/streams/text-to-byte-stream.ts'
 import type { ByteStream } from '../../src/ports/byte-stream.ts'
 import { eventually } from '../support/eventually.ts'
 

@@ -7,16 +7,16 @@ import { ServedPaths } from '../../src/api/http/served-paths.ts'
 const served = new ServedPaths()
 for (const path of ['/a', '/a/{id}', '/a/{id}/b', '/a/summary', '/a/summary/c']) served.add(path)
 
-describe('a path', () => {
+describe('a request path', () => {
   test.each(['/a', '/a/7', '/a/7/b', '/a/summary', '/a/summary/c', '/a/summary/b', '/a/7?x=1/2'])(
-    '%s is served',
+    'such as %s is served',
     (path) => {
       expect(served.has(path)).toBe(true)
     },
   )
 
   test.each(['/', '', '/b', '/a/', '/a//b', '/a/7/c', '/a/7/b/', '/a/7/b/8', 'a', '/A'])(
-    '%s is not served',
+    'such as %s is not served',
     (path) => {
       expect(served.has(path)).toBe(false)
     },
@@ -29,7 +29,7 @@ describe('a path', () => {
     expect(served.has('/a%2f7')).toBe(false)
   })
 
-  test('with 100,000 segments is answered at once', () => {
+  test('is resolved at once even if it has 100,000 segments', () => {
     expect(served.has('/a'.repeat(100_000))).toBe(false)
   })
 })

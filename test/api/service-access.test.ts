@@ -54,7 +54,7 @@ async function lastChangeAt(caller: CallerOf = alice): Promise<string> {
   return (reply.body.data as { lastChangeAt: string }).lastChangeAt
 }
 
-test('sub-lists through router policies are consistent, from whichever record they start', async () => {
+test('sub-lists that follow router policies are consistent, from whichever kind of record the caller starts', async () => {
   const printer = await service('printer', ['office'])
   const east = await router('east', ['east'])
   const west = await router('west', ['west'])
@@ -128,7 +128,7 @@ test('sub-lists through router policies are consistent, from whichever record th
   await removed('services', printer)
 })
 
-test('a session is refused by the checks in their order, and lists its routers once all checks pass', async () => {
+test('a service session is refused if a check fails, with the checks in their order, and lists its routers once all checks pass', async () => {
   const wiki = await service('wiki', ['wiki'])
   const open = (type?: string, serviceId = wiki) =>
     alice.call('POST', `${client}/sessions`, { serviceId, ...(type === undefined ? {} : { type }) })
@@ -331,7 +331,7 @@ test('the service update marker changes exactly when the services that the clien
   expect(await lastChangeAt(late)).toBe((session.body.data as Row)['createdAt'])
 })
 
-test('a config changes the service update marker of identities that use it, but not of identities with their own config instead', async () => {
+test('a config change moves the service update marker of identities that use the config, but not of identities that have their own config instead', async () => {
   const seen = await service('configured', ['shared'])
   const type = await created('config-types', { name: 'test.v1' })
   const [theirs, own] = await Promise.all(

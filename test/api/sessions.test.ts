@@ -126,7 +126,7 @@ test('a session expires by inactivity, and every use counts as activity', async 
 const touches = () =>
   controller.cluster.proposals.filter(({ kind }) => kind === CommandKind.SESSION_TOUCH)
 
-test('activity is shared with the other controllers if it advanced by more than half a minute, but not through the log', async () => {
+test('activity is sent to the other controllers directly, not through the log, if it advanced by more than half a minute', async () => {
   controller.clock.advance(29_000)
   await root.get(current)
   await spread()
@@ -142,7 +142,7 @@ test('activity is shared with the other controllers if it advanced by more than 
   expect(touches()).toHaveLength(0)
 })
 
-test('the leader writes activity to the log periodically, and then stops sharing the logged activity outside the log', async () => {
+test('the leader periodically writes activity to the log, and then stops sending the logged activity directly to the other controllers', async () => {
   controller.clock.advance(31_000)
   await root.get(current)
   await spread()
@@ -185,7 +185,7 @@ test('a controller publishes pending activity before it stops', async () => {
   expect(controller.activity.own.size).toBe(1)
 })
 
-test('the leader removes expired sessions only after it has led long enough to learn of their use at other controllers', async () => {
+test('the leader removes expired sessions only after it has led long enough to learn of uses at other controllers', async () => {
   await new CallerOf(controller).logIn(user)
   expect(controller.machine.count('apiSession')).toBe(2)
   controller.clock.advance(40 * minute)

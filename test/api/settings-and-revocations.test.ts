@@ -10,7 +10,7 @@ describe('a revocation', () => {
   const revocations = `${management}/revocations`
   const tokenId = '0197b3a0-5b1e-7c4e-9d2f-0123456789ab'
 
-  test('has the given id, and expires after the last token that it covers', async () => {
+  test('has the given id, and expires after the last token that it revokes', async () => {
     const body = {
       id: tokenId,
       type: 'JTI',
@@ -35,7 +35,7 @@ describe('a revocation', () => {
     expect((await root.call('DELETE', `${revocations}/${tokenId}`)).status).toBe(405)
   })
 
-  test('for an identity or a session ends earlier sessions, but no later sessions', async () => {
+  test('that revokes an identity or a session ends earlier sessions, but not later ones', async () => {
     const bob = await newIdentity(root, 'bob')
     const [first, second] = [sessionOf(bob), sessionOf(bob)]
     const status = async (caller: CallerOf) =>
@@ -68,7 +68,7 @@ describe('a revocation', () => {
     expect([other.status, other.body.error?.cause?.['field']]).toEqual([400, 'id'])
   })
 
-  test('for an enrollment token deletes the enrollment', async () => {
+  test('that revokes an enrollment token deletes the enrollment', async () => {
     const identityId = await newIdentity(root, 'fay')
     const expiresAt = new Date(controller.clock.nowMs() + 3_600_000).toISOString()
     const wanted = { identityId, method: 'updb', username: 'fay of old', expiresAt }
@@ -85,7 +85,7 @@ describe('a revocation', () => {
     expect(enrolled.status).toBe(400)
   })
 
-  test('for an administrator is refused if the caller is not an administrator', async () => {
+  test('that revokes an administrator is refused if the caller is not an administrator', async () => {
     const body = { permissions: ['revocation'] }
     await root.call('PATCH', `${management}/identities/alice-id`, body)
     const alice = sessionOf('alice-id')
@@ -116,7 +116,7 @@ describe('a revocation', () => {
     expect(reply.body.error?.cause?.['field']).toBe(field)
   })
 
-  test('for an identity requires an existing identity', async () => {
+  test('that revokes an identity requires that the identity exists', async () => {
     const unknown = await root.call('POST', revocations, { id: 'nobody', type: 'IDENTITY' })
     expect(unknown.status).toBe(404)
     expect(unknown.body.error?.code).toBe('NOT_FOUND')

@@ -59,7 +59,7 @@ test('a request without a Host header is refused with an error envelope', async 
   })
 })
 
-test('a request with an unknown expectation is refused with an error envelope', async () => {
+test('a request with an unsupported Expect header is refused with an error envelope', async () => {
   const answer = await ask(`GET /version HTTP/1.1\r\nhost: x\r\nexpect: a-miracle\r\n${close}`)
   expect(answer).toMatchObject({ status: 417, code: 'EXPECTATION_FAILED' })
 })

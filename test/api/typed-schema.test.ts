@@ -1,6 +1,6 @@
 import { expect, expectTypeOf, test } from 'vitest'
-import { type OperationBody, withBody } from '../../src/api/http/operation.ts'
-import { emptyAnswer } from '../../src/api/http/answers/envelope.ts'
+import { type OperationBody, operationWithBody } from '../../src/api/http/operation.ts'
+import { emptyResponse } from '../../src/api/http/responses/envelope.ts'
 import { emptyBodySchema } from '../../src/api/schemas/envelope.ts'
 import { objectSchema, type SchemaValue } from '../../src/api/schemas/typed-schema.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
@@ -51,7 +51,7 @@ test('the type of an optional body, or of a body that may be a string, has only 
 })
 
 test('a handler can read only members that the schema names', () => {
-  const operation = withBody({
+  const operation = operationWithBody({
     operationId: 'order',
     summary: '',
     tag: '',
@@ -64,7 +64,7 @@ test('a handler can read only members that the schema names', () => {
     response: { kind: 'detail', schema: emptyBodySchema },
     refusals: [],
     // @ts-expect-error `amount` is no member
-    handle: (_call, { id, amount }) => emptyAnswer([id, amount]),
+    handle: (_call, { id, amount }) => emptyResponse([id, amount]),
   })
   expect(operation.body?.schema).toBe(order)
 })

@@ -15,7 +15,8 @@ import { SecretsCluster } from '../cluster/secrets-fixture.ts'
 import { anySession, anySystem } from '../support/commands.ts'
 import { ownIdentity, password, twoControllers } from './oidc/support.ts'
 
-// The attack: a compromised controller opened sessions before it was removed, and its disk has the token of every enrollment.
+// The attack: a compromised controller opened sessions before it was removed, and its disk has the
+// token of every enrollment.
 
 const { controller, root, newClient, newPerson } = await twoControllers()
 
@@ -86,7 +87,7 @@ describe('after the removal of a compromised controller', () => {
     expect((await root.get(`${management}/identities`)).status).toBe(200)
   })
 
-  test('the leader ends all earlier sessions and enrollments once the cluster key has changed', async () => {
+  test('the leader ends all earlier sessions and deletes all earlier enrollments once the cluster key has changed', async () => {
     const cluster = await SecretsCluster.form(['ctrl1', 'ctrl2', 'ctrl3'])
     const level = create(FeatureLevelRaiseSchema, { level: FEATURE_LEVEL })
     await cluster.propose({

@@ -7,12 +7,13 @@ import { controllerForFile } from '../api/support/for-file.ts'
 import { made, newIdentity, newService } from '../api/support/network.ts'
 import { Restore, contentOf } from '../fsm/support/restoring.ts'
 import { formedState, identity, policy, service } from '../fsm/support/log.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
 import type { Actor } from '../../src/ports/actor.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 
 // The attack: a person whose access ends at a time keeps it: by an extension of the own end, by a
-// stale write of a tool that does not know ends, by a router that nobody writes to, or by a restore.
+// stale write of a tool that does not know ends, by a router that nobody writes to, or by a
+// restore.
 
 const HOUR_MS = 60 * 60_000
 const { controller, root, sessionOf } = await controllerForFile()
@@ -60,11 +61,13 @@ describe('A person with time-limited access', () => {
   const changes: Readonly<
     Record<string, (of: Awaited<ReturnType<typeof contractor>>) => readonly object[]>
   > = {
-    'a later end': ({ attribute }) => [
+    'a later expiry': ({ attribute }) => [
       { roleAttributesExpireAt: { [attribute]: after(100 * HOUR_MS) } },
     ],
-    'no end': ({ attribute }) => [{ roleAttributesExpireAt: { [attribute]: null } }],
-    'the attribute given up, and taken again without an end': ({ attribute }) => [
+    'access without an expiry': ({ attribute }) => [
+      { roleAttributesExpireAt: { [attribute]: null } },
+    ],
+    'the attribute without an expiry, by removing and adding it again': ({ attribute }) => [
       { roleAttributes: [] },
       { roleAttributes: [attribute] },
     ],
@@ -84,7 +87,7 @@ describe('A person with time-limited access', () => {
     expect(await seesService(of.identityId)).toBe(false)
   })
 
-  test('loses it though a tool that knows no ends writes back what it read before', async () => {
+  test('loses access when it expires, even if a tool that does not know expiries writes back an older copy of the records', async () => {
     const { attribute, identityId, policyId, serviceId } = await contractor()
     const identityPath = `${management}/identities/${identityId}`
     const policyPath = `${management}/service-policies/${policyId}`
@@ -106,7 +109,7 @@ describe('A person with time-limited access', () => {
   })
 })
 
-test('a router receives the deletion of a policy at its end, though nothing else is written', async () => {
+test('a router receives the removal of access when a policy expires, even if nothing else is written', async () => {
   const { policyId, identityId } = await contractor()
   const events: ModelEvent[] = []
   const stop = controller.machine.routerModel.follow({
@@ -127,7 +130,7 @@ test('a router receives the deletion of a policy at its end, though nothing else
   expect(whole.some((event) => 'value' in event && event.value.id === policyId)).toBe(false)
 })
 
-test('no session proposes the entry that ends access', () => {
+test('a session cannot propose the log entry that removes expired access', () => {
   const { state, log } = formedState()
   log.raiseLevel()
   log.logIn('s1')
@@ -141,7 +144,7 @@ test('no session proposes the entry that ends access', () => {
   expect(state.table('accessEnd').rows.size).toBe(0)
 })
 
-test('a restore of records from before the end does not grant the access again', () => {
+test('restoring a backup from before an expiry does not grant the expired access again', () => {
   const { state, log } = formedState()
   log.raiseLevel()
   const end = log.timeMs + HOUR_MS

@@ -159,7 +159,7 @@ const reasons: Readonly<Record<string, (of: Dialed) => unknown>> = {
       typeId: 'DOMAIN',
       domain: 'home',
     }),
-  'a posture check asks for more': async ({ checkId }) => {
+  'a posture check requires more': async ({ checkId }) => {
     const body = { typeId: 'DOMAIN', domains: ['other.test'] }
     await manage('PATCH', `/posture-checks/${checkId}`, body)
     const { clock, scheduler, parts } = controller
@@ -171,7 +171,7 @@ const reasons: Readonly<Record<string, (of: Dialed) => unknown>> = {
     }
   },
   'its policy is deleted': ({ policyId }) => manage('DELETE', `/service-policies/${policyId}`),
-  'its policy reaches its end': async ({ policyId }) => {
+  'its policy expires': async ({ policyId }) => {
     await raiseLevel(controller)
     const { clock, scheduler, parts } = controller
     const expiresAt = new Date(clock.nowMs() + 1000).toISOString()
@@ -179,7 +179,7 @@ const reasons: Readonly<Record<string, (of: Dialed) => unknown>> = {
     clock.advance(1000)
     scheduler.run(parts.limits.accessEndMs)
   },
-  'its policy means other identities': ({ policyId }) =>
+  'its policy selects other identities': ({ policyId }) =>
     manage('PATCH', `/service-policies/${policyId}`, { identityRoles: ['#nobody'] }),
   'its service is deleted': ({ serviceId }) => manage('DELETE', `/services/${serviceId}`),
   'its identity is disabled': ({ identityId }) =>
@@ -193,8 +193,9 @@ const reasons: Readonly<Record<string, (of: Dialed) => unknown>> = {
     }),
   'its API session is deleted': ({ apiSessionId }) =>
     manage('DELETE', `/api-sessions/${apiSessionId}`),
-  'it is deleted': ({ sessionId }) => manage('DELETE', `/sessions/${sessionId}`),
-  'its client ends it': ({ token, key: by, sessionId }) =>
+  'an administrator deletes the service session': ({ sessionId }) =>
+    manage('DELETE', `/sessions/${sessionId}`),
+  'its client deletes the service session': ({ token, key: by, sessionId }) =>
     ask({ token, by }, 'DELETE', `/sessions/${sessionId}`),
   'its client logs out': ({ token, key: by }) =>
     ask({ token, by }, 'DELETE', '/current-api-session'),
@@ -211,7 +212,7 @@ const reasons: Readonly<Record<string, (of: Dialed) => unknown>> = {
 }
 
 test.each(Object.keys(reasons))(
-  'a service session ends as %s, and then its circuit at the router ends too',
+  'a service session ends as %s, and its circuit at the router ends, but the circuit of another client does not',
   async (reason) => {
     const of = await dialed()
     await reasons[reason]?.(of)
@@ -241,10 +242,10 @@ async function enrolledByCa(): Promise<Holder & { readonly caId: string }> {
 }
 
 test.each([
-  ['the CA that says who it is takes no log-ins any more', ofCa],
-  ['the CA of its credential takes no log-ins any more', enrolledByCa],
+  ['the CA that identifies its client no longer allows log-ins', ofCa],
+  ['the CA that issued its client’s credential no longer allows log-ins', enrolledByCa],
 ])(
-  'a service session ends as %s, and then its circuit at the router ends too',
+  'a service session ends as %s, and its circuit at the router ends, but the circuit of another client does not',
   async (_reason, holder) => {
     const { caId, ...device } = await holder()
     const [of, other] = [await dialed(device), await dialed(await ofCa())]
@@ -260,7 +261,7 @@ test.each([
 const ofRouters: Readonly<Record<string, (of: Dialed) => Promise<void>>> = {
   'its edge-router policy is deleted': ({ routerPolicyId }) =>
     manage('DELETE', `/edge-router-policies/${routerPolicyId}`),
-  'its edge-router policy means other identities': ({ routerPolicyId }) =>
+  'its edge-router policy selects other identities': ({ routerPolicyId }) =>
     manage('PATCH', `/edge-router-policies/${routerPolicyId}`, { identityRoles: ['#nobody'] }),
 }
 

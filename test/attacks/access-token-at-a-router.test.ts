@@ -31,8 +31,8 @@ test('A token is refused without the client certificate to which it is bound', a
 test.each([
   ['refreshes sessions', { z_t: 'r' }],
   ['names a service session', { z_t: 's' }],
-  ['is of another audience', { aud: ['https://elsewhere.example'] }],
-  ['is of several audiences', { aud: ['openziti', 'https://elsewhere.example'] }],
+  ['is for another audience', { aud: ['https://elsewhere.example'] }],
+  ['is for several audiences', { aud: ['openziti', 'https://elsewhere.example'] }],
   ['names no session', { z_asid: null }],
 ])('A token that %s is refused', async (_what, claims) => {
   expect(await isAdmitted(await bearers.token(ann, claims))).toBe(false)
@@ -58,15 +58,15 @@ test('A token with modified claims is refused', async () => {
   expect(await isAdmitted(`${none}.${forged}.`)).toBe(false)
 })
 
-describe('A connected client is disconnected', () => {
-  test('when its session is revoked', async () => {
+describe('A client that is connected with an access token', () => {
+  test('is disconnected when its session is revoked', async () => {
     const client = await bearers.bench.connect(ann)
     bearers.tell(revocationOf(ann.sessionId, 'API_SESSION', Date.now()))
     await eventually(() => client.closedReason).not.toBe(null)
     expect(await isAdmitted(ann.token)).toBe(false)
   })
 
-  test('when its token alone is revoked', async () => {
+  test('is disconnected when its token alone is revoked', async () => {
     const token = await bearers.token(ann, { jti: 'the-stolen-one' })
     const client = await bearers.bench.connect(ann, { token })
     bearers.tell(revocationOf('the-stolen-one', 'JTI', Date.now()))
@@ -75,7 +75,7 @@ describe('A connected client is disconnected', () => {
     expect(await isAdmitted(ann.token), 'another token').toBe(true)
   })
 
-  test('when earlier tokens of its identity are revoked', async () => {
+  test('is disconnected when earlier tokens of its identity are revoked', async () => {
     const token = await bearers.token(ann, { iat: nowSeconds() - 100 })
     const client = await bearers.bench.connect(ann, { token })
     bearers.tell(revocationOf('ann', 'IDENTITY', Date.now() - 50 * SECOND_MS))
@@ -84,14 +84,14 @@ describe('A connected client is disconnected', () => {
     expect(await isAdmitted(ann.token), 'a later token').toBe(true)
   })
 
-  test('when its identity is disabled or deleted', async () => {
+  test('is disconnected when its identity is disabled or deleted', async () => {
     const client = await bearers.bench.connect(ann)
     bearers.tell(modelIdentity('ann', { disabledAt: -1 }))
     await eventually(() => client.closedReason).not.toBe(null)
     expect(await isAdmitted(ann.token)).toBe(false)
   })
 
-  test('when the controller that signed its token is removed', async () => {
+  test('is disconnected when the controller that signed its token is removed', async () => {
     const other = await bearers.bench.network.leaf('ctrl2', [], [])
     bearers.tellKey(other.certificatePem)
     const token = await bearers.token(ann, {}, other)
@@ -103,7 +103,7 @@ describe('A connected client is disconnected', () => {
     expect(await isAdmitted(ann.token), 'a token of another controller').toBe(true)
   })
 
-  test('when its token expires', async () => {
+  test('is disconnected when its token expires', async () => {
     const token = await bearers.token(ann, { exp: nowSeconds() + 600 })
     const client = await bearers.bench.connect(ann, { token })
     bearers.bench.aheadMs = 601 * SECOND_MS

@@ -82,22 +82,22 @@ async function withMembers(
 
 describe('A service does not intercept', () => {
   test.each([
-    ['this host', ['127.0.0.1']],
-    ['all of this host', ['127.0.0.0/8']],
-    ['this host as IPv6', ['::1']],
-    ['this host as IPv4 within IPv6', ['::ffff:127.0.0.1']],
-    ['its link', ['169.254.169.254']],
-    ['its link by IPv6', ['fe80::1']],
-    ['a group of hosts', ['224.0.0.1']],
+    ['the loopback address of this host', ['127.0.0.1']],
+    ['the loopback network of this host', ['127.0.0.0/8']],
+    ['the IPv6 loopback address of this host', ['::1']],
+    ['at this host as an IPv4-mapped IPv6 address', ['::ffff:127.0.0.1']],
+    ['a link-local address', ['169.254.169.254']],
+    ['a link-local IPv6 address', ['fe80::1']],
+    ['a multicast address', ['224.0.0.1']],
     ['an address of this host', ['192.0.2.7']],
     ['the network of this host', ['192.0.2.0/24']],
-    ['everything', ['0.0.0.0/0']],
-    ['everything of IPv6', ['::/0']],
-    ['half of everything', ['128.0.0.0/1']],
-    ['a large part of everything', ['64.0.0.0/3']],
-    ['addresses of names of services', ['100.64.0.9']],
-    ['a network around them', ['100.0.0.0/8']],
-    ['a controller', ['198.51.100.9']],
+    ['all IPv4 addresses', ['0.0.0.0/0']],
+    ['all IPv6 addresses', ['::/0']],
+    ['half of all IPv4 addresses', ['128.0.0.0/1']],
+    ['an eighth of all IPv4 addresses', ['64.0.0.0/3']],
+    ['an address from the range for service names', ['100.64.0.9']],
+    ['a network that contains the range for service names', ['100.0.0.0/8']],
+    ['the address of a controller', ['198.51.100.9']],
     ['the network of a controller', ['198.51.0.0/16']],
     ['the name of a controller', [CONTROLLER_NAME]],
     ['the name of this host', ['localhost']],
@@ -174,7 +174,7 @@ test('names below a wildcard do not use up the ports of another service', async 
 })
 
 test.runIf(hasNft())(
-  'a port for many others serves no connection that was not redirected',
+  'a listening port to which many ports are redirected serves only redirected connections',
   async () => {
     const stage = await running([...hosted, ...taking(['10.9.9.9'], 9000)])
     await eventually(() => stage.network.logged('service intercepted').length).toBe(1)

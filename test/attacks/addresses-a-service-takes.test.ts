@@ -7,7 +7,10 @@ import { allowsNamespaces, runInNamespace } from '../support/network-namespace.t
 // tests are in addresses-a-service-takes.namespaced.ts, because they change the routes of their
 // host.
 
-test.runIf(allowsNamespaces())('a service intercepts only its own addresses', async () => {
-  const file = 'test/attacks/addresses-a-service-takes.namespaced.ts'
-  expect(await runInNamespace(file)).toMatch(/Tests +[0-9]+ passed/)
-})
+test.runIf(allowsNamespaces())(
+  'a tunneled service cannot make a host intercept any addresses but the service’s own',
+  async () => {
+    const file = 'test/attacks/addresses-a-service-takes.namespaced.ts'
+    expect(await runInNamespace(file)).toMatch(/Tests +[0-9]+ passed/)
+  },
+)

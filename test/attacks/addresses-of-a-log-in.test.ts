@@ -3,13 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { Provider } from '../../src/cli/client/provider.ts'
-import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { OidcProviderClient } from '../../src/cli/client/oidc-provider-client.ts'
+import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import { runHere } from '../cli/run-here.ts'
 import { HostileServer } from './support/hostile-server.ts'
 
-// The attack: a controller names addresses for the steps of a log-in: a file or another program for the browser of the user to start, or
-// another host for the code, the refresh token or the password.
+// The attack: a controller names addresses for the steps of a log-in: a file or another program for
+// the browser of the user to start, or another host for the code, the refresh token or the
+// password.
 
 let hostile: HostileServer
 let other: HostileServer
@@ -49,8 +50,8 @@ beforeEach(() => {
   }
 })
 
-const discovered = (): Promise<Provider> =>
-  Provider.discover(hostile.origin, { caPem: hostile.ca.certificatePem })
+const discovered = (): Promise<OidcProviderClient> =>
+  OidcProviderClient.discover(hostile.origin, { caPem: hostile.ca.certificatePem })
 const addresses = (): string[] => [
   'file:///home/somebody/run.desktop',
   'javascript:alert(1)',

@@ -4,8 +4,8 @@ import { admin, user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { made, newIdentity, shown } from '../api/support/network.ts'
 
-// An attacker may change auth policies, or has the session of an administrator. It has wrong passwords lock the others, and then tries
-// one wrong password for each administrator.
+// An attacker may change auth policies, or has the session of an administrator. It has wrong
+// passwords lock the others, and then tries one wrong password for each administrator.
 
 const { controller, root, sessionOf } = await controllerForFile()
 const policy = `${management}/auth-policies/default`
@@ -45,7 +45,7 @@ test.each([
   ['an end in ten years', 10 * 365 * 24 * 60],
   ['an end in 16 minutes', 16],
 ])(
-  'a policy that locks the password with %s locks an administrator’s password for 15 minutes',
+  'a policy that locks the password with %s locks an administrator’s password for only 15 minutes',
   async (_end, minutes) => {
     await lockAfter(1, minutes)
     expect((await guess(admin.username)).status).toBe(401)

@@ -17,7 +17,7 @@ import {
 } from '../../src/pki/authority/authority.ts'
 import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import { enrollmentActor } from '../../src/ports/actor.ts'
+import { createEnrollmentActor } from '../../src/ports/actor.ts'
 import { client, management } from '../api/support/caller.ts'
 import { clientKey } from '../api/support/tls.ts'
 import { commandData } from '../support/commands.ts'
@@ -30,9 +30,9 @@ import {
   refusal,
 } from './support/certificates.ts'
 
-// The attack: records of a migrated network have only the SHA-1 of their certificate, and take the certificate itself from the
-// first client that has it. Somebody else makes a record take another one: with another key, of another network, a second time, or
-// after the certificate was revoked.
+// The attack: records of a migrated network have only the SHA-1 of their certificate, and take the
+// certificate itself from the first client that has it. Somebody else makes a record take another
+// one: with another key, of another network, a second time, or after the certificate was revoked.
 
 const attacked = await attackedByCertificates()
 const { controller, listener, root, nowMs } = attacked
@@ -84,7 +84,10 @@ function markDevice(authenticatorId: string, sha1: string): void {
   plant('authenticator', authenticatorId, { ...fields, adoptableFingerprint: sha1 })
 }
 
-/** Shows a certificate as a router does. Its request has a fault, so that an accepted one ends there. */
+/**
+ * Shows a certificate as a router does. Its request has a fault, so that an accepted one ends
+ * there.
+ */
 async function connect(by: CertifiedKey): Promise<object> {
   const body = { certCsr: await csrOf(by.privateKeyPem), serverCertCsr: '' }
   return await listener.call({ path: `${client}/enroll/extend/router`, body, by })
@@ -161,7 +164,7 @@ test('A certificate of another network is not adopted, although it has the same 
   await refusedWithout(id, ofPartner)
 })
 
-test('A SHA-1 fingerprint finds no router if the record is not marked for adoption, or is marked with another fingerprint', async () => {
+test('A certificate’s SHA-1 fingerprint matches no router unless the router is marked for adoption with that fingerprint', async () => {
   const { id, key } = await migratedRouter()
   mark(id, null, fingerprintOf(key))
   await refusedWithout(id, key)
@@ -191,7 +194,7 @@ test('The certificate of a router that was disabled, must enroll again or was de
   await refusedWithout(id, key)
 })
 
-test('The certificate of a router that is revoked between its connection and the log entry is not adopted', async () => {
+test('The certificate of a router that is revoked between its connection and the application of the log entry is not adopted', async () => {
   const { id, key } = await migratedRouter()
   const { cluster } = controller
   const { propose } = cluster
@@ -213,13 +216,13 @@ function adopting(id: string, { certificatePem }: CertifiedKey, by = id): object
       fingerprint: routerOf(id).fingerprint ?? '',
     },
   })
-  const actor = enrollmentActor({ routerId: by }, { method: 'channel', address: '10.0.0.9' })
+  const actor = createEnrollmentActor({ routerId: by }, { method: 'channel', address: '10.0.0.9' })
   const payload = toBinary(CertificateAdoptSchema, message)
   return controller.cluster.apply(commandData(CommandKind.CERTIFICATE_ADOPT, payload, actor))
     .outcome
 }
 
-test('A log entry stores no certificate with another SHA-1 fingerprint, and no certificate of another router', async () => {
+test('A log entry is refused if it adopts a certificate with a SHA-1 fingerprint other than the router’s, or the certificate of another router', async () => {
   const { id, key } = await migratedRouter()
   const other = await migratedRouter()
   const before = routerOf(id)

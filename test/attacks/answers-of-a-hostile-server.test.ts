@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { eventLine } from '../../src/cli/events/follow.ts'
-import { Provider } from '../../src/cli/client/provider.ts'
-import { readSessionAnswer } from '../../src/cli/log-in/rest-session.ts'
-import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { OidcProviderClient } from '../../src/cli/client/oidc-provider-client.ts'
+import { readSessionResponse } from '../../src/cli/log-in/rest-session.ts'
+import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { runHere } from '../cli/run-here.ts'
 import { HostileServer } from './support/hostile-server.ts'
@@ -189,7 +189,7 @@ test('a status response with an invalid field is refused, with the path of the f
 
 test('a token that cannot be sent in a header opens no session', async () => {
   for (const token of ['two\r\nx-header: lines', 'ä', '', 'a'.repeat(70_000)]) {
-    expect(() => readSessionAnswer({ token, identity: { name: 'a' }, authQueries: [] })).toThrow(
+    expect(() => readSessionResponse({ token, identity: { name: 'a' }, authQueries: [] })).toThrow(
       'no session',
     )
     const tokens = { access_token: token, token_type: 'Bearer', refresh_token: 'r', expires_in: 1 }
@@ -198,7 +198,9 @@ test('a token that cannot be sent in a header opens no session', async () => {
       const issuer = `${hostile.origin}/oidc`
       return { body: { issuer, token_endpoint: `${issuer}/token` } }
     }
-    const provider = await Provider.discover(hostile.origin, { caPem: hostile.ca.certificatePem })
+    const provider = await OidcProviderClient.discover(hostile.origin, {
+      caPem: hostile.ca.certificatePem,
+    })
     await expect(provider.refresh('r')).rejects.toThrow(/no tokens|access_token/)
   }
 })

@@ -4,7 +4,8 @@ import { expect, test } from 'vitest'
 import { attackedListener } from './support/listener.ts'
 import { stuckConnection } from './support/unread.ts'
 
-// An attacker without credentials has many answers made and reads none: each alone is within its bounds, all together are not.
+// An attacker without credentials has many answers made and reads none: each alone is within its
+// bounds, all together are not.
 
 const answerPieceBytes = 16 * 1024
 const { accepted, connect } = await attackedListener({
@@ -23,7 +24,7 @@ async function firstLine(request: string): Promise<string> {
   return chunk.toString('latin1').split('\r\n')[0] ?? ''
 }
 
-test('large responses to a source that reads no responses are refused, and small responses are sent', async () => {
+test('a source that does not read its responses is refused further large responses, but still gets small ones', async () => {
   // Three quarters of the room: one piece of each, and the copy that TLS has of it.
   for (let at = 0; at < 3; at += 1) await stuckConnection({ accepted, connect }, get)
   expect(await firstLine(get)).toBe('HTTP/1.1 429 Too Many Requests')

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
 
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import { writeLimits, WriteAllowance } from '../../src/api/http/write-allowance.ts'
+import { callerWriteLimits, CallerWriteLimiter } from '../../src/api/http/caller-write-limiter.ts'
 import { auditLimits } from '../../src/fsm/records/audit-line.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
-import { enrollmentActor } from '../../src/ports/actor.ts'
+import { createEnrollmentActor } from '../../src/ports/actor.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
-import { certificateHandler } from '../../src/fabric/certificate-handler.ts'
-import { controlMessage } from '../../src/channel/messages/control.ts'
+import { createCertificateHandler } from '../../src/fabric/certificate-handler.ts'
+import { controlContentType } from '../../src/channel/messages/control.ts'
 import { startController } from '../api/support/controller.ts'
 import { settle } from '../channel/pipe.ts'
 import { TestStore } from '../fsm/support/store.ts'
@@ -30,7 +30,7 @@ test('each ordinary session can begin a limited number of MFA enrollments per mi
     return reply.statusCode
   }
   try {
-    const { identityWritesOfKindMax: most, writeWindowMs } = writeLimits
+    const { identityWritesOfKindMax: most, writeWindowMs } = callerWriteLimits
     const statuses: number[] = []
     for (let at = 0; at < most + 5; at += 1) statuses.push(await begin('alice-id'))
     expect(statuses.filter((status) => status === 429)).toHaveLength(5)
@@ -50,9 +50,9 @@ function allowance() {
       return Promise.resolve({ index: 1, outcome: { ok: true as const, id: '' } })
     },
   }
-  const allowed = new WriteAllowance(proposer, { monotonicMs: () => 0 })
+  const allowed = new CallerWriteLimiter(proposer, { monotonicMs: () => 0 })
   const write = async (routerId: string, kind: ProposalInput['kind'], times: number) => {
-    const actor = enrollmentActor({ routerId }, { method: 'channel', address: '192.0.2.1' })
+    const actor = createEnrollmentActor({ routerId }, { method: 'channel', address: '192.0.2.1' })
     for (let at = 0; at < times; at += 1) {
       await allowed.propose({ kind, payload: new Uint8Array(), actor }).catch(() => undefined)
     }
@@ -63,16 +63,16 @@ function allowance() {
 test('a router can extend its certificates a limited number of times per minute', async () => {
   const { taken, write } = allowance()
   await write('r1', CommandKind.ROUTER_EXTEND, 1000)
-  expect(taken).toHaveLength(writeLimits.routerExtensionsMax)
+  expect(taken).toHaveLength(callerWriteLimits.routerExtensionsMax)
   await write('r2', CommandKind.ROUTER_EXTEND, 1)
   await write('r1', CommandKind.HOSTED_TERMINATOR_CREATE, 1)
-  expect(taken).toHaveLength(writeLimits.routerExtensionsMax + 2)
+  expect(taken).toHaveLength(callerWriteLimits.routerExtensionsMax + 2)
 })
 
 test('a certificate is not signed if its issuance cannot be recorded', async () => {
   const stage = new RouterStage()
   stage.certPem = (await newCa('a router', 0)).certificatePem
-  const proposer = new WriteAllowance(
+  const proposer = new CallerWriteLimiter(
     { propose: () => Promise.resolve({ index: 1, outcome: { ok: true, id: '' } }) },
     { monotonicMs: () => 0 },
   )
@@ -84,7 +84,7 @@ test('a certificate is not signed if its issuance cannot be recorded', async () 
   }
   const log = { info: () => undefined, warn: () => undefined }
   stage.channels.add(
-    certificateHandler({
+    createCertificateHandler({
       state: { featureLevel: FEATURE_LEVEL },
       certifier: { extend },
       proposer,
@@ -93,24 +93,24 @@ test('a certificate is not signed if its issuance cannot be recorded', async () 
     }),
   )
   const pipe = await stage.dial('er1')
-  for (let at = 0; at < 3 * writeLimits.routerExtensionsMax; at += 1) {
+  for (let at = 0; at < 3 * callerWriteLimits.routerExtensionsMax; at += 1) {
     pipe.say({
-      contentType: controlMessage.enrollmentExtendRouter,
+      contentType: controlContentType.enrollmentExtendRouter,
       sequence: at,
       headers: new Map(),
     })
     await settle()
   }
-  expect(signed).toBe(writeLimits.routerExtensionsMax)
+  expect(signed).toBe(callerWriteLimits.routerExtensionsMax)
   stage.channels.stop()
 })
 
-test('a router can write a limited number of log entries of all kinds per minute', async () => {
+test('a router can cause a limited number of log entries of all kinds per minute', async () => {
   const { taken, write } = allowance()
-  const half = Math.ceil(writeLimits.routerWritesMax * 0.75)
+  const half = Math.ceil(callerWriteLimits.routerWritesMax * 0.75)
   await write('r1', CommandKind.HOSTED_TERMINATOR_CREATE, half)
   await write('r1', CommandKind.HOSTED_TERMINATOR_UPDATE, half)
-  expect(taken).toHaveLength(writeLimits.routerWritesMax)
+  expect(taken).toHaveLength(callerWriteLimits.routerWritesMax)
 })
 
 function remember(state: ClusterState, index: number, actor: string): void {

@@ -1,7 +1,7 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { CommandKind, CommandSchema } from '../../proto/gen/command_pb.ts'
-import { Proposals } from '../../src/cluster/replication/proposals.ts'
+import { LocalProposals } from '../../src/cluster/replication/local-proposals.ts'
 import type { Actor } from '../../src/ports/actor.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
@@ -28,9 +28,9 @@ function session(identityId: string, sessionId: string, permission: string): Act
 const incomplete: readonly (readonly [string, ActorInit])[] = [
   ['no actor', { case: undefined }],
   ['no permission', session('admin-id', rootSession, '')],
-  ['a permission that no operation asks for', session('admin-id', rootSession, 'everything')],
+  ['a permission that no operation requires', session('admin-id', rootSession, 'everything')],
   ['no API session', session('admin-id', '', 'admin')],
-  ['a system without a name', { case: 'system', value: {} }],
+  ['a system actor without a name', { case: 'system', value: {} }],
 ]
 
 /** Makes an administrator of Alice. */
@@ -39,7 +39,7 @@ const kind = CommandKind.ENTITY_PATCH
 
 test.each([
   ...incomplete,
-  ['the session of somebody else', session('admin-id', aliceSession, 'admin')] as const,
+  ['the API session of another identity', session('admin-id', aliceSession, 'admin')] as const,
 ])('a log entry with %s makes no identity an administrator', (_what, actor) => {
   const command = create(CommandSchema, { kind, level: 1, payload, actor })
   const { outcome } = controller.cluster.apply(toBinary(CommandSchema, command))
@@ -50,7 +50,7 @@ test.each([
 test.each(incomplete.slice(0, -1))('a write with %s is not even proposed', async (_what, actor) => {
   const sent: Uint8Array[] = []
   const room = { outstandingMax: 9, outstandingSpanMax: 9, outstandingBytesMax: 1 << 20 }
-  const desk = new Proposals(
+  const desk = new LocalProposals(
     { storeId: new Uint8Array(16), boot: 1, proposeTimeoutMs: 1000, ...room },
     {
       selfId: 'ctrl1',

@@ -7,11 +7,11 @@ import { CertificateRenewer } from '../../src/cluster/secrets/certificate-renewe
 import {
   type CertifiedKey,
   issueLeaf,
-  issueLeafFor,
+  issueLeafForKey,
   type LeafOptions,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import { newCa } from '../support/authorities.ts'
 
 // The attack: an operator's authority, or the program that renews with it, is compromised. It
@@ -60,7 +60,7 @@ async function renewedBy(changes: Partial<LeafOptions>): Promise<void> {
   const { native } = parseCertificates(leaf.certificatePem)[0]
   const spki = Uint8Array.from(native.publicKey.export({ type: 'spki', format: 'der' }))
   const validity = { notBeforeMs: nowMs - DAY_MS, notAfterMs: nowMs + 90 * DAY_MS }
-  writeFileSync(paths.cert, await issueLeafFor(contentOf({ validity, ...changes }), spki))
+  writeFileSync(paths.cert, await issueLeafForKey(contentOf({ validity, ...changes }), spki))
   const silent = () => undefined
   const renewer = new CertificateRenewer({
     selfId: 'ctrl1',
@@ -77,7 +77,7 @@ async function renewedBy(changes: Partial<LeafOptions>): Promise<void> {
   await renewer.reload().catch((error: unknown) => faults.push(String(error)))
 }
 
-test('a valid certificate is accepted, which shows that the refusals below have the intended reason', async () => {
+test('a valid certificate is accepted, so the refusals in the following tests have the intended reason', async () => {
   await renewedBy({})
   expect([taken.length, faults]).toEqual([1, []])
 })

@@ -16,14 +16,15 @@ import {
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import { externalSpiffeId } from '../../src/pki/spiffe.ts'
 import { startController, type TestController } from '../api/support/controller.ts'
 import { newCa } from '../support/authorities.ts'
 import { freePort } from '../support/ports.ts'
 
-// The attack: the controller shows a certificate of a public authority to browsers. Anybody can have certificates of that
-// authority: for clients, to log in and to read metrics by, and for names that lead to the controller's own.
+// The attack: the controller shows a certificate of a public authority to browsers. Anybody can
+// have certificates of that authority: for clients, to log in and to read metrics by, and for names
+// that lead to the controller's own.
 
 const DAY_MS = 24 * 60 * 60_000
 const CONSOLE = 'console.example.org'
@@ -143,7 +144,7 @@ test('a certificate issued by the web CA is not accepted for an identity, contro
   }
 })
 
-test('an enrolling client gets the server certificate whose key signed the token, even if the web certificate has the same names', async () => {
+test('an enrolling client is shown the server certificate whose key signed the token, even if the web certificate has the same names', async () => {
   const [{ sha256 }] = parseCertificates(own.certificatePem)
   expect(await ask('GET', '/edge/client/v1/version', ENROLLING, null)).toMatchObject({ sha256 })
   const other = await ask('GET', '/edge/client/v1/version', CONSOLE, null)

@@ -5,8 +5,8 @@ import { expect, test } from 'vitest'
 import { client } from '../api/support/caller.ts'
 import { attackedByCertificates, dataOf, notLoggedIn } from './support/certificates.ts'
 
-// The attack: certificates are public. Somebody shows that of another without the key: in a header, as a proxy in front of a
-// server would pass it on, or by a TLS session that its holder began.
+// The attack: certificates are public. Somebody shows that of another without the key: in a header,
+// as a proxy in front of a server would pass it on, or by a TLS session that its holder began.
 
 const attacked = await attackedByCertificates()
 const { listener } = attacked

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { connect, createServer, type TLSSocket } from 'node:tls'
 import { expect, test } from 'vitest'
 
-import { peerCertificateChain } from '../../src/api/http/transport/peer.ts'
+import { peerCertificateChain } from '../../src/api/http/transport/peer-certificate-chain.ts'
 import {
   issueLeaf,
   LEAF_LIFETIME_MS,

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest'
 
 import { routerLimits } from '../../src/fabric/limits.ts'
-import { CircuitAllowance } from '../../src/fabric/circuits/circuit-allowance.ts'
+import { CircuitRequestLimiter } from '../../src/fabric/circuits/circuit-request-limiter.ts'
 import { type Circuit, CircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 
 // The attack: a stolen router requests circuits to itself as fast as it can, with the sessions of
@@ -13,7 +13,7 @@ const { circuitsOfClientBurst, circuitsOfClientPerSecond } = routerLimits
 
 let nowMs: number
 let table: CircuitTable
-let allowance: CircuitAllowance
+let allowance: CircuitRequestLimiter
 beforeEach(() => {
   nowMs = 0
   table = new CircuitTable({
@@ -22,7 +22,7 @@ beforeEach(() => {
     viewOf: ({ ends, live }) => ({ ...live, id: ends.id, routerIds: [], linkIds: [] }),
     onRemoved: () => undefined,
   })
-  allowance = new CircuitAllowance({ table, clock: { monotonicMs: () => nowMs } })
+  allowance = new CircuitRequestLimiter({ table, clock: { monotonicMs: () => nowMs } })
 })
 
 /** Requests of which each is over before the next. @returns how many of them are admitted. */
@@ -81,7 +81,7 @@ test('A client has a limited rate of requests over all routers together', () => 
   expect(admitted(flood, 'r3', () => 'mallory')).toBe(circuitsOfClientPerSecond)
 })
 
-test('A router that dials with its own identity has the limits of a router', () => {
+test('A router that dials with its own identity is limited like every other router', () => {
   expect(admitted(2 * circuitsOfRouterBurst, 'r1', () => 'r1')).toBe(circuitsOfRouterBurst)
 })
 

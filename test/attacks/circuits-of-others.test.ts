@@ -13,17 +13,17 @@ import { readBytesMap } from '../../src/channel/header-maps.ts'
 import { encodeInt32, readText, encodeText } from '../../src/channel/headers.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import type { ClaimDecision } from '../../src/ports/router-clients.ts'
+import type { ClientAccessDecision } from '../../src/ports/router-clients.ts'
 import { CircuitHandler } from '../../src/fabric/circuits/circuit-handler.ts'
 import { createCircuitTable, type CircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
-import { linkHandler, linkGoneMessage } from '../../src/fabric/links/link-handler.ts'
+import { createLinkHandler, closeLinkMessage } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { Tunnels } from '../fabric/tunnels.ts'
 import { RouterStage, upToDate } from '../fabric/stage.ts'
 
-// The attack: a router ends, moves or learns of circuits that it carries nothing of, draws them to itself, or puts its own key in
-// the place of the host's where it carries one.
+// The attack: a router ends, moves or learns of circuits that it carries nothing of, draws them to
+// itself, or puts its own key in the place of the host's where it carries one.
 
 const PUBLIC_KEY = 1003
 const log = { info: () => undefined, warn: () => undefined }
@@ -60,7 +60,7 @@ beforeEach(() => {
     owner: 'ctrl1',
     isBarred: () => false,
     isConnected: (id) => connection(id) !== undefined,
-    sendGone: (id, link) => connection(id)?.channel.send(linkGoneMessage(link)),
+    sendGone: (id, link) => connection(id)?.channel.send(closeLinkMessage(link)),
     onGone: (link) => handler.upkeep.onLinkGone(link),
   })
   const handler = new CircuitHandler({
@@ -73,7 +73,7 @@ beforeEach(() => {
     draw: () => 0,
     tunnels: new Tunnels(),
     onInvalidHost: ({ terminatorId }) => invalid.push(terminatorId),
-    clients: { judge: () => Promise.resolve({ ok: true, client } satisfies ClaimDecision) },
+    clients: { judge: () => Promise.resolve({ ok: true, client } satisfies ClientAccessDecision) },
     hosts: {
       service: () => ({
         encryptionRequired: false,
@@ -87,7 +87,7 @@ beforeEach(() => {
   })
   channels.add(handler)
   channels.add(
-    linkHandler({
+    createLinkHandler({
       table: links,
       log,
       isCertificateOf: () => false,
@@ -241,7 +241,7 @@ test('an intermediate router cannot cause the removal of another router’s term
   expect(invalid).toEqual(['t1'])
 })
 
-test('a router cannot attract circuits by reporting links that no other router has measured', async () => {
+test('a router cannot attract circuits by reporting links whose latency no other router has measured', async () => {
   const { near, stolen } = await dialed()
   for (const to of ['client', 'host']) {
     const id = `false-${to}`

@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { CircuitConfirmationSchema, FaultSchema, FaultSubject } from '../../proto/gen/router_pb.ts'
-import { encodeCircuit } from '../../src/fabric/circuits/circuit-record.ts'
+import { encodeCircuit } from '../../src/fabric/circuits/circuit-codec.ts'
 import { createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 import { SharedCircuits } from '../../src/fabric/circuits/shared-circuits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
@@ -51,7 +51,7 @@ test('a circuit ends if the session of its client ended while no controller owne
   expect([...unroutes(er1), ...unroutes(er2)]).toEqual(['c1 now', 'c1 now'])
 })
 
-test('a circuit of a tunneler ends if the right to it ended while no controller owned the circuit', async () => {
+test('a circuit of a tunneler ends if the tunneler lost the right to the circuit while no controller owned the circuit', async () => {
   const er1 = await stage.routers.dial('er1')
   const { live } = circuitOf('c1')
   stage.told('ctrl0', 'c1', { live: { ...live, sessionId: '' }, isOfTunnel: true })
@@ -61,7 +61,7 @@ test('a circuit of a tunneler ends if the right to it ended while no controller 
   expect(unroutes(er1)).toEqual(['c1 now'])
 })
 
-test('a controller that repeatedly reconnects with new circuits fills only a limited part of the circuit table of the others', () => {
+test('a controller that repeatedly reconnects with new circuits fills only a limited part of the circuit tables of other controllers', () => {
   const topic = new LocalTopic<Uint8Array>('ctrl1')
   const shared = new SharedCircuits({
     topic,

@@ -62,7 +62,7 @@ async function circuitsOfMallory(): Promise<readonly Circuit[]> {
 
 const buffered = (): number => router.forwarder.figures()['forwarder.buffered_bytes'] ?? 0
 
-test('Unacknowledged data of a client is limited for all its circuits together', async () => {
+test('Unacknowledged data of a client is limited across all circuits of the client', async () => {
   const circuits = await circuitsOfMallory()
   for (const { host } of circuits) host.send(Buffer.alloc(10 * MIB))
   await eventually(buffered).toBeGreaterThan(OWN / 2)
@@ -74,7 +74,7 @@ test('Unacknowledged data of a client is limited for all its circuits together',
   await eventually(buffered).toBeLessThan(2 * MIB)
 })
 
-test('Data received after a missing payload is limited in the same way', async () => {
+test('Data received after a missing payload is limited across all circuits of the client', async () => {
   const circuits = await circuitsOfMallory()
   const text = 'x'.repeat(32 * 1024)
   for (let sequence = 2; sequence < 130; sequence += 1) {

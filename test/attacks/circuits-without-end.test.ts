@@ -2,11 +2,12 @@ import { afterEach, expect, test } from 'vitest'
 
 import { terminatorDialers } from '../../src/router/dial/dialers.ts'
 import { TargetSockets } from '../../src/overlay/sockets/target-sockets.ts'
-import { dialError } from '../../src/channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../src/channel/messages/dial-error.ts'
 import { ALL_DIALERS, configured, dialTo, TestTarget } from '../router/dial/support.ts'
 import { JoinedCircuits } from '../router/joined-circuits.ts'
 
-// The attack: a terminator names a listener of the router that dials it, so that each connection makes another circuit.
+// The attack: a terminator names a listener of the router that dials it, so that each connection
+// makes another circuit.
 
 const targets: TestTarget[] = []
 afterEach(async () => {
@@ -30,7 +31,7 @@ test('a router does not dial its own listeners by any address of the host', asyn
     await expect(
       dialer?.dial(dialTo(`tcp:${host}:${listener.port}`), signal),
     ).rejects.toMatchObject({
-      code: dialError.portNotAllowed,
+      code: dialErrorCodes.portNotAllowed,
     })
   }
   expect(circuits.ends.size).toBe(0)

@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 
-import { ApiRouterClients } from '../../src/api/fabric/router-clients.ts'
+import { RouterClientAuthorizer } from '../../src/api/fabric/router-client-authorizer.ts'
 import { createServices } from '../../src/api/services.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
 } from '../../src/pki/authority/certificate-request.ts'
-import type { ClientClaim, ClaimDecision } from '../../src/ports/router-clients.ts'
+import type { ClientAccessRequest, ClientAccessDecision } from '../../src/ports/router-clients.ts'
 import { type CallerOf, client, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { made, newIdentity, newService } from '../api/support/network.ts'
@@ -16,11 +16,11 @@ import { made, newIdentity, newService } from '../api/support/network.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()
 const { parts, machine } = controller
-const clients = new ApiRouterClients({ ...parts, ...createServices(parts) }, machine)
+const clients = new RouterClientAuthorizer({ ...parts, ...createServices(parts) }, machine)
 const alice = sessionOf('alice-id')
 
 let routerId: string
-let claim: ClientClaim
+let claim: ClientAccessRequest
 
 async function certificateOf(caller: CallerOf): Promise<string> {
   const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
@@ -29,7 +29,7 @@ async function certificateOf(caller: CallerOf): Promise<string> {
   return (reply.body.data as { fingerprint: string }).fingerprint
 }
 
-async function claimOf(caller: CallerOf, serviceId: string): Promise<ClientClaim> {
+async function claimOf(caller: CallerOf, serviceId: string): Promise<ClientAccessRequest> {
   const reply = await caller.call('POST', `${client}/sessions`, { serviceId, type: 'Dial' })
   expect(reply.status, reply.text).toBe(201)
   const { token } = reply.body.data as { token: string }
@@ -61,10 +61,10 @@ beforeAll(async () => {
   claim = await claimOf(alice, serviceId)
 })
 
-const judged = (changes: Partial<ClientClaim>): Promise<ClaimDecision> =>
+const judged = (changes: Partial<ClientAccessRequest>): Promise<ClientAccessDecision> =>
   clients.judge({ ...claim, ...changes })
 
-describe('a claim at a router', () => {
+describe('a claim (a client’s session token) at a router', () => {
   test('is accepted for its own session, certificate and router', async () => {
     expect(await judged({})).toMatchObject({ ok: true, client: { identityId: 'alice-id' } })
   })

@@ -1,13 +1,13 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 
-import { ApiRouterClients } from '../../src/api/fabric/router-clients.ts'
+import { RouterClientAuthorizer } from '../../src/api/fabric/router-client-authorizer.ts'
 import { createServices } from '../../src/api/services.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
 } from '../../src/pki/authority/certificate-request.ts'
 import { TokenSigner } from '../../src/auth/sessions/token-signer.ts'
-import type { ClientClaim } from '../../src/ports/router-clients.ts'
+import type { ClientAccessRequest } from '../../src/ports/router-clients.ts'
 import type { ModelEvent } from '../../src/ports/router-model.ts'
 import { client, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
@@ -21,7 +21,7 @@ import { raiseLevel } from '../api/support/raise-level.ts'
 const { controller, root, sessionOf } = await controllerForFile()
 const { parts, machine } = controller
 const services = createServices(parts)
-const clients = new ApiRouterClients({ ...parts, ...services }, machine)
+const clients = new RouterClientAuthorizer({ ...parts, ...services }, machine)
 const told: ModelEvent[] = []
 let routerId: string
 let serviceId: string
@@ -70,7 +70,7 @@ async function newPerson() {
 }
 
 /** The words of a router about a client that has a certificate for its session. */
-async function claimOf({ access_token: access }: Tokens): Promise<ClientClaim> {
+async function claimOf({ access_token: access }: Tokens): Promise<ClientAccessRequest> {
   const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
   const path = `${client}/current-api-session/certificates`
   const { data: certificate } = await call('POST', path, access, { csr })
@@ -87,15 +87,15 @@ async function claimOf({ access_token: access }: Tokens): Promise<ClientClaim> {
 
 const noSession = { ok: false, fault: 'apiSession' }
 
-describe('a claim by an access token', () => {
-  test('is accepted for its own session and certificate', async () => {
+describe('a claim of a session by access token', () => {
+  test('is accepted with the access token and the certificate of that session', async () => {
     const { identityId, tokens } = await newPerson()
     const claim = await claimOf(tokens)
     expect(await clients.judge(claim)).toMatchObject({ ok: true, client: { identityId } })
     expect(await clients.judge({ ...claim, fingerprints: [] })).toEqual(noSession)
   })
 
-  test('is refused with another token of the session', async () => {
+  test('is refused with a token that is not the session’s access token', async () => {
     const { tokens } = await newPerson()
     const claim = await claimOf(tokens)
     const id = String(claimsOf(tokens.access_token)['z_asid'])
@@ -119,7 +119,7 @@ describe('a claim by an access token', () => {
   })
 })
 
-function byServiceOf(claim: ClientClaim, identityId: string): ClientClaim {
+function byServiceOf(claim: ClientAccessRequest, identityId: string): ClientAccessRequest {
   return { ...claim, sessionToken: '', serviceId, identityId }
 }
 

@@ -7,11 +7,11 @@ import {
   CreateTerminatorV2Schema,
 } from '../../proto/gen/router_pb.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
-import { PresentedSessionTokens } from '../../src/fabric/clients/shown-sessions.ts'
+import { PresentedSessionTokens } from '../../src/fabric/clients/presented-session-tokens.ts'
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
-import type { ClientClaim, ClaimDecision } from '../../src/ports/router-clients.ts'
+import type { ClientAccessRequest, ClientAccessDecision } from '../../src/ports/router-clients.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from '../fabric/stage.ts'
 
@@ -36,7 +36,7 @@ let nowMs: number
 /** At the latest commit. */
 let looks: number
 let proposed: number
-let judge: (claim: ClientClaim) => ClaimDecision
+let judge: (claim: ClientAccessRequest) => ClientAccessDecision
 let outcome: Outcome
 
 beforeEach(() => {
@@ -47,7 +47,7 @@ beforeEach(() => {
   judge = () => ({ ok: true, client })
   outcome = { ok: true, id: 't1' }
   const clients = {
-    judge: (claim: ClientClaim) => Promise.resolve(judge(claim)),
+    judge: (claim: ClientAccessRequest) => Promise.resolve(judge(claim)),
     report: () => Promise.resolve(true),
   }
   const reads = {
@@ -95,7 +95,7 @@ async function ask(
   return fromBinary(CreateTerminatorV2AnswerSchema, answer?.body ?? new Uint8Array()).result
 }
 
-test('Per router, forged API sessions cause a limited number of reads that wait for the latest commit', async () => {
+test('Forged API sessions that one router claims cause a limited number of reads that wait for the latest commit', async () => {
   judge = ({ apiSessionToken }) =>
     apiSessionToken === 'of ann' ? { ok: true, client } : { ok: false, fault: 'apiSession' }
   const [stolen, honest] = [await stage.dial('stolen'), await stage.dial('honest')]
@@ -111,7 +111,7 @@ test('Per router, forged API sessions cause a limited number of reads that wait 
   expect(looks).toBe(refusedClaimsOfRouterMax + 2)
 })
 
-test('Refused claims of a client cause a limited number of reads that wait for the latest commit, independently of other clients of its router', async () => {
+test('Refused claims of one client cause a limited number of reads that wait for the latest commit, counted separately from other clients of its router', async () => {
   judge = () => ({ ok: false, fault: 'session' })
   const router = await stage.dial('honest')
   const sessions = Math.ceil(refusedClaimsOfRouterMax / refusedClaimsOfSessionMax) + 1
@@ -125,7 +125,7 @@ test('Refused claims of a client cause a limited number of reads that wait for t
   expect(looks).toBe(sessions * refusedClaimsOfSessionMax + 1)
 })
 
-test('After a limited number of rejected log entries, a client creates no more entries', async () => {
+test('A client causes no more log entries after a limited number of its log entries were rejected', async () => {
   outcome = {
     ok: false,
     code: 'COULD_NOT_VALIDATE',

@@ -13,8 +13,8 @@ import { memberLeaf } from '../support/member-leaf.ts'
 import { freePort } from '../support/ports.ts'
 import { proxyHeader, rawProxyHeader } from '../support/proxy-header.ts'
 
-// The attack: behind load balancers, a host claims the address of another client, to hide in the audit log or to use the limits of
-// others; or it keeps the port busy with headers.
+// The attack: behind load balancers, a host claims the address of another client, to hide in the
+// audit log or to use the limits of others; or it keeps the port busy with headers.
 
 const BALANCER = '127.0.0.2'
 const STRANGER = '127.0.0.3'
@@ -65,8 +65,8 @@ async function addressOfLogIn(socket: TLSSocket): Promise<string> {
 }
 
 describe.each([
-  ['a port of its own', true],
-  ['the port of routers', false],
+  ['a separate port', true],
+  ['the port that it shares with routers', false],
 ])('A web listener behind load balancers at %s', (_, isSeparate) => {
   const open = async (limits = {}): Promise<void> => {
     port = await SharedPort.open(limits, { balancers, isSeparate })
@@ -118,7 +118,7 @@ describe.each([
     expect(held.map((socket) => socket.destroyed)).toEqual([false, false])
   })
 
-  test('answers a health check that a load balancer sends for itself', async () => {
+  test('answers a health check that the load balancer itself sends', async () => {
     await open()
     const socket = await connection(BALANCER, rawProxyHeader(0x20, 0x00, Buffer.alloc(0)))
     const secured = await port.handshake({ socket })
@@ -126,7 +126,7 @@ describe.each([
   })
 })
 
-test('A router behind a load balancer has the address in its PROXY header', async () => {
+test('A controller sees a router behind a load balancer at the address in the PROXY header', async () => {
   port = await SharedPort.open({}, { balancers })
   port.stage.admitNext('er1')
   const below = await connection(BALANCER, proxyHeader(CLIENT, 40_000))

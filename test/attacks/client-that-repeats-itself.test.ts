@@ -11,8 +11,9 @@ import { hostAt } from '../router/forward/peer.ts'
 import { endsOf, frame, TestController, TestPlace, TestRouter } from '../router/forward/support.ts'
 import { eventually } from '../router/support.ts'
 
-// The attack: a client that keeps the ends of its circuits itself sends the same payload into them as fast as it can, and heeds no
-// window. The hosts are at the same router, which keeps all that waits for their ends, until its memory is full or others wait.
+// The attack: a client that keeps the ends of its circuits itself sends the same payload into them
+// as fast as it can, and heeds no window. The hosts are at the same router, which keeps all that
+// waits for their ends, until its memory is full or others wait.
 
 const PAYLOAD = 1100
 const ACKNOWLEDGEMENT = 1101
@@ -102,7 +103,7 @@ test.each([
   },
 )
 
-test('A client is served beside a client that repeats data all the time', async () => {
+test('A client is served while another client of the same router repeats data continuously', async () => {
   const ids = Array.from({ length: 90 }, (_, at) => `c${at}`)
   const places = await Promise.all(ids.map((id) => circuitOf('mallory', id)))
   const ann = await circuitOf('ann', 'of ann')
@@ -116,7 +117,7 @@ test('A client is served beside a client that repeats data all the time', async 
   expect(await settled(places)).toBe(9000)
 })
 
-test('A channel that is never empty handles a few messages before other channels are served', async () => {
+test('A channel that always has more messages handles only a few before other channels are served', async () => {
   const [near, far] = duplexPair()
   let handled = 0
   const stretches: number[] = []

@@ -4,9 +4,9 @@ import { afterEach, expect, test } from 'vitest'
 
 import { encodeFrame } from '../../src/channel/frame.ts'
 import { encodeText } from '../../src/channel/headers.ts'
-import { contentType } from '../../src/channel/numbers.ts'
+import { channelContentType } from '../../src/channel/numbers.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
-import { EDGE_PROTOCOL, edgeHeader, edgeMessage } from '../../src/channel/messages/edge.ts'
+import { EDGE_PROTOCOL, edgeHeaderKey, edgeContentType } from '../../src/channel/messages/edge.ts'
 import { edgeLimits } from '../../src/router/edge/limits.ts'
 import { BearerBench } from '../router/edge/bearers.ts'
 import { EdgeBench, eventually, type Person } from '../router/edge/support.ts'
@@ -28,7 +28,7 @@ afterEach(async () => {
   edge = null
 })
 
-test('disconnected clients occupy no slots of clients that wait for their session', async () => {
+test('disconnected clients occupy no slots that clients need to wait for their session', async () => {
   const bench = await EdgeBench.open({ options: ', lookupApiSessionTimeout: 1h' })
   edge = bench
   const ann = await bench.person('ann')
@@ -61,7 +61,7 @@ test('a router stops waiting for the key that signed a renewed token when the cl
   const ann = await bearers.person('ann')
   const client = await bearers.bench.connect(ann)
   const token = await tokenOfUnknownKey(bearers, ann)
-  client.channel.send({ contentType: edgeMessage.updateToken, body: encodeText(token) })
+  client.channel.send({ contentType: edgeContentType.updateToken, body: encodeText(token) })
   await eventually(waiting).toEqual({ begun: 1, now: 1 })
   client.channel.close('left')
   await eventually(waiting).toEqual({ begun: 1, now: 0 })
@@ -92,16 +92,19 @@ function strangerAt(bench: EdgeBench, { key }: Person, token: string): TLSSocket
   socket.resume()
   socket.write(
     encodeFrame({
-      contentType: contentType.hello,
+      contentType: channelContentType.hello,
       sequence: -1,
-      headers: new Map([[edgeHeader.sessionToken, encodeText(token)]]),
+      headers: new Map([[edgeHeaderKey.sessionToken, encodeText(token)]]),
       body: encodeText('stranger'),
     }),
   )
   return socket
 }
 
-/** A router that knows clients by OIDC, and how many waits for its data model have begun and are under way. */
+/**
+ * A router that knows clients by OIDC, and how many waits for its data model have begun and are
+ * under way.
+ */
 async function openBearers() {
   const bearers = await BearerBench.open('1h')
   edge = bearers.bench

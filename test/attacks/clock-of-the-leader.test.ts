@@ -51,8 +51,8 @@ afterEach(() => {
 })
 
 describe.each([
-  ['while the leader knows the clocks of the others', true],
-  ['before the leader has heard of the clocks of the others', false],
+  ['while the leader knows the clocks of the other controllers', true],
+  ['before the leader knows the clocks of the other controllers', false],
 ])('A leader whose clock is a day ahead, %s,', (_when, isNoticed) => {
   test('ends no session that is in use', async () => {
     const alice = new CallerOf(controller)
@@ -75,7 +75,7 @@ test('A leader whose clock is ahead ends sessions when log time reaches their ex
 })
 
 test.each([
-  ['once its clock is right again', true],
+  ['once its clock is correct again', true],
   ['while its clock is ahead', false],
 ])(
   'A leader ends an unused session that was opened while its clock was ahead, %s',
@@ -93,7 +93,7 @@ test.each([
   },
 )
 
-test('A controller whose clock was ahead shares the use of sessions with the others after the clock was corrected', async () => {
+test('A controller whose clock was ahead shares session activity with the others once its clock has been corrected', async () => {
   jump(20 * minute, true)
   await root.get(`${management}/current-api-session`)
   scheduler.run(limits.activityFlushMs)
@@ -108,7 +108,7 @@ test('A controller whose clock was ahead shares the use of sessions with the oth
   expect([...controller.activity.own.values()]).toContain(clock.nowMs())
 })
 
-test('A leader whose clock is ahead does not end service sessions because their second factor seems to have timed out', async () => {
+test('A leader whose clock is ahead does not end service sessions, although by its clock their second factor has timed out', async () => {
   const id = await newIdentity(root, 'bob', { roleAttributes: ['mfa'] })
   const roles = { semantic: 'AnyOf', identityRoles: ['#mfa'] }
   const serviceId = await newService(root, 'mail', { roleAttributes: ['mfa'] })
@@ -135,7 +135,7 @@ test('A leader whose clock is ahead does not end service sessions because their 
   expect(controller.state.table('session').indexes.ids('identityId', id).size).toBe(1)
 })
 
-test('A controller whose clock is ahead does not end a session whose client repeats its last refresh', async () => {
+test('A controller whose clock is ahead does not end the session of a client that sends its last refresh token again', async () => {
   const oidc = new OidcClient(controller)
   const { refresh_token: first } = await oidc.logIn(user.username, user.password)
   const second = String((await oidc.refresh(first)).json['refresh_token'])

@@ -34,7 +34,7 @@ test('The ID of a connection or circuit gives no access to the connections or ci
   expect(bench.circuits.left).toEqual([])
 })
 
-test('A listener of another client cannot be taken over, unbound or changed, even with its service session', async () => {
+test('A listener of another client cannot be taken over, unbound or changed, even with the service session of that client', async () => {
   const [ann, mallory] = [await bench.admitted('ann'), await bench.admitted('mallory')]
   const token = serviceToken('bind1')
   const listener = [[1021, encodeText('listener')]] as const

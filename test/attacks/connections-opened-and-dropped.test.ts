@@ -4,8 +4,9 @@ import { expect, test } from 'vitest'
 import { meshLimits } from '../../src/cluster/mesh/limits.ts'
 import { attackedMesh } from './support/mesh-port.ts'
 
-// An attacker opens a connection, drops it and opens the next, so that it never holds many: each costs the thread behind the port
-// a handshake. Routers and peers are paced by one mechanism; here it is the port for peers.
+// An attacker opens a connection, drops it and opens the next, so that it never holds many: each
+// costs the thread behind the port a handshake. Routers and peers are paced by one mechanism; here
+// it is the port for peers.
 
 const mesh = await attackedMesh()
 

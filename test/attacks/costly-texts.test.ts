@@ -33,7 +33,10 @@ const reader = sessionOf('alice-id')
 const filtered = (who: CallerOf, filter: string): Promise<Reply> =>
   who.get(`${management}/identities?limit=1&filter=${encodeURIComponent(filter)}`)
 
-/** Ms of the processor on this thread; the least of a few, which a machine that is busy with others stretches least. */
+/**
+ * Ms of the processor on this thread; the least of a few, which a machine that is busy with others
+ * stretches least.
+ */
 async function costOf(task: () => unknown): Promise<number> {
   const costs: number[] = []
   for (let at = 0; at < 4; at += 1) {
@@ -78,7 +81,7 @@ test('searches of long strings take turns with other requests', async () => {
   expect(turns).toBeGreaterThan(40)
 })
 
-test('finding the external ID claim of a CA takes no longer in an adversarial name', async () => {
+test('finding the external ID that a CA rule selects takes no longer in an adversarial certificate name', async () => {
   const rule: ExternalIdRule = {
     index: 0,
     location: 'SAN_EMAIL',
@@ -154,7 +157,7 @@ test('adversarial versions and version ranges are evaluated quickly', async () =
   expect(isVersionRange(`>1.0.0-${'9'.repeat(65)}`)).toBe(false)
 })
 
-test('a regular expression whose evaluation never ends delays only its author', async () => {
+test('a regular expression whose evaluation never ends delays only the caller who sent it', async () => {
   const appRegex = `^${'('.repeat(24)}.*${')*'.repeat(24)}!$`
   const before = process.threadCpuUsage()
   const reply = await root.call('POST', `${fabric}/inspections`, {

@@ -17,11 +17,11 @@ test('a change with the next index is applied to the data model', async () => {
 })
 
 test.each<[string, Uint8Array, boolean]>([
-  ['of a controller that is not followed', changesBody(grant, 11, 10), false],
-  ['that is old', changesBody(grant, 9, 0), true],
-  ['after one that is missing', changesBody(grant, 12, 11), true],
-  ['of another history', changesBody(grant, 11, 10, { timeline: 'other' }), true],
-])('a change %s is not applied', async (_what, body, isOfSubscription) => {
+  ['from a controller to which the router is not subscribed', changesBody(grant, 11, 10), false],
+  ['with an old index', changesBody(grant, 9, 0), true],
+  ['that follows a missing change', changesBody(grant, 12, 11), true],
+  ['of another timeline', changesBody(grant, 11, 10, { timeline: 'other' }), true],
+])('a data model change %s is not applied', async (_what, body, isOfSubscription) => {
   const model = await modelOf(events, 10)
   finished(model.change(body, isOfSubscription))
   expect(model.mayUse('router1', 's1', 'Bind')).toBe(false)

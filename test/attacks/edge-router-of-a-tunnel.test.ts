@@ -17,7 +17,7 @@ import { seededRandom } from '../../src/lib/random.ts'
 import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
 import { payloadMessage } from '../../src/channel/messages/payload.ts'
 import type { EdgeChannel } from '../../src/tunnel/edge-channel.ts'
-import { TunnelCounts } from '../../src/tunnel/counts.ts'
+import { TunnelCounts } from '../../src/tunnel/tunnel-counts.ts'
 import { EdgeCircuits } from '../../src/tunnel/edge-circuits.ts'
 import { EdgeRouters } from '../../src/tunnel/edge-routers.ts'
 import { eventually, TestNetwork, version } from '../router/support.ts'
@@ -192,7 +192,7 @@ test('an edge router cannot take over a circuit by using its ID', async () => {
   await eventually(() => peer.bytes).toBe(4)
 })
 
-test('an edge router reaches a hosted service only with the session under which the service is hosted there', async () => {
+test('an edge router reaches a hosted service only with the service session under which the service is hosted at this router', async () => {
   const { one, toOne } = await connected()
   const dialed: string[] = []
   const events = {

@@ -1,16 +1,17 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 
-import { ApiRouterClients } from '../../src/api/fabric/router-clients.ts'
+import { RouterClientAuthorizer } from '../../src/api/fabric/router-client-authorizer.ts'
 import { createServices } from '../../src/api/services.ts'
-import type { ClientClaim, ClaimDecision } from '../../src/ports/router-clients.ts'
+import type { ClientAccessRequest, ClientAccessDecision } from '../../src/ports/router-clients.ts'
 import type { CommandWriter } from '../../src/ports/writer.ts'
 import { type CallerOf, client, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { claimsOf, made, newIdentity } from '../api/support/network.ts'
 import { certificateBy } from '../api/support/oidc-device.ts'
 
-// The attack: a client, or a stolen router that has seen its tokens, uses the token of a service session that has ended to get
-// what current policies, posture or sessions do not grant, or to fill the log.
+// The attack: a client, or a stolen router that has seen its tokens, uses the token of a service
+// session that has ended to get what current policies, posture or sessions do not grant, or to fill
+// the log.
 
 const REOPENS_MAX = 5
 const { controller, root, sessionOf } = await controllerForFile({
@@ -19,7 +20,7 @@ const { controller, root, sessionOf } = await controllerForFile({
 })
 const { parts, machine, clock } = controller
 const deps = { ...parts, ...createServices(parts) }
-const clients = new ApiRouterClients(deps, machine)
+const clients = new RouterClientAuthorizer(deps, machine)
 
 interface Stage {
   readonly caller: CallerOf
@@ -29,7 +30,7 @@ interface Stage {
   readonly dialId: string
   readonly waysId: string
   readonly sessionId: string
-  readonly claim: ClientClaim
+  readonly claim: ClientAccessRequest
 }
 
 let serial = 0
@@ -39,7 +40,7 @@ async function newClaim(
   caller: CallerOf,
   routerId: string,
   serviceId: string,
-): Promise<ClientClaim> {
+): Promise<ClientAccessRequest> {
   const reply = await caller.call('POST', `${client}/sessions`, { serviceId, type: 'Dial' })
   expect(reply.status, reply.text).toBe(201)
   const { token } = reply.body.data as { token: string }
@@ -73,7 +74,7 @@ beforeEach(async () => {
   stage = { caller, identityId, serviceId, routerId, dialId, waysId, sessionId, claim }
 })
 
-const judged = (changes: Partial<ClientClaim> = {}): Promise<ClaimDecision> =>
+const judged = (changes: Partial<ClientAccessRequest> = {}): Promise<ClientAccessDecision> =>
   clients.judge({ ...stage.claim, ...changes })
 const refusedBy = (fault: string): object => ({ ok: false, fault })
 
@@ -99,19 +100,19 @@ async function endSession(): Promise<void> {
 }
 
 describe('the token of an ended service session', () => {
-  test('dials in a session with the same ID once access is granted again', async () => {
+  test('opens a session with the same ID for a dial, once access is granted again', async () => {
     await endSession()
     const { identityId, serviceId, sessionId } = stage
     expect(await judged()).toMatchObject({ ok: true, client: { identityId, serviceId, sessionId } })
     expect(machine.get('session', sessionId)).toMatchObject({ identityId, serviceId, type: 'Dial' })
   })
 
-  test('dials after its session was deleted, because the client may request another session', async () => {
+  test('opens a session for a dial even after its own session was deleted, because the client may request another session anyway', async () => {
     await remove(`sessions/${stage.sessionId}`)
     expect(await judged()).toMatchObject({ ok: true, client: { sessionId: stage.sessionId } })
   })
 
-  test('uses the session that the client has opened meanwhile', async () => {
+  test('dials in the session that the client has opened in the meantime', async () => {
     await endSession()
     const other = await newClaim(stage.caller, stage.routerId, stage.serviceId)
     const sessionId = String(claimsOf(other.sessionToken).jti)
@@ -119,7 +120,7 @@ describe('the token of an ended service session', () => {
     expect(machine.get('session', stage.sessionId)).toBeUndefined()
   })
 
-  test('grants nothing without a policy, and writes nothing', async () => {
+  test('grants no access without a policy, and causes no log entry', async () => {
     await revoke()
     const { appliedIndex } = machine
     expect(await judged()).toEqual(refusedBy('access'))
@@ -132,7 +133,7 @@ describe('the token of an ended service session', () => {
     expect(await judged()).toEqual(refusedBy('router'))
   })
 
-  test('grants nothing while the posture of the client fails', async () => {
+  test('grants nothing while a posture check of the client fails', async () => {
     const body = { name: `at work ${serial}`, typeId: 'DOMAIN', domains: ['corp.test'] }
     const checkId = await made(root, `${management}/posture-checks`, body)
     await endSession()
@@ -144,7 +145,7 @@ describe('the token of an ended service session', () => {
     expect(await judged()).toMatchObject({ ok: true })
   })
 
-  test('grants nothing once another controller has a posture report that fails', async () => {
+  test('grants nothing once another controller has received a report with failed posture checks', async () => {
     const body = { name: `in the office ${serial}`, typeId: 'DOMAIN', domains: ['corp.test'] }
     const checkId = await made(root, `${management}/posture-checks`, body)
     const report = (domain: string): Promise<void> =>
@@ -162,12 +163,12 @@ describe('the token of an ended service session', () => {
         return typeof value === 'function' ? (value.bind(target) as unknown) : value
       },
     })
-    const lagging = new ApiRouterClients({ ...deps, posture }, machine)
+    const lagging = new RouterClientAuthorizer({ ...deps, posture }, machine)
     expect(await lagging.judge(stage.claim)).toEqual(refusedBy('posture'))
     expect(machine.get('session', stage.sessionId)).toBeUndefined()
   })
 
-  test('grants nothing for another use (dial or bind)', async () => {
+  test('grants nothing for a use (dial or bind) other than that of its session', async () => {
     await endSession()
     expect(await judged({ type: 'Bind' })).toEqual(refusedBy('sessionType'))
   })
@@ -210,7 +211,7 @@ describe('the token of an ended service session', () => {
     expect(await judged()).toEqual(refusedBy('apiSession'))
   })
 
-  test('grants nothing if each request for a session must carry an external JWT', async () => {
+  test('grants nothing if every request for a service session must carry an external JWT', async () => {
     const signer = await made(root, `${management}/external-jwt-signers`, {
       name: `provider ${serial}`,
       issuer: `https://provider-${serial}.test`,
@@ -232,7 +233,7 @@ describe('the token of an ended service session', () => {
     expect(await judged()).toEqual(refusedBy('session'))
   })
 
-  test('grants nothing if access ends while the session is being opened', async () => {
+  test('grants nothing if access ends while the new session is being opened', async () => {
     await endSession()
     const writer: CommandWriter = {
       ...deps.writer,
@@ -242,7 +243,7 @@ describe('the token of an ended service session', () => {
         return id
       },
     }
-    const racing = new ApiRouterClients({ ...deps, writer }, machine)
+    const racing = new RouterClientAuthorizer({ ...deps, writer }, machine)
     expect(await racing.judge(stage.claim)).toEqual(refusedBy('session'))
   })
 
@@ -273,7 +274,7 @@ describe('the token of an ended service session', () => {
   })
 })
 
-test('a token that belongs to another API session does not list the edge routers of a service', async () => {
+test('the list of a service’s edge routers is refused to a token that belongs to another API session', async () => {
   await endSession()
   const url = `${client}/services/${stage.serviceId}/edge-routers`
   const ask = async (caller: CallerOf): Promise<number> => {

@@ -32,14 +32,14 @@ function before(entry: () => Promise<unknown>): void {
   }
 }
 
-test('a token enrolls nobody if enrollment is disabled on its signer before the log entry', async () => {
+test('a token enrolls nobody if enrollment is disabled on its signer before the log entry is applied', async () => {
   before(() => patch('external-jwt-signers', signerId, { enrollToTokenEnabled: false }))
   expect((await enroll(await provider.token('one'))).status).toBe(409)
   expect(await countOf('one')).toBe(0)
   await patch('external-jwt-signers', signerId, open)
 })
 
-test('a token enrolls nobody if the auth policy of its signer stops accepting JWTs before the log entry', async () => {
+test('a token enrolls nobody if the auth policy of its signer stops accepting JWTs before the log entry is applied', async () => {
   const { primary } = (await root.get(`${management}/auth-policies/default`)).body.data as {
     primary: object
   }
@@ -57,7 +57,7 @@ test('a token that is used twice at once enrolls one identity', async () => {
   expect(await countOf('three')).toBe(1)
 })
 
-test('a token can neither replace an administrator nor create an administrator', async () => {
+test('a token can neither replace an administrator’s identity nor create an administrator', async () => {
   await patch('identities', 'admin-id', { externalId: 'root@idp.test' })
   expect((await enroll(await provider.token('root@idp.test'))).status).toBe(409)
   const claims = { isAdmin: true, permissions: ['identity'], name: 'admin' }

@@ -12,7 +12,7 @@ import { attackedByCertificates, dataOf } from './support/certificates.ts'
 const attacked = await attackedByCertificates()
 const { controller, listener, root } = attacked
 
-test('a controller signs only nonces in challenges', async () => {
+test('in response to an enrollment challenge, a controller signs only a nonce', async () => {
   const keyId = String(controller.parts.jwt.publicJwk()['kid'])
   const encoded = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url')
   const jwt = `${encoded({ alg: 'ES256', kid: keyId })}.${encoded({ em: 'ott', sub: 'admin-id' })}`
@@ -26,7 +26,7 @@ test('a controller signs only nonces in challenges', async () => {
   expect((await listener.call({ path: `${client}/enroll/challenge`, body })).status).toBe(200)
 })
 
-test('placeholders in inserted values are not replaced', async () => {
+test('in the name format of a CA, placeholders inside inserted values are not replaced', async () => {
   const { id, key } = await attacked.verifiedCa({
     identityNameFormat: '[commonName]/[requestedName]',
   })

@@ -4,11 +4,12 @@ import { type CallerOf, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { made, newIdentity, shown } from '../api/support/network.ts'
 import { convertToNewCluster } from '../../src/fsm/restored-state.ts'
-import { sharedSecretNames } from '../../src/lib/cluster-records.ts'
+import { sharedSecretNames } from '../../src/lib/shared-secrets.ts'
 import { identity, type LogWriter } from '../fsm/support/log.ts'
 import { contentOf, restorableState, Restore } from '../fsm/support/restoring.ts'
 
-// An attacker with few rights reads the enrollment token of a plain identity, waits until that gains rights, and enrolls as it.
+// An attacker with few rights reads the enrollment token of a plain identity, waits until that
+// gains rights, and enrolls as it.
 
 const { controller, root, sessionOf } = await controllerForFile()
 const identities = `${management}/identities`
@@ -41,8 +42,8 @@ const rights: readonly (readonly [string, object])[] = [
   ['PUT', { ...plain, permissions: ['ca'] }],
 ]
 
-describe('A token that was read before its identity gained rights', () => {
-  test.each(rights)('is invalid after %s %j', async (method, body) => {
+describe('An enrollment token that was read before its identity gained rights', () => {
+  test.each(rights)('is invalid after the identity gains rights by %s %j', async (method, body) => {
     const attacker = await attackerWith('identity.read')
     const name = `victim ${method} ${JSON.stringify(body)}`
     const id = await newIdentity(root, name, { enrollment: { ott: true } })
@@ -72,7 +73,7 @@ describe('A token that was read before its identity gained rights', () => {
 })
 
 describe('An enrollment', () => {
-  test('stays open if its identity was created with its rights, whether it was created with the identity or later', async () => {
+  test('stays open if its identity already had the rights at its creation, whether the enrollment was created together with the identity or later', async () => {
     const enrollment = { ott: true }
     const id = await newIdentity(root, 'new administrator', { isAdmin: true, enrollment })
     const updb = { identityId: id, method: 'updb', username: 'administrator', expiresAt }
@@ -104,7 +105,7 @@ describe.each(['edge-routers', 'transit-routers'])(
       return [...controller.state.table('enrollment').indexes.ids(field, routerId)]
     }
 
-    test('is withdrawn, if others could read it, when the router is allowed a host name', async () => {
+    test('is deleted, if others could read its token, when the router is allowed a host name', async () => {
       const attacker = await attackerWith('router.read')
       const id = await made(root, routers, { name: `reader of ${collection}` })
       expect(await shown(attacker, `${routers}/${id}`)).toHaveProperty('enrollmentToken')
@@ -143,7 +144,7 @@ describe.each(['edge-routers', 'transit-routers'])(
   },
 )
 
-test('the audit names each enrollment that a promotion withdrew', async () => {
+test('the audit names each enrollment that was deleted because its identity gained rights', async () => {
   const id = await newIdentity(root, 'promoted', { enrollment: { ott: true } })
   const [enrollmentId = ''] = openIds(id)
   await root.call('PATCH', `${identities}/${id}`, { isAdmin: true })
@@ -171,7 +172,7 @@ describe('A backup', () => {
     expect(restore.end()).toEqual({ ok: true, id: 'one' })
   }
 
-  test('gives no rights to the holder of a token that could be read after the backup', () => {
+  test('gives, when restored, no rights to the holder of a token that could be read after the backup', () => {
     const { state, log } = withAnn(administrator)
     log.patch('identity', 'ann', { isAdmin: false })
     restoredInto(log)
@@ -179,7 +180,7 @@ describe('A backup', () => {
     expect([...state.table('enrollment').ids]).toEqual([])
   })
 
-  test('gives no host names to the holder of a router token that could be read after the backup', () => {
+  test('gives, when restored, no host names to the holder of a router token that could be read after the backup', () => {
     const withRouter = () => {
       const formed = restorableState()
       formed.log.create('edgeRouter', 'r1', { name: 'r1', allowedNames: ['ctrl1.example'] })
@@ -198,20 +199,20 @@ describe('A backup', () => {
     expect([...state.table('enrollment').ids]).toEqual([])
   })
 
-  test('does not restore a token that a refresh has replaced', () => {
+  test('does not restore a token that a refresh has replaced since the backup', () => {
     const { state, log } = withAnn(administrator)
     log.raw(CommandKind.ENTITY_PATCH, 'enrollment', 'e1', { token: 'refreshed' })
     restoredInto(log)
     expect([...state.table('enrollment').ids]).toEqual([])
   })
 
-  test('restores the token of an identity that has the same rights today', () => {
+  test('restores the token of an identity that has the same rights now as in the backup', () => {
     const { state, log } = withAnn(administrator)
     restoredInto(log)
     expect([...state.table('enrollment').ids]).toEqual(['e1'])
   })
 
-  test('creates a new cluster without open enrollments of identities with rights', () => {
+  test('that is restored as a new cluster contains no open enrollments of identities with rights', () => {
     const { state, log } = withAnn(administrator)
     log.create('identity', 'bob', identity('bob'))
     const ofBob = { ...open, identityId: 'bob', token: 'of bob' }

@@ -31,7 +31,7 @@ function tap(token: string | null, query = ''): Promise<EventTap> {
   return EventTap.open(`${url}${fabric}/events${query}`, { 'net-session': token ?? '' })
 }
 
-test('a caller who may only watch routers receives no records, even if it subscribes to records or to all events', async () => {
+test('a caller with only the permission to watch routers receives no events about records, even if it subscribes to records or to all events', async () => {
   const watcher = sessionOf(await newIdentity(root, 'watcher', { permissions: ['ops.read'] }))
   // A namespace that is added is refused here until it is named as one that shows no record.
   for (const one of EVENT_NAMESPACES.filter((name) => !ofNoRecord.has(name))) {

@@ -89,7 +89,7 @@ test('an explanation contains no records that its caller may not read', async ()
   }
 })
 
-test('records that the caller may not list are not counted as missing', async () => {
+test('records that the caller may not list are not counted as missing conditions', async () => {
   const other = await created('services', { name: 'printer', encryptionRequired: true })
   await created('service-policies', {
     semantic,
@@ -112,7 +112,7 @@ test('records that the caller may not list are not counted as missing', async ()
   expect(told.text).not.toMatch(/[0-9]+ Bind polic|vault/)
 })
 
-test('a filter by count evaluates no more explanations than fit a page', async () => {
+test('a filter with its own page size cannot make one request evaluate more explanations than the maximum page size', async () => {
   for (let n = 0; n < 101; n += 1) {
     await created('services', { name: `one of many ${n}`, encryptionRequired: true })
   }

@@ -73,7 +73,7 @@ test('a certificate with the same fingerprint as another credential does not log
   dataOf(await attacked.logIn(mallory.key))
 })
 
-test('a certificate with the same fingerprint as a router’s certificate cannot extend the router', async () => {
+test('a certificate with the same fingerprint as a router’s certificate cannot be used to extend the router’s certificate', async () => {
   const privateKeyPem = generatePrivateKeyPem()
   const router = await attacked.newRouter(privateKeyPem)
   const fingerprint = fingerprintOf(mallory.key)
@@ -85,7 +85,7 @@ test('a certificate with the same fingerprint as a router’s certificate cannot
   )
 })
 
-test('a caller with another client’s session and its own certificate gets no certificate of the other client', async () => {
+test('a caller with another client’s session but its own certificate does not obtain that client’s next certificate', async () => {
   const stolen = String(dataOf(await attacked.logIn(victim.key))['token'])
   const stray = await deletedDevice()
   const path = `${client}/current-identity/authenticators/${victim.authenticatorId}/extend`

@@ -45,7 +45,7 @@ test('a token to set a password cannot enroll a certificate, and is refused with
   expect(cost).toEqual({ entries: 0, signatures: 0 })
 })
 
-test('a modified token and a token of another cluster are refused, as a JWT and as an id', async () => {
+test('a modified token and a token of another cluster are refused, whether sent as a JWT or as an id', async () => {
   const { identityId, token } = await newToken({ ott: true })
   const { enrollment } = await shown(root, `${management}/identities/${identityId}`)
   const jwt = String((enrollment as { ott: Detail }).ott['jwt'])

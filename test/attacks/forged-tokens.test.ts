@@ -143,7 +143,7 @@ test('a token whose expiry is a number but not a date is refused', async () => {
   expect((await logIn(await claimsOf('4000000000'))).status).toBe(200)
 })
 
-test('a second signer with the same issuer and an attacker’s keys is refused', async () => {
+test('a second signer that has the same issuer as an existing signer and an attacker’s keys is refused', async () => {
   const body = {
     name: 'twin',
     issuer: provider.issuer,
@@ -208,7 +208,7 @@ test('a log-in that was verified before the auth policy disallowed JWTs is refus
   await patch('identities', 'alice-id', { authPolicyId: 'default' })
 })
 
-test('a write that requires a JWT as second factor is refused if the signer is disabled before the log entry', async () => {
+test('a write that requires a JWT as second factor is refused if the signer is disabled before the log entry is applied', async () => {
   const secondary = { requireTotp: false, requireExtJwtSigner: signerId }
   const two = await newPolicy('two at apply', { secondary })
   await patch('identities', 'alice-id', { authPolicyId: two, isAdmin: true })

@@ -8,8 +8,8 @@ import { controllerForFile } from '../api/support/for-file.ts'
 import { anySession, commandData } from '../support/commands.ts'
 import { setPasswordHash, weakHash } from './support/password-hashes.ts'
 
-// The attack: password hashes of a migrated network have other parameters. They may cost more than a controller can bear, or so
-// little that the time of an answer says which names exist.
+// The attack: password hashes of a migrated network have other parameters. They may cost more than
+// a controller can bear, or so little that the time of an answer says which names exist.
 
 const { controller } = await controllerForFile()
 const { machine, state } = controller
@@ -28,7 +28,7 @@ async function entriesOf(act: () => Promise<unknown>): Promise<number> {
 
 const storedHash = (): string => state.get('authenticator', 'alice-updb')?.passwordHash ?? ''
 
-test('A weak hash is replaced at the next log-in, once, and sessions continue', async () => {
+test('A weak hash is replaced once, at the next log-in, and existing sessions remain valid', async () => {
   setPasswordHash(controller, await weakHash(user.password))
   const earlier = new CallerOf(controller)
   earlier.token = controller.openSession('alice-id')

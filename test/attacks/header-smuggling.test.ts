@@ -165,7 +165,7 @@ const told = (who: string): string[] => [
   'x-http-method-override: GET',
 ]
 
-test('proxy headers change neither the caller nor the requested path', async () => {
+test('headers that a proxy adds change neither the caller nor the requested path', async () => {
   expect((await whoIs(told('admin-id'))).status).toBe(401)
   const own = await whoIs([...told('admin-id'), `net-session: ${alice}`])
   expect([own.status, own.text]).toEqual([200, expect.stringContaining('"alice-id"')])
@@ -176,7 +176,7 @@ test('proxy headers change neither the caller nor the requested path', async () 
   expect([kept.status, controller.state.get('identity', 'alice-id')?.id]).toEqual([200, 'alice-id'])
 })
 
-test('proxy headers do not change the source address to which a guess is attributed', async () => {
+test('headers that a proxy adds do not change the source address to which a wrong guess is attributed', async () => {
   const body = JSON.stringify({ username: user.username, password: 'a guess that is wrong' })
   const statuses: number[] = []
   for (let at = 0; at <= controller.parts.limits.logInFailuresMax; at += 1) {
@@ -219,7 +219,7 @@ test('two tokens for different identities in one request are refused', async () 
   expect((await logIn(['authorization: Basic YTpi', await bearer('alice-id')])).status).toBe(200)
 })
 
-test('a token for another identity is ignored beside a session token', async () => {
+test('a token for another identity is ignored if the request also has a session token', async () => {
   const { signerId, newPolicy, patch } = withProvider
   const secondary = { requireTotp: false, requireExtJwtSigner: signerId }
   await patch('identities', 'alice-id', { authPolicyId: await newPolicy('two', { secondary }) })

@@ -12,7 +12,7 @@ import { freePort } from '../support/ports.ts'
 // accepts, and stops in the handshake or stays silent after it. Probes get no answer, and the
 // operator restarts the router.
 
-/** The first bytes of a ClientHello. */
+/** The first bytes of a EdgeRouterHello. */
 const HALF_HELLO = Buffer.from('1603010200010001fc0303', 'hex')
 
 let network: TestNetwork
@@ -81,7 +81,7 @@ function probe(localAddress: string): Promise<number> {
   })
 }
 
-test('A probe is answered although its source address also has half-open handshakes', async () => {
+test('A health probe is answered although its source address also has half-open handshakes', async () => {
   await running('60s')
   const some = await Promise.all(
     Array.from({ length: limits.monitoringConnectionsMax }, () => half('127.0.0.2')),
@@ -91,7 +91,7 @@ test('A probe is answered although its source address also has half-open handsha
   expect(await probe('127.0.0.3')).toBe(200)
 })
 
-test('A probe is answered while many sources leave their handshakes unfinished', async () => {
+test('A health probe is answered while many sources leave their handshakes unfinished', async () => {
   await running('60s')
   const sources = Array.from({ length: 16 }, (_, number) => `127.0.1.${number + 1}`)
   const some = await Promise.all(
@@ -101,7 +101,7 @@ test('A probe is answered while many sources leave their handshakes unfinished',
   expect(await probe('127.0.0.3')).toBe(200)
 })
 
-test('One source can hold few connections after the handshake, and a probe from another source is answered', async () => {
+test('One source can keep only a few connections open, and a health probe from another source is answered', async () => {
   await running('60s')
   const some: Socket[] = []
   for (let count = 0; count < limits.monitoringConnectionsMax; count += 1) {

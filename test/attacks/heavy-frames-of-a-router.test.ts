@@ -12,7 +12,7 @@ import { messageBounds } from '../../src/channel/message-bounds.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { PresentedSessionTokens } from '../../src/fabric/clients/shown-sessions.ts'
+import { PresentedSessionTokens } from '../../src/fabric/clients/presented-session-tokens.ts'
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import type { Pipe } from '../channel/pipe.ts'
@@ -104,7 +104,7 @@ const clients = Buffer.concat(
   ),
 )
 
-test('the controller does other work between the steps of processing one frame', async () => {
+test('the controller does other work in between while it processes one frame', async () => {
   const pipe = await dialed()
   // Until it has to wait in its line.
   for (let at = 0; at < 20; at += 1) pipe.say({ contentType: 20_415, sequence: at, body: clients })
@@ -122,7 +122,7 @@ test('the controller does other work between the steps of processing one frame',
   expect(turns).toBeGreaterThan(20)
 })
 
-test('the controller reads nothing more from a router before the router’s last frame is processed', async () => {
+test('the controller reads no further frame from a router until the router’s last frame is processed', async () => {
   const pipe = await dialed()
   let isWorked: () => void = () => undefined
   const done = new Promise<void>((resolve) => {

@@ -77,7 +77,7 @@ test('an undo needs the permission for every write that it makes', async () => {
   expect(judgedOn).toContainEqual(expect.objectContaining({ entity: 'identity' }))
 })
 
-test('an undo gives no right that its caller could not give', async () => {
+test('an undo gives no right that its caller may not give', async () => {
   const id = await newIdentity(root, 'Eve', { permissions: ['identity'] })
   await root.call('PATCH', `${management}/identities/${id}`, { permissions: [] })
   const demoted = await newest('record=Eve')
@@ -91,7 +91,7 @@ test('an undo gives no right that its caller could not give', async () => {
   expect(await shown(root, `${management}/identities/${id}`)).toMatchObject({ isAdmin: true })
 })
 
-test('the preview of an undo shows nothing of kinds that its reader may not see', async () => {
+test('the preview of an undo shows no records of kinds that its reader may not see', async () => {
   const id = await newService(root, 'ledger')
   await root.call('PATCH', `${management}/services/${id}`, { roleAttributes: ['books'] })
   const { index } = await newest('record=ledger')
@@ -144,7 +144,7 @@ test('the history shows only entries and changes of kinds that its reader may re
 
 // The attack: somebody writes so much that the audit log no longer keeps the changes of others.
 
-test('a flood of one actor removes its own changes first, also after a restart', async () => {
+test('when one actor floods the history, the changes by this actor are evicted first, also after a restart', async () => {
   const state = new ClusterState()
   const store = new TestStore()
   const text = JSON.stringify([{ kind: 'config', id: 'c', name: 'x'.repeat(8000) }])

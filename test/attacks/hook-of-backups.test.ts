@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { runHook } from '../../src/controller/backups/hook.ts'
+import { runHook } from '../../src/controller/backups/backup-hook.ts'
 
 // The attack: the name of a backup file, or a word of the command, contains text that a shell would
 // execute.

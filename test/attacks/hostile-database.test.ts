@@ -4,8 +4,9 @@ import { BoltFile } from '../../src/migrate/bolt/bolt-file.ts'
 import { MemorySource } from '../../src/migrate/bolt/byte-source.ts'
 import { bucketOf, writeBolt } from '../support/bolt-writer.ts'
 
-// The attack: somebody passes an operator a small database that takes all memory or time of the migration, or one that was copied
-// while a controller wrote to it, so that a part of the network is missing.
+// The attack: somebody passes an operator a small database that takes all memory or time of the
+// migration, or one that was copied while a controller wrote to it, so that a part of the network
+// is missing.
 
 const PAGE = 4096
 const HEADER = 16
@@ -44,7 +45,7 @@ test('a database page that two branch pages reference is refused, because its co
   expect(() => check(file)).toThrow(/is used twice/)
 })
 
-test('values that share bytes are refused, because together they would be larger than the file', () => {
+test('a database is refused if values in it share bytes, because together the values would be larger than the file', () => {
   const file = database(60, 40)
   check(file)
   const leaf = pageWith(file, 2)

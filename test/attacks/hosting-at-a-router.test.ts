@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest'
 
 import { Hosting } from '../fsm/support/hosting.ts'
 
-// The attack: a router, or a client through it, takes the traffic of a service that it may not host.
+// The attack: a router, or a client through it, takes the traffic of a service that it may not
+// host.
 
 test('a session that allows only dialing cannot host', () => {
   expect(new Hosting().host({ sessionId: 'dial' })).toMatchObject({ code: 'INVALID_AUTH' })
@@ -67,7 +68,7 @@ test('a host cannot join another host’s terminator instance without the instan
   expect(hosting.host(other)).toMatchObject({ ok: false, code: 'COULD_NOT_VALIDATE' })
 })
 
-describe('a router cannot host through its own tunneler', () => {
+describe('a router that hosts a service through its own tunneler', () => {
   const itself = { sessionId: '', serviceId: 's1' }
   const tunneling = (): Hosting => {
     const hosting = new Hosting()
@@ -76,7 +77,7 @@ describe('a router cannot host through its own tunneler', () => {
     return hosting
   }
 
-  test('when the tunneler is disabled', () => {
+  test('is refused when the tunneler is disabled', () => {
     const hosting = tunneling()
     expect(hosting.host(itself).ok).toBe(true)
     expect(hosting.terminator()).toMatchObject({ hostId: 'r1', binding: 'tunnel', isSystem: true })
@@ -85,14 +86,14 @@ describe('a router cannot host through its own tunneler', () => {
     expect(hosting.host({ ...itself, id: 't2' })).toMatchObject({ code: 'INVALID_AUTH' })
   })
 
-  test('while the router’s identity is disabled', () => {
+  test('is refused while the router’s identity is disabled', () => {
     const hosting = tunneling()
     const identity = hosting.state.get('identity', 'r1')
     hosting.state.put('identity', { ...identity, id: 'r1', disabledAt: 1, disabledUntil: null })
     expect(hosting.host(itself)).toMatchObject({ code: 'INVALID_AUTH' })
   })
 
-  test('if the policy requires posture checks, because a router cannot report posture', () => {
+  test('is refused if the policy requires posture checks, because a router cannot report posture', () => {
     const hosting = tunneling()
     const check = { name: 'c', typeId: 'DOMAIN', domains: ['corp.test'] }
     hosting.log.create('postureCheck', 'c1', check)
@@ -102,7 +103,7 @@ describe('a router cannot host through its own tunneler', () => {
     expect(hosting.host(itself)).toMatchObject({ code: 'INVALID_AUTH' })
   })
 
-  test('before the feature level at which all controllers support this', () => {
+  test('is refused before the feature level at which all controllers support this', () => {
     const hosting = tunneling()
     hosting.state.featureLevel = 1
     expect(hosting.host(itself)).toMatchObject({ code: 'INVALID_AUTH' })

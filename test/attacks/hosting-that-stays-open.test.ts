@@ -15,7 +15,8 @@ import { eventually } from '../support/eventually.ts'
 import { attackedByCertificates, dataOf, fingerprintOf } from './support/certificates.ts'
 import { raiseToSecondLevel, StolenRouters } from './support/stolen-router.ts'
 
-// The attack: a stolen router keeps a terminator of a client that may not host any more, and with it the traffic of the service.
+// The attack: a stolen router keeps a terminator of a client that may not host any more, and with
+// it the traffic of the service.
 
 const { controller, listener, root, ...attacked } = await attackedByCertificates()
 raiseToSecondLevel(controller)
@@ -102,7 +103,7 @@ const reasons: Readonly<Record<string, (of: Hosted) => Promise<void>>> = {
   'its service session is deleted': ({ sessionId }) => manage('DELETE', `/sessions/${sessionId}`),
   'its edge-router policy is deleted': ({ routerPolicyId }) =>
     manage('DELETE', `/edge-router-policies/${routerPolicyId}`),
-  'its edge-router policy means other identities': ({ routerPolicyId }) =>
+  'its edge-router policy selects other identities': ({ routerPolicyId }) =>
     manage('PATCH', `/edge-router-policies/${routerPolicyId}`, { identityRoles: ['#nobody'] }),
   'its identity is disabled': ({ identityId }) =>
     manage('POST', `/identities/${identityId}/disable`, { durationMinutes: 5 }),

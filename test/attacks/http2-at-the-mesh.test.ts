@@ -44,10 +44,10 @@ async function begun(): Promise<TLSSocket> {
 describe('a mesh connection with the certificate of', () => {
   test.each([
     ['an identity', [`spiffe://${TRUST_DOMAIN}/identity/i1`]],
-    ['a session', [`spiffe://${TRUST_DOMAIN}/identity/i1/apiSession/s1`]],
+    ['an API session of an identity', [`spiffe://${TRUST_DOMAIN}/identity/i1/apiSession/s1`]],
     ['a router', [`spiffe://${TRUST_DOMAIN}/router/r1`]],
     ['a controller of another network', ['spiffe://attacker.example/controller/b']],
-    ['nobody that has a name', []],
+    ['a peer without a SPIFFE name', []],
   ])('%s is closed after the handshake', async (_whose, uris) => {
     const identity = await issueIdentity(mesh.authority, { commonName: 'b', uris })
     expect(await greeting(await mesh.tls(identity))).toBe('')
@@ -85,7 +85,7 @@ describe('a mesh connection is closed, even for a member, if it', () => {
   test.each([
     ['pings', frame(PING, Buffer.alloc(8))],
     ['settings', frame(SETTINGS, Buffer.alloc(0))],
-  ])('sends %s faster than peers do', async (_what, control) => {
+  ])('sends %s faster than members do', async (_what, control) => {
     const socket = await begun()
     const burst = Buffer.concat(Array.from({ length: meshLimits.meshControlsBurst }, () => control))
     // A busy port reads them late, and more is pending at that time: the attacker continues.
@@ -97,7 +97,7 @@ describe('a mesh connection is closed, even for a member, if it', () => {
 
   test.each([
     ['resets them', (stream: ClientHttp2Stream) => stream.close(constants.NGHTTP2_CANCEL)],
-    ['waits for their answers', (stream: ClientHttp2Stream) => stream.resume()],
+    ['waits for their responses', (stream: ClientHttp2Stream) => stream.resume()],
   ])('opens one stream after another and %s', async (_how, then) => {
     const socket = await mesh.tls(mesh.member)
     const session = connect('https://mesh.flotilla', { createConnection: () => socket })

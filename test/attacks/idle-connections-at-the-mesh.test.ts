@@ -8,8 +8,9 @@ import { encodeRaftHello, MessageEncoder } from '../../src/cluster/message-codec
 import { attackedMesh } from './support/mesh-port.ts'
 import { until } from './support/listener.ts'
 
-// An attacker without credentials opens connections to the port for peers and says nothing, as many as it can and as fast as it
-// can: each is a file descriptor of the controller, and each handshake time of the thread that leads the cluster.
+// An attacker without credentials opens connections to the port for peers and says nothing, as many
+// as it can and as fast as it can: each is a file descriptor of the controller, and each handshake
+// time of the thread that leads the cluster.
 
 const mesh = await attackedMesh()
 
@@ -18,7 +19,10 @@ function held(sockets: readonly { readonly destroyed: boolean }[]): number {
   return sockets.filter(({ destroyed }) => !destroyed).length
 }
 
-/** Connections that were closed before the time for their handshake was over: something else closed them. */
+/**
+ * Connections that were closed before the time for their handshake was over: something else closed
+ * them.
+ */
 function closedEarly(sockets: readonly Socket[]): () => number {
   const { meshHandshakeTimeoutMs } = meshLimits
   const begunMs = performance.now()

@@ -4,7 +4,7 @@ import { afterAll, expect, test } from 'vitest'
 import { InspectAnswerSchema } from '../../proto/gen/router_pb.ts'
 import { defaultApiLimits } from '../../src/api/limits.ts'
 import { encodeInt32 } from '../../src/channel/headers.ts'
-import { routerInspections } from '../../src/fabric/inspections.ts'
+import { createRouterInspections } from '../../src/fabric/inspections.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
@@ -16,7 +16,7 @@ afterAll(() => stage.channels.stop())
 
 test('a value with extremely deep nesting is returned as a string', async () => {
   const pipe = await stage.dial('er1')
-  const asked = routerInspections(stage.channels).inspect('er1', ['links'])
+  const asked = createRouterInspections(stage.channels).inspect('er1', ['links'])
   await eventually(() => expect(pipe.ofType(1013)).toHaveLength(1))
   const deep = '['.repeat(100_000) + ']'.repeat(100_000)
   const answer = create(InspectAnswerSchema, {

@@ -66,7 +66,7 @@ describe('after the removal of a compromised controller', () => {
     expect(cluster.recorded.lines.join('\n')).toContain('ctrl9')
   })
 
-  test('access of the controller is revoked even if its id has been admitted again with another key', async () => {
+  test('access through the controller’s secrets is revoked even if its id has been admitted again with another key', async () => {
     const cluster = await formed(['ctrl1', 'ctrl2', 'ctrl3'])
     cluster.expel('ctrl3')
     const before = cluster.proposals.length

@@ -21,7 +21,10 @@ const strict = await made(root, policies, {
   primary,
   secondary: { requireTotp: false, requireExtJwtSigner: signer },
 })
-/** An administrator that could not log in: without a credential, or under a policy that nobody can satisfy. */
+/**
+ * An administrator that could not log in: without a credential, or under a policy that nobody can
+ * satisfy.
+ */
 await newIdentity(root, 'without a credential', { isAdmin: true })
 const partialId = await newIdentity(root, 'partial', { isAdmin: true, authPolicyId: strict })
 const credential = { method: 'updb', username: 'partial', password: 'a password of mine' }
@@ -35,14 +38,24 @@ const noPasswords = { primary: { updb: { allowed: false } } }
 const jwt = { secondary: { requireTotp: false, requireExtJwtSigner: signer } }
 
 test.each([
-  ['no passwords by its policy', 'PATCH', `${policies}/default`, noPasswords],
-  ['a second factor by its policy', 'PATCH', `${policies}/default`, jwt],
-  ['another policy', 'PATCH', `${identities}/admin-id`, { authPolicyId: strict }],
-  ['no rights', 'PATCH', `${identities}/admin-id`, { isAdmin: false }],
-  ['a pause', 'POST', `${identities}/admin-id/disable`, { durationMinutes: 1 }],
-  ['no password', 'DELETE', `${management}/authenticators/admin-updb`, undefined],
+  ['a policy that allows no passwords', 'PATCH', `${policies}/default`, noPasswords],
+  ['a policy that requires a second factor', 'PATCH', `${policies}/default`, jwt],
   [
-    'an enrollment in place of its password',
+    'another policy for the administrator',
+    'PATCH',
+    `${identities}/admin-id`,
+    { authPolicyId: strict },
+  ],
+  [
+    'the removal of the administrator rights',
+    'PATCH',
+    `${identities}/admin-id`,
+    { isAdmin: false },
+  ],
+  ['a temporary disablement', 'POST', `${identities}/admin-id/disable`, { durationMinutes: 1 }],
+  ['the deletion of the password', 'DELETE', `${management}/authenticators/admin-updb`, undefined],
+  [
+    'a re-enrollment that replaces the password',
     'POST',
     `${management}/authenticators/admin-updb/re-enroll`,
     { expiresAt: new Date(controller.clock.nowMs() + 60_000).toISOString() },

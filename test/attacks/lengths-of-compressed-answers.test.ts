@@ -1,16 +1,20 @@
 import { describe, expect, test } from 'vitest'
-import { AnswerCompression, isKnownSecret } from '../../src/api/http/answers/compression.ts'
+import {
+  ResponseCompression,
+  isKnownSecretName,
+} from '../../src/api/http/responses/response-compression.ts'
 import { management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { makeManyIdentities } from '../api/support/many.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { allOperations } from '../../src/api/operations.ts'
-import type { ApiDeps } from '../../src/api/parts.ts'
+import type { ApiDeps } from '../../src/api/api-deps.ts'
 import { createServices } from '../../src/api/services.ts'
 
-// An attacker chooses text in a list that an administrator's console reads again and again, and sees on the network how long each
-// answer is. If the list were compressed together with an enrollment token, the answer would be shorter whenever the text is a part
-// of the token, so that it could be guessed character by character.
+// An attacker chooses text in a list that an administrator's console reads again and again, and
+// sees on the network how long each answer is. If the list were compressed together with an
+// enrollment token, the answer would be shorter whenever the text is a part of the token, so that
+// it could be guessed character by character.
 
 const { controller, root } = await controllerForFile()
 makeManyIdentities(controller, 30)
@@ -26,7 +30,7 @@ const codingOf = async (url: string): Promise<unknown> => {
   return answer.headers['content-encoding']
 }
 
-test('a list is not compressed while one of its rows has an enrollment token', async () => {
+test('a list is not compressed while one of its rows contains the token of an identity’s enrollment', async () => {
   const url = `${management}/identities?limit=100`
   expect(await codingOf(`${url}&filter=${encodeURIComponent('name contains "many"')}`)).toBe('br')
   const made = await root.call('POST', `${management}/identities`, {
@@ -40,7 +44,7 @@ test('a list is not compressed while one of its rows has an enrollment token', a
   expect(await codingOf(`${management}/enrollments`)).toBeUndefined()
 })
 
-test('a list is not compressed while one of its rows has the enrollment token of a router', async () => {
+test('a list is not compressed while one of its rows contains the token of a router’s enrollment', async () => {
   for (let at = 0; at < 8; at += 1) {
     const router = { name: `router ${at}`, isTunnelerEnabled: false }
     expect((await root.call('POST', `${management}/edge-routers`, router)).status).toBe(201)
@@ -48,18 +52,18 @@ test('a list is not compressed while one of its rows has the enrollment token of
   expect(await codingOf(`${management}/edge-routers?limit=100`)).toBeUndefined()
 })
 
-describe('Of operations whose answers may be compressed', () => {
+describe('the operations whose responses may be compressed', () => {
   const deps: ApiDeps = controller.parts
   const operations = allOperations({ ...deps, ...createServices(deps) }).filter(
     ({ isCompressible }) => isCompressible === true,
   )
 
-  test('none but reads are', () => {
+  test('are all read operations', () => {
     expect(operations.length).toBeGreaterThan(40)
     expect(operations.filter(({ method }) => method !== 'GET')).toEqual([])
   })
 
-  test('each names its secrets as the compression knows them', () => {
+  test('contain secrets only in fields that the compression knows', () => {
     const unknown = operations.flatMap(({ operationId, response }) =>
       secretNames(response.schema.schema).map((name) => `${operationId}: ${name}`),
     )
@@ -68,7 +72,7 @@ describe('Of operations whose answers may be compressed', () => {
 })
 
 test('one client cannot make a controller compress many lists at a time', () => {
-  const compression = new AnswerCompression({
+  const compression = new ResponseCompression({
     compressedBytesMin: 1,
     compressedBytesMax: 1_000_000,
     compressedAtOnceBytesMax: 0,
@@ -99,7 +103,7 @@ function secretNames(schema: unknown): string[] {
   const named = Object.entries((properties ?? {}) as JsonObject).flatMap(([name, of]) => {
     const isText = (of as JsonObject)['type'] === undefined || canBeText((of as JsonObject)['type'])
     const isSecret = /token|jwt|secret|password|recovery|privateKey|seed/i.test(name)
-    const isKnown = isKnownSecret(name) || harmless.has(name)
+    const isKnown = isKnownSecretName(name) || harmless.has(name)
     return [...(isText && isSecret && !isKnown ? [name] : []), ...secretNames(of)]
   })
   return [...named, ...Object.values(others).flatMap((part) => secretNames(part))]

@@ -4,7 +4,7 @@ import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { afterEach, beforeEach, test } from 'vitest'
 
 import { encodeFrame } from '../../src/channel/frame.ts'
-import { linkHello } from '../../src/channel/messages/links.ts'
+import { linkHelloMessage } from '../../src/channel/messages/links.ts'
 import { linkLimits } from '../../src/router/links/limits.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'
@@ -65,7 +65,7 @@ async function linkOfAnotherRouter(localAddress: string): Promise<void> {
   const before = network.logged('link established').length
   const socket = await handshake('router2', localAddress)
   const ids = { linkId: 'of router2', routerId: 'router2', dialedId: 'router1' }
-  socket.write(encodeFrame(linkHello({ ...ids, dialedVersion: 'v2.0.0', iteration: 1 })))
+  socket.write(encodeFrame(linkHelloMessage({ ...ids, dialedVersion: 'v2.0.0', iteration: 1 })))
   await eventually(() => network.logged('link established').length).toBe(before + 1)
 }
 
@@ -86,7 +86,7 @@ test('Many sources together can have a limited number of pending handshakes', as
   await linkOfAnotherRouter('127.0.0.3')
 })
 
-test('One certificate can have a limited number of connections that have not yet sent their hello', async () => {
+test('The holder of one certificate can have a limited number of connections that have not yet sent their hello', async () => {
   const count = 3 * linkLimits.linksWaitingPerCertificateMax
   const some: Socket[] = []
   for (let at = 0; at < count; at += 1) some.push(await handshake('router3', `127.0.2.${at + 1}`))

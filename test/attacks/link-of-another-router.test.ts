@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { PeerState, PeerStateChangesSchema } from '../../proto/gen/router_pb.ts'
 import { encodeFrame } from '../../src/channel/frame.ts'
-import { linkHello } from '../../src/channel/messages/links.ts'
+import { linkHelloMessage } from '../../src/channel/messages/links.ts'
 import { routerSpiffeId } from '../../src/pki/spiffe.ts'
 import { eventually, type ScriptedController, TestNetwork, trustDomain } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'
@@ -54,7 +54,7 @@ async function isLinked(
   })
   socket.on('error', () => undefined)
   const ids = { linkId: `link of ${holder}`, routerId: 'router2', dialedId: 'router1', ...claimed }
-  socket.write(encodeFrame(linkHello({ ...ids, dialedVersion: 'v2.0.0', iteration: 1 })))
+  socket.write(encodeFrame(linkHelloMessage({ ...ids, dialedVersion: 'v2.0.0', iteration: 1 })))
   await eventually(
     () =>
       network.logged('link refused').length -

@@ -10,7 +10,8 @@ import { eventually } from '../support/eventually.ts'
 import { attackedByCertificates } from './support/certificates.ts'
 import { raiseToSecondLevel, type StolenRouter, StolenRouters } from './support/stolen-router.ts'
 
-// The attack: a stolen router reaches services by the request of a listener, which names no client and no session.
+// The attack: a stolen router reaches services by the request of a listener, which names no client
+// and no session.
 
 const { controller, root, ...attacked } = await attackedByCertificates()
 raiseToSecondLevel(controller)

@@ -6,16 +6,16 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 
 import { readContexts } from '../../src/cli/client/context-file.ts'
-import { Provider } from '../../src/cli/client/provider.ts'
+import { OidcProviderClient } from '../../src/cli/client/oidc-provider-client.ts'
 import { SessionTokens } from '../../src/cli/client/session-tokens.ts'
 import { logInByCodeFlow } from '../../src/cli/log-in/code-flow.ts'
 import { RedirectListener } from '../../src/cli/log-in/redirect-listener.ts'
-import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import { admin } from '../api/support/controller.ts'
 import { Administrator } from '../cli/client/support.ts'
 
-// The attack: another program of the host, a page in its browser or a controller that lies wants to have the log-in of a person
-// at a terminal, to put its own in its place, or to end it.
+// The attack: another program of the host, a page in its browser or a controller that lies wants to
+// have the log-in of a person at a terminal, to put its own in its place, or to end it.
 
 let person: Administrator
 beforeAll(async () => {
@@ -71,7 +71,7 @@ test('a password is sent only to the trusted controller', async () => {
   other.listen(0, '127.0.0.1')
   await vi.waitUntil(() => other.listening)
   const elsewhere = `https://127.0.0.1:${(other.address() as AddressInfo).port}`
-  const provider = await Provider.discover(person.origin, { caPem: person.caPem })
+  const provider = await OidcProviderClient.discover(person.origin, { caPem: person.caPem })
   const step = vi.spyOn(provider, 'step').mockImplementationOnce(async (url, body, headers) => {
     step.mockRestore()
     const answer = await provider.step(url, body, headers)
@@ -96,7 +96,7 @@ test('only one of several concurrent commands uses the refresh token when the se
   writeSecretFile(path(), JSON.stringify(file))
   const found = readContexts(path()).contexts['net']
   if (found === undefined) throw new Error('nobody is logged in')
-  const refresh = vi.spyOn(Provider.prototype, 'refresh')
+  const refresh = vi.spyOn(OidcProviderClient.prototype, 'refresh')
   const commands = Array.from({ length: 4 }, () => new SessionTokens('net', found, '', path()))
   const tokens = await Promise.all(commands.map((one) => one.token()))
   expect(refresh).toHaveBeenCalledTimes(1)
@@ -104,7 +104,7 @@ test('only one of several concurrent commands uses the refresh token when the se
   refresh.mockRestore()
 })
 
-test('a session file that other users can read is not used, and no request is sent with its sessions', async () => {
+test('a session file that other users can read is not used, and no request is sent with the sessions in it', async () => {
   await person.logIn('--context', 'net')
   chmodSync(path(), 0o604)
   const done = await person.run('list', 'identities')

@@ -6,7 +6,8 @@ import { admin, user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { until } from './support/listener.ts'
 
-// An attacker without any account sends so many log-ins that everybody else waits until the last of them has been hashed.
+// An attacker without any account sends so many log-ins that everybody else waits until the last of
+// them has been hashed.
 
 const room = 16
 const { controller, root } = await controllerForFile({

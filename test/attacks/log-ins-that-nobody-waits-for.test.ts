@@ -6,8 +6,8 @@ import { management } from '../api/support/caller.ts'
 import { user } from '../api/support/controller.ts'
 import { attackedListener, textOf, until } from './support/listener.ts'
 
-// An attacker sends a log-in and closes the connection at once, over and over: it waits for nothing, and its hashes keep the
-// processor from everybody else.
+// An attacker sends a log-in and closes the connection at once, over and over: it waits for
+// nothing, and its hashes keep the processor from everybody else.
 
 const listener = await attackedListener({})
 const { cluster } = listener.controller

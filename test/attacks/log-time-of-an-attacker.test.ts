@@ -7,10 +7,10 @@ import {
   RequestIdSchema,
   SessionActorSchema,
 } from '../../proto/gen/command_pb.ts'
-import { requestAheadMsMax } from '../../src/fsm/records/dedupe.ts'
+import { requestIdAheadMsMax } from '../../src/fsm/records/deduplication.ts'
 import { newUuidv7 } from '../../src/lib/text/uuid.ts'
 import type { Actor } from '../../src/ports/actor.ts'
-import type { AppliedEntry } from '../../src/ports/machine.ts'
+import type { AppliedEntry } from '../../src/ports/replicated-state-machine.ts'
 import { type LogWriter, service } from '../fsm/support/log.ts'
 import { restorableState } from '../fsm/support/restoring.ts'
 
@@ -46,7 +46,7 @@ test('no caller can move log time forward', () => {
 test('a request that took effect before log time ran ahead does not take effect again after the reset', () => {
   const { state, log } = restorableState()
   const nowMs = state.logTimeMs
-  const id = newUuidv7(nowMs + requestAheadMsMax)
+  const id = newUuidv7(nowMs + requestIdAheadMsMax)
   const request = create(RequestIdSchema, { caller: 'admin', id, bodyHash: Uint8Array.of(1) })
   expect(log.create('service', 'one', service('one'), { request }).ok).toBe(true)
   log.delete('service', 'one')

@@ -74,7 +74,7 @@ function statusOf(path: string, shown: CertifiedKey | null): Promise<number | un
   })
 }
 
-test('a monitoring certificate from pki issue gives access to metrics and health, and to nothing else', async () => {
+test('a monitoring certificate that `pki issue` creates gives access to metrics and health, and to nothing else', async () => {
   const shown = await leaf(controller.authorities.issuing, [MONITOR])
   expect(await statusOf('/metrics', shown)).toBe(200)
   expect(await statusOf('/health-checks', shown)).toBe(200)

@@ -13,8 +13,8 @@ import { newCa } from '../support/authorities.ts'
 import { expectOnMetricsPage } from '../support/metrics-page.ts'
 import { freePort } from '../support/ports.ts'
 
-// The attack: somebody reads the metrics of a router without a certificate of `flotilla pki issue`: with none, one of another network,
-// or one of a router, an identity or a controller.
+// The attack: somebody reads the metrics of a router without a certificate of `flotilla pki issue`:
+// with none, one of another network, or one of a router, an identity or a controller.
 
 let network: TestNetwork
 let controller: ScriptedController
@@ -120,7 +120,7 @@ test('A server provides only the APIs in its configuration', async () => {
   expect((await get('/health-checks')).status).toBe(404)
 })
 
-test('Without the metrics API, the metrics path shows health checks, like every other path', async () => {
+test('If a web listener serves no metrics API, its metrics path shows health checks, like every other path', async () => {
   await serve('{binding: health-checks}')
   const { type, text } = await get('/metrics', await leafOf(network.root, [MONITOR]))
   expect([type, text.includes('flotilla_router')]).toEqual(['application/json', false])

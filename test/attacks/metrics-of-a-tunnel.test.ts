@@ -3,13 +3,13 @@ import { afterEach, expect, test } from 'vitest'
 
 import { runTunnel } from '../../src/cli/tunnel/run.ts'
 import type { MonitoringServer } from '../../src/overlay/monitoring/monitoring-server.ts'
-import { ServiceCounts } from '../../src/tunnel/counts.ts'
+import { ServiceCounts } from '../../src/tunnel/tunnel-counts.ts'
 import { tunnelLimits } from '../../src/tunnel/limits.ts'
 import { startMetricsServer } from '../../src/tunnel/metrics-server.ts'
 
-// The attack: a web page that a browser of the host shows has a name that its owner resolves to loopback, and reads the metrics of
-// the tunnel, which names the services of its user. Another one: the metrics are open to every network of the host. A third:
-// services without end fill the memory.
+// The attack: a web page that a browser of the host shows has a name that its owner resolves to
+// loopback, and reads the metrics of the tunnel, which names the services of its user. Another one:
+// the metrics are open to every network of the host. A third: services without end fill the memory.
 
 let server: MonitoringServer | null = null
 afterEach(async () => {
@@ -40,7 +40,7 @@ function get(port: number, host: string, path = '/metrics', method = 'GET'): Pro
   })
 }
 
-test('At loopback, metrics are read by the address and as localhost, and under no other name', async () => {
+test('At the loopback interface, metrics can be read by IP address and as localhost, but under no other host name', async () => {
   const metrics = () => [ONE] as never
   server = await startMetricsServer({ host: '127.0.0.1', port: 0 }, { metrics, log })
   const { port } = server
@@ -59,7 +59,7 @@ test('At loopback, metrics are read by the address and as localhost, and under n
   expect(await get(port, '127.0.0.1', '/metrics', 'POST')).toBe('404 false')
 })
 
-test('Metrics listen at no address that every network of the host reaches', async () => {
+test('A tunnel refuses to serve metrics at an unspecified address, which every network of the host reaches', async () => {
   const options = {
     identity: ['missing.json'],
     bind: '127.0.0.1',
@@ -79,7 +79,7 @@ test('Metrics listen at no address that every network of the host reaches', asyn
   }
 })
 
-test('Services without end take the memory of the first ones alone', () => {
+test('An unlimited number of services uses memory for metrics of the first services only', () => {
   const counts = new ServiceCounts()
   const { measuredServicesMax } = tunnelLimits
   for (let at = 0; at < 4 * measuredServicesMax; at += 1) counts.add(`s${at}`, 'failed')

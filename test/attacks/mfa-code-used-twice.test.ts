@@ -45,7 +45,7 @@ function giveTo(tokens: readonly (string | null)[], code: string) {
   }
 }
 
-test('if two controllers receive the same time-based code in the same step, only one of them accepts it', async () => {
+test('if two controllers receive the same time-based code in the same time step, only one of them accepts the code', async () => {
   const app = await turnOnMfa(controller, sessionOf('alice-id'))
   const sessions = apps.map(() => sessionOf('alice-id'))
   const code = app.freshCode()
@@ -56,7 +56,7 @@ test('if two controllers receive the same time-based code in the same step, only
   await sessions[0]?.call('DELETE', `${client}/current-identity/mfa`)
 })
 
-test('if two controllers receive the same recovery code at once, only one of them accepts it', async () => {
+test('if two controllers receive the same recovery code at once, only one of them accepts the code', async () => {
   const app = await turnOnMfa(controller, sessionOf('admin-id'))
   const tokens = apps.map(() => sessionOf('admin-id').token)
   const [code = ''] = app.recoveryCodes

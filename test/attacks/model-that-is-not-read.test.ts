@@ -9,7 +9,8 @@ import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: routers ask for the data model and read nothing of it, so that no other router is sent one.
+// The attack: routers ask for the data model and read nothing of it, so that no other router is
+// sent one.
 
 const services = Array.from({ length: 50 }, (_, at): ModelEvent => {
   const value = { id: `s${at}`, name: `service ${at}`, encryptionRequired: false, configs: [] }
@@ -70,13 +71,13 @@ async function deaf(id: string, times: number): Promise<Pipe> {
 
 const isServed = (pipe: Pipe): boolean => pipe.ofType(20_500).length === 1
 
-test('a router that requests the model repeatedly occupies only one sending slot', async () => {
+test('a router that requests the data model repeatedly occupies only one sending slot', async () => {
   await deaf('deaf', 3 * routerLimits.modelSendsMax)
   const pipe = await reader('honest')
   await eventually(() => expect(isServed(pipe)).toBe(true))
 })
 
-test('routers that do not read the model lose their sending slots after a timeout, and others receive the model', async () => {
+test('routers that do not read the data model lose their sending slots after a timeout, and other routers receive the data model', async () => {
   const silent: Pipe[] = []
   for (let at = 0; at < routerLimits.modelSendsMax; at += 1)
     silent.push(await deaf(`deaf ${at}`, 1))

@@ -66,7 +66,7 @@ test("a host outside the listener's networks gets no answer to queries of any si
 
 test.each<[string, (query: Buffer) => Buffer]>([
   [
-    'with another id',
+    'with another query id',
     (query) => {
       const other = Buffer.from(query)
       other.writeUInt16BE((query.readUInt16BE(0) + 1) & 0xffff, 0)
@@ -78,7 +78,7 @@ test.each<[string, (query: Buffer) => Buffer]>([
     (query) => answerTo(dnsQuery(query.readUInt16BE(0), 'bad.example'), '203.0.113.66'),
   ],
   ['that is the query itself', (query) => query],
-])('an answer %s is not accepted from another name server', async (_what, lie) => {
+])('a response %s is not accepted from an upstream name server', async (_what, lie) => {
   const upstream = await bound((query, socket, port) => {
     socket.send(lie(query), port, '127.0.0.1')
     socket.send(answerTo(query, '203.0.113.1'), port, '127.0.0.1')
@@ -123,7 +123,7 @@ test('a flood of queries causes a limited number of forwarded queries at a time'
   await Promise.all(asked)
 })
 
-test('queries for names below a wildcard do not exhaust addresses and memory', () => {
+test('queries for many names that match a wildcard exhaust neither addresses nor memory', () => {
   const network = parseCidr('100.64.0.1/10')
   if (network === null) throw new Error('no network')
   const names = new ServiceNames(network, systemClock, () => false)

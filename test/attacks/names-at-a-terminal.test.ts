@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 
 import { CaEnrollSchema, CommandKind, TokenEnrollSchema } from '../../proto/gen/command_pb.ts'
 import { eventLine } from '../../src/cli/events/follow.ts'
-import { systemActor } from '../../src/ports/actor.ts'
-import { jsonLogger, ReadableLines } from '../../src/cli/terminal/log-lines.ts'
+import { createSystemActor } from '../../src/ports/actor.ts'
+import { jsonLogger, HumanReadableLines } from '../../src/cli/terminal/log-lines.ts'
 import { formatTable, printLine } from '../../src/cli/terminal/output.ts'
 import { promptLine } from '../../src/cli/terminal/prompt.ts'
 import { raiseLevel } from '../api/support/raise-level.ts'
@@ -78,7 +78,7 @@ describe('names with control characters that were stored before the API refused 
     await printed('export', '-o', 'json')
   })
 
-  test('are replaced by IDs in a list of names, one line each, with which a script finds the same record', async () => {
+  test('are replaced by IDs in a list of names with one name per line, so that a script finds the same record', async () => {
     for (const kind of kinds) {
       const names = (await printed('list', kind, '-o', 'name')).trimEnd().split('\n')
       expect(names).toContain(ids[kind])
@@ -127,7 +127,7 @@ describe('names with control characters that were stored before the API refused 
     const sink = { write: (line: string) => void lines.push(line.trimEnd()) }
     const fields = { [evil('key')]: evil('value') }
     jsonLogger(sink, { level: 'info', base: {} }).info(fields, evil('message'))
-    jsonLogger(new ReadableLines(sink, false), { level: 'info', base: {} }).info(
+    jsonLogger(new HumanReadableLines(sink, false), { level: 'info', base: {} }).info(
       fields,
       evil('message'),
     )
@@ -159,7 +159,7 @@ describe('once the feature level refuses names with control characters', () => {
     }) as unknown,
   })
 
-  test('no record can be given such a name', async () => {
+  test('no record can be created with, or renamed to, such a name', async () => {
     expect(
       await refusal('POST', '/services', { name: evil('new'), encryptionRequired: true }),
     ).toEqual(refused('name'))
@@ -185,7 +185,7 @@ describe('once the feature level refuses names with control characters', () => {
 
   test('an enrollment by certificate or token with such a name is refused', async () => {
     const { cluster } = person.cluster.controller
-    const actor = systemActor({ name: 'test' })
+    const actor = createSystemActor({ name: 'test' })
     const { id: caId } = await person.cluster.verifiedCa('another ca')
     const certificate = { pem: 'PEM', fingerprint: 'print', publicKeyPrint: 'key', caId }
     const byCertificate = create(CaEnrollSchema, {

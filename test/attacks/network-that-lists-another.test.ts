@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import type { ContextFile } from '../../src/cli/client/context-file.ts'
-import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import { runHere } from '../cli/run-here.ts'
 import type { Finished } from '../cli/support.ts'
 import { HostileServer } from './support/hostile-server.ts'
@@ -58,7 +58,7 @@ function expectNothingSecret(): void {
   expect([sent.includes('the password'), sent.includes('/authenticate')]).toEqual([false, false])
 }
 
-test('a log-in at an address that only another network’s server listed does not use the CA of that network', async () => {
+test('a log-in at an address that only another network’s server listed does not trust that network’s CA', async () => {
   await poisoned()
   expect(Object.values(contexts())).toMatchObject([
     { controllers: [hostile.origin, other.origin], named: [hostile.origin] },
@@ -71,7 +71,7 @@ test('a log-in at an address that only another network’s server listed does no
   expectNothingSecret()
 })
 
-test('a log-in at such an address, in the context of that network, does not use that CA either', async () => {
+test('a log-in at such an address does not trust that network’s CA even in the context of that network', async () => {
   await poisoned('--context', 'net')
   expect((await logIn(other.origin, '--context', 'net')).code).toBe(1)
   expectNothingSecret()
@@ -98,7 +98,7 @@ test('the suggested log-in command contains no address that only a server listed
   )
 })
 
-test('a context of an earlier release is selected only by the address in its name', async () => {
+test('a context that an earlier release stored is selected only by the address in the context’s name', async () => {
   await poisoned()
   const name = new URL(hostile.origin).host
   const { named: _, ...old } = contexts()[name] ?? { named: [] }

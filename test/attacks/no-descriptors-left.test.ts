@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, expect, test } from 'vitest'
 
-import { clientSocketsMax, descriptorsMax } from '../../src/lib/bounds/descriptors.ts'
+import { clientSocketsMax, fileDescriptorsMax } from '../../src/lib/bounds/file-descriptors.ts'
 
 // An attacker without credentials holds so many connections that the controller has no file
 // descriptor left: then no log segment opens, no peer connects, and a thread that reads its memory
@@ -46,7 +46,7 @@ async function asked(what: string): Promise<Said> {
   return await said()
 }
 
-test('connections of many sources leave file descriptors free, and a process without free descriptors continues', async () => {
+test('connections from many sources leave file descriptors free, and a process that runs out of descriptors continues', async () => {
   const { port = 0 } = await said()
   const sockets = Array.from({ length: DESCRIPTORS * 2 }, (_, at) =>
     connect({ host: '127.0.0.1', port, localAddress: `127.0.2.${1 + (at % 100)}` })
@@ -65,7 +65,7 @@ test('connections of many sources leave file descriptors free, and a process wit
   for (const socket of sockets) socket.destroy()
 })
 
-test('a share of all file descriptors is reserved from clients, however few there are', () => {
-  expect(descriptorsMax()).toBeGreaterThan(0)
+test('a share of all file descriptors is not available to clients, however few descriptors there are', () => {
+  expect(fileDescriptorsMax()).toBeGreaterThan(0)
   expect([64, 1024, 65_536].map(clientSocketsMax)).toEqual([32, 512, 64_512])
 })

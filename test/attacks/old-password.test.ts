@@ -35,7 +35,7 @@ test('a log-in during which the password was changed opens no session', async ()
   expect((await attacker.logIn(user, client)).status).toBe(401)
 })
 
-test('no stronger hash of the old password replaces a new password that was set meanwhile', async () => {
+test('a log-in that upgrades the hash of the old password does not overwrite a new password that was set in the meantime', async () => {
   setPasswordHash(controller, await weakHash(user.password))
   const { cluster } = controller
   const { propose } = cluster

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 
 import { FairShare } from '../../src/lib/bounds/fair-share.ts'
 import { limitConnections } from '../../src/lib/bounds/connections.ts'
-import { listenAt, listeningPort } from '../../src/lib/runtime/listening.ts'
+import { startListening, listeningPort } from '../../src/lib/runtime/listening.ts'
 import { socketLimits } from '../../src/overlay/sockets/limits.ts'
 import { TlsPorts } from '../../src/overlay/sockets/tls-ports.ts'
 import { linkLimits } from '../../src/router/links/limits.ts'
@@ -13,8 +13,8 @@ import { clientHelloBytes, OnePort } from '../router/one-port-support.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually } from '../router/support.ts'
 
-// The attack: connections to the port that a router shares between links and clients, which send no hello, or the hello of one side
-// and nothing more, take the places of the other side.
+// The attack: connections to the port that a router shares between links and clients, which send no
+// hello, or the hello of one side and nothing more, take the places of the other side.
 
 let router: OnePort
 afterEach(() => router.close())
@@ -80,7 +80,7 @@ test('Connections without a ClientHello count toward the shared limit of all lis
   await port.close()
 })
 
-test('ClientHellos for links without a complete handshake have the limit of the link listener, and clients still connect', async () => {
+test('Link connections that stop after the ClientHello are limited by the link listener’s limit, and clients still connect', async () => {
   router = await OnePort.open(LONG)
   const hello = await clientHelloBytes(['ziti-link'])
   const { linkHandshakesPerSourceMax } = linkLimits
@@ -119,7 +119,7 @@ test('Connections that another server accepted count toward the limit of all ope
     handshakeTimeoutMs: null,
   })
   const server = createServer((socket) => limited.emit('connection', socket.resume()))
-  await listenAt(server, { host: '127.0.0.1', port: 0 })
+  await startListening(server, { host: '127.0.0.1', port: 0 })
   const open = (): Socket => router.kept(connectTcp(listeningPort(server), '127.0.0.1'))
   const [first, second] = [open(), open()]
   await Promise.all([once(first, 'connect'), once(second, 'connect')])

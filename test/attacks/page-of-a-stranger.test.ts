@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 
 import { FileSet } from '../../src/api/files/file-set.ts'
-import { pageHeaders } from '../../src/api/files/page-headers.ts'
+import { pageSecurityHeaders } from '../../src/api/files/page-headers.ts'
 import { createApi } from '../../src/api/server.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
@@ -70,7 +70,7 @@ const member = (...urls: readonly string[]) => ({
 })
 
 const connectOf = (...members: readonly ReturnType<typeof member>[]): string | undefined =>
-  policyIn(pageHeaders('console', members)['content-security-policy']).get('connect-src')
+  policyIn(pageSecurityHeaders('console', members)['content-security-policy']).get('connect-src')
 
 test('the console can connect only to members of the cluster', () => {
   expect(connectOf(member('https://b.test:1281/edge/management/v1'))).toBe(

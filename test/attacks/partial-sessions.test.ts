@@ -47,12 +47,12 @@ const jwksEndpoint = 'https://issuer.test/keys'
 const signerBody = { name: 's', issuer: 's', audience: 'us', enabled: true, jwksEndpoint }
 const signer = await made('external-jwt-signers', signerBody)
 const policies = {
-  'a time-based code': await made('auth-policies', {
+  'a TOTP code': await made('auth-policies', {
     name: 'totp',
     primary: openPolicy,
     secondary: { requireTotp: true },
   }),
-  'a JWT': await made('auth-policies', {
+  'an external JWT': await made('auth-policies', {
     name: 'jwt',
     primary: openPolicy,
     secondary: { requireTotp: false, requireExtJwtSigner: signer },
@@ -81,7 +81,7 @@ describe.each(Object.entries(policies))('a session that lacks %s', (factor, auth
   })
 })
 
-test('a fully authenticated session becomes partial when its policy requires a factor', async () => {
+test('a fully authenticated session becomes partially authenticated when its policy begins to require a factor', async () => {
   const authPolicyId = await made('auth-policies', {
     name: 'none at first',
     primary: openPolicy,

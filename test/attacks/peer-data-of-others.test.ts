@@ -5,7 +5,7 @@ import { RouteSchema } from '../../proto/gen/router_pb.ts'
 import { encodeBytesMap, readBytesMap } from '../../src/channel/header-maps.ts'
 import { encodeInt32, encodeText } from '../../src/channel/headers.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { connectAnswerHeaders } from '../../src/channel/messages/peer-data.ts'
+import { connectResponseHeaders } from '../../src/channel/messages/peer-data.ts'
 import { CircuitHandler } from '../../src/fabric/circuits/circuit-handler.ts'
 import { createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
@@ -124,6 +124,6 @@ test('Each circuit endpoint receives only the permitted data of the other endpoi
 
 test('A router forwards no other peer data to its client than the data that the controller permits', () => {
   const said = [1, key.publicKey, key.appData, key.localAddress, key.remoteAddress, 1200]
-  const told = connectAnswerHeaders(new Map(said.map((at) => [at, encodeText('said')])))
+  const told = connectResponseHeaders(new Map(said.map((at) => [at, encodeText('said')])))
   expect([...told].map(([at]) => at)).toEqual([key.publicKey])
 })

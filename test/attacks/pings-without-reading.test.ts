@@ -5,8 +5,8 @@ import { controllerForFile } from '../api/support/for-file.ts'
 import { WebSocketClient } from '../events/web-socket-client.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: a caller with a session sends pings on a web socket of events and reads no answer, so that the memory of the
-// controller fills with pongs.
+// The attack: a caller with a session sends pings on a web socket of events and reads no answer, so
+// that the memory of the controller fills with pongs.
 
 const PING_BYTES = 120
 const FRAMES = 1000

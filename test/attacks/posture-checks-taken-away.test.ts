@@ -22,7 +22,9 @@ function newCheck(name: string, roleAttributes: readonly string[] = []): Promise
   return made(root, checks, { name, typeId: 'MAC', macAddresses: ['aabbccddee01'], roleAttributes })
 }
 
-/** @param roles of the policy, given the id of the check, which has the attribute of the same name. */
+/**
+ * @param roles of the policy, given the id of the check, which has the attribute of the same name.
+ */
 async function guarded(
   permissions: readonly string[],
   roles: (checkId: string) => readonly string[],
@@ -117,7 +119,7 @@ describe('A posture check that a policy selects by attribute', () => {
   )
 
   test.each(ways)(
-    'cannot be removed from the policy by %s of an administrator while it is the only check there',
+    'cannot be removed from the policy by %s of an administrator while the policy selects no other check',
     async (_how, take) => {
       const target = await guarded(permissions, byAttribute)
       const refused = await take(root, `${checks}/${target.checkId}`)
@@ -136,7 +138,7 @@ describe('A posture check that a policy selects by attribute', () => {
     },
   )
 
-  test('stays selected by each attribute of AllOf', async () => {
+  test('stays selected by an AllOf policy: none of the attributes that the policy names can be removed', async () => {
     const roles = (): string[] => [...byAttribute(), '#managed']
     const target = await guarded(permissions, roles, 'AllOf')
     const change = { typeId: 'MAC', roleAttributes: [`laptops-${serial}`] }

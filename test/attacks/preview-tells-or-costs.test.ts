@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { type CallerOf, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { formedState, policy as policyOf, service as wiki, startMs } from '../fsm/support/log.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
-import { previewLimits } from '../../src/fsm/access/relation-change.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
+import { previewLimits } from '../../src/fsm/access/relation-change-finder.ts'
 
 // A preview makes writes on a copy for callers with read rights only. Its results and refusals
 // could reveal records that they may not read, and a large one could block the controller.

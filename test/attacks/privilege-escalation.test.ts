@@ -37,13 +37,13 @@ async function attemptsOn(helper: CallerOf, id: string): Promise<Record<string, 
 const helperId = await holderOf('identity', 'enrollment', 'service.read')
 
 test.each([
-  ['a CA', ['ca']],
-  ['external JWT signers', ['external-jwt-signer.update']],
-  ['all services', ['service']],
-  ['to read everything', ['admin_readonly']],
-  ['to create services, and what the other one holds', ['identity', 'service.create']],
+  ['write CAs', ['ca']],
+  ['update external JWT signers', ['external-jwt-signer.update']],
+  ['write all services', ['service']],
+  ['read everything', ['admin_readonly']],
+  ['write identities and create services', ['identity', 'service.create']],
 ])(
-  'a caller who may write identities cannot gain the right to write %s',
+  'a caller who may write identities cannot act on an identity that may %s',
   async (_what, permissions) => {
     const helper = sessionOf(helperId)
     const attempts = await attemptsOn(helper, await holderOf(...permissions))
@@ -55,7 +55,7 @@ test.each([
   },
 )
 
-test('a caller who may write identities can do nothing to an administrator, not even trace it or remove its second factor', async () => {
+test('a caller with the permission to write identities can do nothing to an administrator, not even trace the administrator or remove the second factor', async () => {
   const adminId = await newIdentity(root, 'another administrator', { isAdmin: true })
   for (const [name, reply] of Object.entries(await attemptsOn(sessionOf(helperId), adminId))) {
     expect(reply.status, `${name}: ${reply.text}`).toBe(401)

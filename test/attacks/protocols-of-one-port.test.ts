@@ -13,8 +13,9 @@ import { newCa } from '../support/authorities.ts'
 import { OnePort } from '../router/one-port-support.ts'
 import { eventually } from '../router/support.ts'
 
-// The attack: the port that a router shares between links and clients checks certificates of clients less strictly, so a stranger
-// offers the protocol of one side, or of both, and speaks that of the other.
+// The attack: the port that a router shares between links and clients checks certificates of
+// clients less strictly, so a stranger offers the protocol of one side, or of both, and speaks that
+// of the other.
 
 let router: OnePort
 beforeEach(async () => {

@@ -32,7 +32,7 @@ test.each(spellings)(
   },
 )
 
-test('the same name is accepted as a value, and other escapes are accepted', async () => {
+test('the name of a prototype member is accepted as a value, and other escapes are accepted', async () => {
   const body = `{"name": "\\u005f_proto__", "encryptionRequired": true, "tags": {"\\u0061": "\\u00e4"}}`
   const reply = await root.call('POST', `${management}/services`, body)
   expect(reply.status, reply.text).toBe(201)

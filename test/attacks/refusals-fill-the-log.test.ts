@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 
-import { refusalLimits } from '../../src/api/http/refusal-quota.ts'
+import { refusalLogLimits } from '../../src/api/http/refusal-log-quota.ts'
 import { startController } from '../api/support/controller.ts'
 
 // The attack: somebody with or without a session causes many refused writes, each of which is a
 // line of the audit.
 
-test('a caller with endless rejected writes causes a limited number of log lines per minute, independently of other callers', async () => {
+test('a caller whose writes are rejected endlessly causes a limited number of log lines per minute, counted separately from other callers', async () => {
   const controller = await startController()
   const told: string[] = []
   controller.cluster.audit = {
@@ -24,7 +24,7 @@ test('a caller with endless rejected writes causes a limited number of log lines
     }
   }
   try {
-    const { linesOfOneMax, windowMs } = refusalLimits
+    const { linesOfOneMax, windowMs } = refusalLogLimits
     await refusedFor('alice-id', linesOfOneMax + 20)
     expect(told).toHaveLength(linesOfOneMax)
     controller.clock.advance(windowMs)

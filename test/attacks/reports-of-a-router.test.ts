@@ -8,12 +8,12 @@ import { MetricsSchema, RouterLinksSchema } from '../../proto/gen/router_pb.ts'
 import { DialCounter } from '../../src/events/sources/dial-counter.ts'
 import { EventBus } from '../../src/events/event-bus.ts'
 import { eventLimits } from '../../src/events/limits.ts'
-import { ObservationEvents } from '../../src/events/sources/live-follower.ts'
+import { ObservationEvents } from '../../src/events/sources/observation-events.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { linkHandler } from '../../src/fabric/links/link-handler.ts'
+import { createLinkHandler } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
-import { perRouterRateLimitedLogger } from '../../src/fabric/router-log.ts'
+import { perRouterRateLimitedLogger } from '../../src/fabric/rate-limited-router-log.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
@@ -54,7 +54,7 @@ class Reports {
       onSeen: (link, type) => this.#live.publishFact({ kind: 'link', type, link }),
     })
     this.stage.channels.add(
-      linkHandler({
+      createLinkHandler({
         table,
         isCertificateOf: () => false,
         onOtherFault: () => undefined,
@@ -94,7 +94,7 @@ test.each([2n ** 60n, -(2n ** 60n), 0n])(
   },
 )
 
-test('the size of stored metrics counts toward their limit', async () => {
+test('the size of stored metrics counts toward the limit for reports of a router', async () => {
   using reports = new Reports()
   const pipe = await reports.stage.dial('er1')
   const tags = Object.fromEntries(Array.from({ length: 32 }, (_, at) => [`${at}`, 'x'.repeat(255)]))
@@ -104,7 +104,7 @@ test('the size of stored metrics counts toward their limit', async () => {
   expect(weight).toBeGreaterThan(8000)
 })
 
-test('the size of a link report counts toward the limit', async () => {
+test('the size of a link report counts toward the limit for reports of a router', async () => {
   using reports = new Reports()
   const pipe = await reports.stage.dial('er1')
   const text = 'x'.repeat(255)

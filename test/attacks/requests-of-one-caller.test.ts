@@ -3,12 +3,13 @@ import type { TLSSocket } from 'node:tls'
 import { expect, test, vi } from 'vitest'
 
 import { problems } from '../../src/lib/problems.ts'
-import { SessionGuard } from '../../src/auth/sessions/session-guard.ts'
+import { RequestAuthenticator } from '../../src/auth/sessions/request-authenticator.ts'
 import { client, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { listenerBefore } from './support/listener.ts'
 
-// An attacker with an ordinary session sends so many requests at once that everybody else waits until the last is answered.
+// An attacker with an ordinary session sends so many requests at once that everybody else waits
+// until the last is answered.
 
 const HANDLER_TIMEOUT_MS = 60_000
 const forFile = await controllerForFile({
@@ -42,7 +43,7 @@ test('requests of one caller on many connections do not delay a request of anoth
   // Each connection is known by its first request, and the flooder has had its share.
   for (const socket of connections) await answered(socket, flooder.token)
   await answered(own, root.token)
-  const admit = vi.spyOn(SessionGuard.prototype, 'admit')
+  const admit = vi.spyOn(RequestAuthenticator.prototype, 'admit')
   const all = connections.map((socket) => answered(socket, flooder.token))
   await answered(own, root.token)
   await Promise.all(all)

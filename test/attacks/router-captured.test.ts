@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { addressesMessage, serverHello } from '../../src/channel/messages/control.ts'
+import { addressesMessage, controllerHelloMessage } from '../../src/channel/messages/control.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { ControllerMembership } from '../../src/router/controllers/membership.ts'
 import { controllerLimits as limits } from '../../src/router/controllers/limits.ts'
@@ -41,7 +41,7 @@ function onDisk(): string {
 
 /** The router has processed everything that a controller sent before. */
 async function heard(sender: ScriptedController): Promise<void> {
-  await sender.channel?.request(serverHello('v2.0.0'))
+  await sender.channel?.request(controllerHelloMessage('v2.0.0'))
 }
 
 /** The router knows all three, and runs. */
@@ -58,7 +58,7 @@ async function known(configured: readonly ScriptedController[] = []): Promise<vo
   await network.running(endpoints.length === 0 ? ['tls:127.0.0.1:1'] : endpoints)
 }
 
-test('A compromised controller that claims to be the leader alone removes no controller, and is removed by the others', async () => {
+test('A compromised controller that alone claims to be the leader removes no controller, and is removed by the others', async () => {
   await known()
   await connected(a, b, x)
   x.tell([x], 1e15, true)
@@ -69,7 +69,7 @@ test('A compromised controller that claims to be the leader alone removes no con
   expect(onDisk()).toBe('a b')
 })
 
-test('Controllers invented by a compromised controller have no vote, and are removed with it', async () => {
+test('Controllers that a compromised controller invents do not count toward a majority of lists, and are removed together with it', async () => {
   const made = await Promise.all(['y', 'z', 'v'].map((id) => network.controller(id)))
   await known()
   await connected(a, b, x)
@@ -212,7 +212,7 @@ test('A compromised controller that responds first after the endpoints file was 
   expect(membership.apis.toSorted()).toEqual([apiOf('a'), apiOf('b'), apiOf('x')])
 })
 
-test('A compromised controller that alone was reachable for hours adds no API to those that a majority has listed', () => {
+test('A compromised controller that was the only reachable one for hours adds no API to those that a majority has listed', () => {
   const { clock, membership } = alone(['a', 'b'], (id) => [apiOf(id)])
   clock.nowMs += limits.controllerAbsentMs - 1
   membership.onTime()
@@ -238,7 +238,7 @@ test('A router does not request certificates from a removed compromised controll
   expect(apisOnDisk()).toEqual([apiOf('a'), apiOf('b')])
 })
 
-test('A controller key that the cluster has removed is refused, even if its holder is reached before all other controllers', async () => {
+test('A controller key that the cluster has removed is refused, even if the router reaches the holder of the key before all other controllers', async () => {
   await known([x])
   await connected(a, b, x)
   for (const each of [a, b]) each.tell([a, b], 6, false, [x])
@@ -310,14 +310,14 @@ function alone(configured: readonly string[], apis?: (id: string) => readonly st
   return { clock, membership, ids }
 }
 
-test('A compromised controller gains nothing from the time during which a router was off', () => {
+test('A compromised controller gains nothing from the time during which the router was switched off', () => {
   const { clock, membership, ids } = alone([])
   clock.nowMs += limits.controllerAbsentMs - 1
   membership.onTime()
   expect(ids()).toEqual(['a', 'b', 'x'])
 })
 
-test('A compromised controller that alone was reachable for a long time cannot remove a configured controller by the list that it sends', () => {
+test('A compromised controller that was the only reachable one for a long time cannot remove a configured controller by omitting it from its list', () => {
   const { clock, membership, ids } = alone(['a', 'b'])
   clock.nowMs += 2 * limits.controllerAbsentMs
   membership.onTime()
@@ -359,7 +359,7 @@ function configuredWith(known: string) {
   return { answers, voters }
 }
 
-test('A compromised controller that poses as many controllers at its configured address has one vote', () => {
+test('A compromised controller that answers under several IDs at its one configured address counts as one controller in a majority', () => {
   const own = { x: ['x'], y: ['x'], z: ['x'], v: ['x'] }
   for (const listedByCaptor of [{ x: ['x'] }, own]) {
     const { answers, voters } = configuredWith('a b x')
@@ -369,7 +369,7 @@ test('A compromised controller that poses as many controllers at its configured 
   }
 })
 
-test('A compromised controller that lists other controllers’ addresses as its own does not take their votes', () => {
+test('A compromised controller that lists the addresses of other controllers as its own does not exclude these controllers from a majority', () => {
   const { answers, voters } = configuredWith('x')
   answers('x', 'x', { x: ['x', 'a', 'b'] })
   for (const id of ['a', 'b']) answers(id, id, { a: ['a'], b: ['b'] })

@@ -20,7 +20,7 @@ const { controller, listener } = attacked
 const path = `${client}/enroll/extend/router`
 const refused = refusal(401, 'UNAUTHORIZED')
 
-test('the public certificate of a router behind a certificate of the attacker is refused', async () => {
+test('a router’s public certificate is refused if the attacker puts another leaf certificate in front of it', async () => {
   const router = await attacked.newRouter(generatePrivateKeyPem())
   const body = await routerRequests(router.id, generatePrivateKeyPem())
   const device = await attacked.newDevice()
@@ -39,7 +39,7 @@ test('the public certificate of a router behind a certificate of the attacker is
   dataOf(await listener.call({ path, body, by: router.key }))
 })
 
-test('two controllers give a router that asks both the same certificates', async () => {
+test('two controllers return the same certificates to a router that requests an extension from both', async () => {
   const router = await attacked.newRouter(generatePrivateKeyPem())
   const body = await routerRequests(router.id, generatePrivateKeyPem())
   heldTogether(controller.issuer, 'router', 2)
@@ -48,7 +48,7 @@ test('two controllers give a router that asks both the same certificates', async
   expect(dataOf(one)).toEqual(dataOf(other))
 })
 
-test('a certificate that is replaced while it is extended is refused', async () => {
+test('a router certificate that is replaced while its extension is in progress is refused', async () => {
   const router = await attacked.newRouter(generatePrivateKeyPem())
   const privateKeyPem = generatePrivateKeyPem()
   const body = await routerRequests(router.id, privateKeyPem)
@@ -71,7 +71,7 @@ test('a certificate that is replaced while it is extended is refused', async () 
   expect(await late).toMatchObject(refused)
 })
 
-test('a pending certificate of another router, or of one that enrolled again, is refused', async () => {
+test('a pending certificate of another router, or of a router that enrolled again, is refused', async () => {
   const router = await attacked.newRouter(generatePrivateKeyPem())
   const privateKeyPem = generatePrivateKeyPem()
   const body = await routerRequests(router.id, privateKeyPem)

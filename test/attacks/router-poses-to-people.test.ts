@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { sendHttpsRequest as askServer } from '../../src/cli/client/https.ts'
+import { sendHttpsRequest as askServer } from '../../src/cli/client/https-request.ts'
 import {
   type CertifiedKey,
   issueLeaf,

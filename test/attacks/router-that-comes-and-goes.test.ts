@@ -6,14 +6,15 @@ import { listenerTls } from '../../src/api/http/transport/tls.ts'
 import { encodeText } from '../../src/channel/headers.ts'
 import { FairShare } from '../../src/lib/bounds/fair-share.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
-import { RouterListener } from '../../src/fabric/listener.ts'
+import { RouterListener } from '../../src/fabric/router-listener.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
 import { frameOf } from '../channel/pipe.ts'
 import { onLoopback } from '../fabric/loopback.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { memberLeaf } from '../support/member-leaf.ts'
 
-// The attack: a router opens and drops its channel as fast as it can, and each time costs all controllers.
+// The attack: a router opens and drops its channel as fast as it can, and each time costs all
+// controllers.
 
 // A budget that does not grow while the test runs.
 const clock = new ManualClock()
@@ -46,7 +47,7 @@ async function comesAndGoes({ certificatePem, privateKeyPem }: typeof other): Pr
   return first !== 'closed'
 }
 
-test('a router that reconnects too often is disconnected before its hello, while others connect', async () => {
+test('a router that reconnects too often is disconnected before its hello is read, and other routers can connect', async () => {
   const { routerConnectsBurst, routerConnectsPerSecond } = routerLimits
   for (let at = 0; at < routerConnectsBurst; at += 1) {
     expect(await comesAndGoes(restless)).toBe(true)

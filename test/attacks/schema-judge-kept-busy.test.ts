@@ -33,7 +33,7 @@ test('a caller with many slow schemas does not delay the validation of another c
   expect(ended).toBeLessThanOrEqual(2)
 })
 
-test('a regular expression that needs little time is accepted although other threads keep the processor busy', async () => {
+test('a regular expression that needs little processor time is accepted even if other threads keep the processor busy', async () => {
   const busy = new SchemaWorker({ ...limits, schemaMsMax: 1000, schemaLateMsMax: 1 }, systemClock)
   expect(await busy.validateData(port, {}, 'alice')).toBeNull()
   const spinners = Array.from(

@@ -3,18 +3,29 @@ import { expect, test } from 'vitest'
 import { faultsOf as controllerFaults, GOOD } from '../config/controller/support.ts'
 import { faultsOf as routerFaults, LEAST } from '../config/router/support.ts'
 
-// Logs of a service manager are read by more people than its configuration. A fault in a value that may hold a credential
-// must not print the credential there.
+// Logs of a service manager are read by more people than its configuration. A fault in a value that
+// may hold a credential must not print the credential there.
 
 const hook = '["curl", "https://user:sesame@archive.test"]'
 
 test.each([
-  ['a hook in the file', controllerFaults(`${GOOD}backup: {hook: ${hook}}\n`), 'backup.hook'],
-  ['a hook in a variable', controllerFaults(GOOD, { FLOTILLA_BACKUP_HOOK: hook }), 'backup.hook'],
-  ['a key of a router', routerFaults(LEAST.replace('r.key', '[sesame]')), 'identity.key'],
-])('A fault in %s names the key, and does not show the value', (_, faults, key) => {
-  expect(faults).toHaveLength(1)
-  expect(faults[0]).toContain(`${key}: expected`)
-  expect(faults[0]).toMatch(/found another value$/)
-  expect(faults.join()).not.toContain('sesame')
-})
+  [
+    'a backup hook in the file',
+    controllerFaults(`${GOOD}backup: {hook: ${hook}}\n`),
+    'backup.hook',
+  ],
+  [
+    'a backup hook in an environment variable',
+    controllerFaults(GOOD, { FLOTILLA_BACKUP_HOOK: hook }),
+    'backup.hook',
+  ],
+  ['the key of a router', routerFaults(LEAST.replace('r.key', '[sesame]')), 'identity.key'],
+])(
+  'An error about %s names the configuration key, and does not show the value',
+  (_, faults, key) => {
+    expect(faults).toHaveLength(1)
+    expect(faults[0]).toContain(`${key}: expected`)
+    expect(faults[0]).toMatch(/found another value$/)
+    expect(faults.join()).not.toContain('sesame')
+  },
+)

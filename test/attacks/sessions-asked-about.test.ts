@@ -5,7 +5,7 @@ import { SessionRemovedSchema, ValidateSessionsSchema } from '../../proto/gen/ro
 import { unverifiedSessionId } from '../../src/auth/sessions/service-session-token.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { SessionHandler } from '../../src/fabric/clients/session-handler.ts'
-import { PresentedSessionTokens } from '../../src/fabric/clients/shown-sessions.ts'
+import { PresentedSessionTokens } from '../../src/fabric/clients/presented-session-tokens.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { admittingClients } from '../fabric/fuzz.ts'
 import { RouterStage, upToDate } from '../fabric/stage.ts'
@@ -13,7 +13,8 @@ import { eventually } from '../support/eventually.ts'
 import type { RouterChannelsDeps } from '../../src/fabric/router-channels.ts'
 import { settle } from '../channel/pipe.ts'
 
-// The attack: a router asks about sessions, which costs it nothing and its controller much, again and again.
+// The attack: a router asks about sessions, which costs it nothing and its controller much, again
+// and again.
 
 let stage: RouterStage
 afterEach(() => stage.channels.stop())
@@ -39,7 +40,7 @@ function staged(processor?: RouterChannelsDeps['processor']): RouterStage {
 
 const part = (claims: object): string => Buffer.from(JSON.stringify(claims)).toString('base64url')
 
-test('service sessions that a router asks about are looked up one per step, without verifying their tokens', async () => {
+test('the service sessions in one query of a router are looked up one per work step, without verification of their tokens', async () => {
   let steps = 0
   const pipe = await staged({
     begin: (_caller, work) => {

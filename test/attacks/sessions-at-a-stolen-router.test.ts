@@ -120,8 +120,8 @@ describe('the sessions that a router receives', () => {
   })
 })
 
-describe('a session token that a router knows', () => {
-  test('gives no management access, even after its identity has become an administrator', async () => {
+describe('a client’s session token that a router knows', () => {
+  test('gives no management access, even after the client’s identity has become an administrator', async () => {
     const router = await newOpenRouter()
     const device = await attacked.newDevice()
     await logIn(device.key)
@@ -157,7 +157,7 @@ describe('a session token that a router knows', () => {
     expect((await get(own, token, device.key)).status).toBe(200)
   })
 
-  test('stays valid on the connection over which the client’s certificate was extended, and elsewhere with the new certificate', async () => {
+  test('stays valid on the connection over which the client extended its certificate, and on other connections only with the new certificate', async () => {
     const { key: by, authenticatorId } = await attacked.newDevice()
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     const token = await logIn(by)
@@ -178,7 +178,7 @@ describe('a session token that a router knows', () => {
     expect((await get(own, token, next)).status).toBe(200)
   })
 
-  test('is accepted at the client API if the identity has no rights and logged in by password', async () => {
+  test('is accepted at the client API if the client’s identity has no rights and logged in by password', async () => {
     const router = await newOpenRouter()
     const { identityId } = await attacked.newDevice()
     await made(root, `${management}/authenticators`, {
@@ -195,7 +195,7 @@ describe('a session token that a router knows', () => {
     expect(await get(identities, token)).toMatchObject(refusal(401, 'UNAUTHORIZED'))
   })
 
-  test('cannot be kept alive by heartbeats of a router that the identity may not use', async () => {
+  test('cannot be kept alive by heartbeats from a router that the client’s identity may not use', async () => {
     const [open, closed] = [await newOpenRouter(), await routers.connect(await newRouterId())]
     const device = await attacked.newDevice()
     const token = await logIn(device.key)

@@ -22,7 +22,7 @@ async function sessionBy(token: string): Promise<CallerOf> {
   return caller
 }
 
-test('a session opened with a token from a signer that was disabled later is refused', async () => {
+test('a session opened with a token is refused after the signer of the token is disabled', async () => {
   const alice = await sessionBy(await provider.token('alice-id'))
   expect((await alice.get(`${client}/current-identity`)).status).toBe(200)
   await patch('external-jwt-signers', signerId, { enabled: false })
@@ -31,7 +31,7 @@ test('a session opened with a token from a signer that was disabled later is ref
   await patch('external-jwt-signers', signerId, { enabled: true })
 })
 
-test('a write that passed the permission check before the signer was disabled is refused at apply', async () => {
+test('a write that passed the permission check before the signer was disabled is refused when its log entry is applied', async () => {
   const alice = await sessionBy(await provider.token('alice-id'))
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)

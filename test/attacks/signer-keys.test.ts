@@ -28,11 +28,11 @@ afterEach(() => {
   server.answer = answer
 })
 
-test('keys of a correct provider are fetched', async () => {
+test('the keys of a correctly configured provider are fetched', async () => {
   expect(JSON.parse(await endpointBy({}).fetch(server.url))).toEqual({ keys: server.keys })
 })
 
-test('a controller stops waiting for an endpoint that sends its response byte by byte, or sends none', async () => {
+test('a controller stops waiting for a key endpoint that sends its response byte by byte, or sends no response', async () => {
   for (const isSilent of [true, false]) {
     server.answer = (_request, response) => {
       if (isSilent) return
@@ -66,7 +66,7 @@ test('the controller stops reading a response that never ends', async () => {
   expect(sent).toBeLessThan(32 * 1024 * 1024)
 })
 
-test('a redirect is not followed, and the keys in its answer are not used', async () => {
+test('a redirect by a key endpoint is not followed, and keys in the redirect response are not used', async () => {
   for (const status of [301, 302, 303, 307, 308]) {
     const before = server.requests
     server.answer = (_request, response) => {
@@ -78,7 +78,7 @@ test('a redirect is not followed, and the keys in its answer are not used', asyn
   }
 })
 
-test('an address of this host is not requested, under any name', async () => {
+test('an address of this host is not requested, whatever host name the URL uses', async () => {
   const before = server.requests
   const closed = endpointBy({ allowsReserved: false })
   for (const host of ['localhost', '127.0.0.1', '[::1]', '[::ffff:127.0.0.1]', '169.254.169.254']) {
@@ -106,7 +106,8 @@ test('a name that resolves to a metadata service is not requested, even if addre
 
 test('if the DNS response for a name changes after the check, the checked address is used', async () => {
   const before = server.requests
-  // Judged as an address of documentation (RFC 5737); the system would find this host by the same name.
+  // Judged as an address of documentation (RFC 5737); the system would find this host by the same
+  // name.
   const judged = { address: '203.0.113.1', family: 4 }
   const endpoint = new KeyEndpoint(hasty, open, () => Promise.resolve([judged]))
   await expect(endpoint.fetch(server.url)).rejects.toThrow()

@@ -30,7 +30,8 @@ test('the connection is closed if the client reads a response too slowly', async
   const get = `GET ${path} HTTP/1.1\r\nhost: x\r\nnet-session: ${root.token}\r\n\r\n`
   socket.write(get.repeat(count))
   let length = 0
-  // A tick that comes late takes no more than others: caught up with, a pause of a busy machine would be fast reading.
+  // A tick that comes late takes no more than others: caught up with, a pause of a busy machine
+  // would be fast reading.
   const reading = setInterval(() => {
     const chunk = (socket.read(TICK_MS * bytesPerMs) ?? socket.read()) as Buffer | null
     length += chunk?.length ?? 0

@@ -4,13 +4,13 @@ import type { TLSSocket } from 'node:tls'
 
 import { encodeFlag, encodeInt32, encodeText } from '../../src/channel/headers.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
-import { headerKey } from '../../src/channel/numbers.ts'
+import { channelHeaderKey } from '../../src/channel/numbers.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import { Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from '../fabric/stage.ts'
 
-// The attack: somebody adds a socket to the control channel of a router, to send and receive its messages; or the right router adds
-// sockets to get more than the limits of its channel.
+// The attack: somebody adds a socket to the control channel of a router, to send and receive its
+// messages; or the right router adds sockets to get more than the limits of its channel.
 
 let stage = new RouterStage()
 afterEach(() => {
@@ -28,8 +28,8 @@ interface Group {
 /** The group that the controller created for the first socket. */
 function groupOf(first: Pipe): Group {
   const headers = first.sent[0]?.headers
-  const id = headers?.get(headerKey.connectionId) ?? new Uint8Array()
-  const secret = headers?.get(headerKey.groupSecret) ?? new Uint8Array()
+  const id = headers?.get(channelHeaderKey.connectionId) ?? new Uint8Array()
+  const secret = headers?.get(channelHeaderKey.groupSecret) ?? new Uint8Array()
   return { id, secret }
 }
 
@@ -38,11 +38,11 @@ async function join(id: string, { id: groupId, secret }: Group): Promise<Pipe> {
   const pipe = new Pipe()
   stage.channels.accept(pipe as unknown as TLSSocket)
   const headers = new Map([
-    [headerKey.helloVersion, version],
-    [headerKey.type, encodeText('ctrl.high')],
-    [headerKey.isGrouped, encodeFlag(true)],
-    [headerKey.connectionId, groupId],
-    [headerKey.groupSecret, secret],
+    [channelHeaderKey.helloVersion, version],
+    [channelHeaderKey.type, encodeText('ctrl.high')],
+    [channelHeaderKey.isGrouped, encodeFlag(true)],
+    [channelHeaderKey.connectionId, groupId],
+    [channelHeaderKey.groupSecret, secret],
   ])
   pipe.say({ contentType: 0, sequence: -1, headers, body: encodeText(id) })
   await settle()
@@ -50,15 +50,15 @@ async function join(id: string, { id: groupId, secret }: Group): Promise<Pipe> {
 }
 
 const reasonOf = ({ sent: [answer] }: Pipe): string | null =>
-  answer?.headers.get(headerKey.resultSuccess)?.[0] === 1
+  answer?.headers.get(channelHeaderKey.resultSuccess)?.[0] === 1
     ? null
     : Buffer.from(answer?.body ?? []).toString()
 
-test('An additional socket with the ID and secret of the socket group carries requests and replies of the channel', async () => {
+test('An additional socket with the ID and secret of the channel’s socket group carries requests and replies of the channel', async () => {
   const first = await stage.dial('er1')
   const second = await join('er1', groupOf(first))
   expect(reasonOf(second)).toBe(null)
-  expect(second.sent[0]?.headers.get(headerKey.connectionId)).toEqual(groupOf(first).id)
+  expect(second.sent[0]?.headers.get(channelHeaderKey.connectionId)).toEqual(groupOf(first).id)
 
   second.say({ contentType: 1, sequence: 7 })
   await settle()
@@ -69,12 +69,12 @@ test('An additional socket with the ID and secret of the socket group carries re
   const reply = channel?.request({ contentType: 1042 })
   await settle()
   const sequence = first.ofType(1042)[0]?.sequence ?? 0
-  const headers = new Map([[headerKey.replyFor, encodeInt32(sequence)]])
+  const headers = new Map([[channelHeaderKey.replyFor, encodeInt32(sequence)]])
   second.say({ contentType: 2, sequence: 8, headers, body: encodeText('over the second') })
   expect(Buffer.from((await reply)?.body ?? []).toString()).toBe('over the second')
 })
 
-test('The channel continues when an additional socket closes, and ends when its first socket closes', async () => {
+test('A control channel continues when an additional socket closes, and ends when its first socket closes', async () => {
   const first = await stage.dial('er1')
   const second = await join('er1', groupOf(first))
   const channel = stage.channels.connection('er1')?.channel

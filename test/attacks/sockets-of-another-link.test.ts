@@ -11,7 +11,7 @@ import { linkLimits } from '../../src/router/links/limits.ts'
 import {
   readLinkGroup,
   type LinkGroup,
-  linkHello,
+  linkHelloMessage,
   type LinkSocketType,
 } from '../../src/channel/messages/links.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../router/support.ts'
@@ -59,7 +59,7 @@ async function dial({ key, routerId, group }: Dial): Promise<ChannelMessage | nu
     socket,
     limits: channelLimits,
     clock: systemClock,
-    hello: linkHello({ ...ids, dialedVersion: 'v2.0.0', group }),
+    hello: linkHelloMessage({ ...ids, dialedVersion: 'v2.0.0', group }),
     onHello: (answer) => {
       resolve(readFlag(answer.headers, 2) ? answer : null)
       channel.open(null)

@@ -3,17 +3,17 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { terminatorDialers } from '../../src/router/dial/dialers.ts'
 import { TargetSockets } from '../../src/overlay/sockets/target-sockets.ts'
-import type { TerminatorDialer } from '../../src/overlay/circuits/circuit-ends.ts'
+import type { TerminatorDialer } from '../../src/overlay/circuits/circuit-endpoint.ts'
 import { xgressOptions } from '../../src/overlay/circuits/xgress-options.ts'
 import { parseHostConfig } from '../../src/overlay/services/host-config.ts'
 import { TunnelDialer } from '../../src/overlay/services/tunnel-dialer.ts'
 import { ALL_DIALERS, configured, dialTo, FarEnd, TestTarget } from '../router/dial/support.ts'
 import { JoinedCircuits } from '../router/joined-circuits.ts'
 import { eventually } from '../router/support.ts'
-import { dialError } from '../../src/channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../src/channel/messages/dial-error.ts'
 
-// The attack: a client dials and hangs up, faster than the targets of the service close their connections, until the router of the
-// host has no file descriptor left.
+// The attack: a client dials and hangs up, faster than the targets of the service close their
+// connections, until the router of the host has no file descriptor left.
 
 const SOCKETS = 8
 /** Share of one dialing client, while nobody else has any. */
@@ -71,7 +71,7 @@ test.each(['transport', 'tunnel'] as const)(
       far.end.close('hung up')
     }
     await expect(dial('one more', 'client mallory')).rejects.toMatchObject({
-      code: dialError.outOfResources,
+      code: dialErrorCodes.outOfResources,
     })
     await dial('of ann', 'client ann')
     await eventually(() => target.sockets.length).toBe(OWN + 1)
@@ -96,14 +96,16 @@ test('Sockets that are connecting count toward the limit, and sockets of failed 
   const codes = await Promise.all(
     dials.map((each) => each.catch((error: { code: number }) => error.code)),
   )
-  expect(codes.filter((code) => code === dialError.refused)).toHaveLength(OWN)
-  expect(codes.filter((code) => code === dialError.outOfResources)).toHaveLength(3 * SOCKETS - OWN)
+  expect(codes.filter((code) => code === dialErrorCodes.refused)).toHaveLength(OWN)
+  expect(codes.filter((code) => code === dialErrorCodes.outOfResources)).toHaveLength(
+    3 * SOCKETS - OWN,
+  )
   await eventually(() =>
     to.dial(dialTo(`tcp:127.0.0.1:${port}`), signal).then(
       () => 0,
       (error: { code: number }) => error.code,
     ),
-  ).toBe(dialError.refused)
+  ).toBe(dialErrorCodes.refused)
   target = await TestTarget.open()
 })
 
@@ -117,7 +119,7 @@ test.each(['transport', 'tunnel'] as const)(
     const { signal } = new AbortController()
     const dial = (id: string) => to.dial(dialTo(`udp:127.0.0.1:${port}`, 20_000, id), signal)
     for (let at = 0; at < OWN; at += 1) await dial(`c${at}`)
-    await expect(dial('one more')).rejects.toMatchObject({ code: dialError.outOfResources })
+    await expect(dial('one more')).rejects.toMatchObject({ code: dialErrorCodes.outOfResources })
     for (let at = 0; at < OWN; at += 1) new FarEnd(circuits, `c${at}`).end.close('over')
     await eventually(() =>
       dial('again').then(

@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeEach, expect, test } from 'vitest'
 
 import { createApi } from '../../src/api/server.ts'
-import { adminSocketActor } from '../../src/controller/admin/caller.ts'
+import { actorFromCallerHeader } from '../../src/controller/admin/caller.ts'
 import { AdminSocket } from '../../src/controller/admin/socket.ts'
 import { actorName } from '../../src/ports/actor.ts'
 import { fabric, management } from '../api/support/caller.ts'
@@ -92,7 +92,7 @@ test('no header gives a caller over TCP the rights of the host user', async () =
   }
 })
 
-test('a connection without peer credentials, for example because it was reset at once, has no rights of a host user', async () => {
+test('a connection without peer credentials, for example because the connection was reset at once, has no rights of a host user', async () => {
   const body = JSON.stringify({ name: 'by nobody', encryptionRequired: true })
   const before = controller.machine.digests().entities
   const [server, attacker] = duplexPair()
@@ -108,7 +108,7 @@ test('a connection without peer credentials, for example because it was reset at
   expect(controller.machine.digests().entities).toBe(before)
 })
 
-test('a proxy in front of the socket gives no rights to requests with a session header', async () => {
+test('a request with a session header that a proxy forwards to the admin socket does not get the host user’s rights', async () => {
   const { port: proxied } = proxy.address() as AddressInfo
   const status = `${fabric}/cluster/status`
   const session = controller.openSession('alice-id')
@@ -130,6 +130,6 @@ test('an administrator over TCP cannot use the operations of the admin socket', 
 test('a caller at the admin socket can claim to be the controller’s user or root, but no other user', () => {
   const own = { uid: 1000, name: 'op' }
   for (const claimed of ['4711 somebody', '1 daemon', '-1 x', 'NaN x', '1e3 x', ['0 root']]) {
-    expect(actorName(adminSocketActor(claimed, own))).toBe('uid:1000 (op)')
+    expect(actorName(actorFromCallerHeader(claimed, own))).toBe('uid:1000 (op)')
   }
 })

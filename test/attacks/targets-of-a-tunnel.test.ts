@@ -4,8 +4,8 @@ import { readAppData } from '../../src/overlay/services/app-data.ts'
 import { parseHostConfig } from '../../src/overlay/services/host-config.ts'
 import { resolveTarget, chooseHostTarget } from '../../src/overlay/services/host-target.ts'
 
-// The attack: a client of a hosted service asks its host for a target that the operator has not written out: another address
-// or port, this host in another form, a name that leads to it.
+// The attack: a client of a hosted service asks its host for a target that the operator has not
+// written out: another address or port, this host in another form, a name that leads to it.
 
 const forwarding = {
   forwardProtocol: true,
@@ -27,21 +27,24 @@ async function reached(data: object, config: object = forwarding): Promise<strin
   return `${target.protocol} ${await resolveTarget(target)} ${target.port}`
 }
 
-test('an allowed target is reached', async () => {
+test('an allowed target is reached through the tunnel', async () => {
   expect(await reached({})).toBe('tcp 10.1.2.3 80')
 })
 
 test.each([
-  ['an address beside the networks', { dst_ip: '10.2.0.1' }],
-  ['this host', { dst_ip: '127.0.0.1' }],
-  ['this host as IPv4 within IPv6', { dst_ip: '::ffff:7f00:1' }],
-  ['a port beside the ranges', { dst_port: '22' }],
-  ['a port that comes round to an allowed one', { dst_port: String(65_536 + 80) }],
-  ['another protocol', { dst_protocol: 'udp' }],
-  ['a name of nobody that the operator knows', { dst_hostname: 'localhost' }],
-  ['an address in an old form as a name', { dst_hostname: '127.1' }],
-  ['another source address', { source_addr: '127.0.0.1' }],
-])('%s is not reached', async (_what, data) => {
+  ['at an address outside of the allowed networks', { dst_ip: '10.2.0.1' }],
+  ['at this host', { dst_ip: '127.0.0.1' }],
+  ['at this host as an IPv4-mapped IPv6 address', { dst_ip: '::ffff:7f00:1' }],
+  ['at a port outside of the allowed ranges', { dst_port: '22' }],
+  [
+    'at a port above 65,535 that would wrap around to an allowed port',
+    { dst_port: String(65_536 + 80) },
+  ],
+  ['with another protocol', { dst_protocol: 'udp' }],
+  ['at a name that the operator has not allowed', { dst_hostname: 'localhost' }],
+  ['at an address in a legacy notation as a name', { dst_hostname: '127.1' }],
+  ['with another source address', { source_addr: '127.0.0.1' }],
+])('the target %s is not reached', async (_what, data) => {
   await expect(reached(data)).rejects.toThrow(/allowed|source/)
 })
 
@@ -55,7 +58,7 @@ test('a name that is not allowed is not reached, even if its address is allowed'
   await expect(reached({ dst_hostname: 'localhost' }, open)).rejects.toThrow('allowed')
 })
 
-test('an address in a legacy notation does not count as a name, even if every name is allowed', async () => {
+test('an IP address in a legacy notation does not count as a name, even if every name is allowed', async () => {
   const open = { ...forwarding, allowedAddresses: ['*', '127.0.0.0/8'] }
   await expect(reached({ dst_hostname: '2130706433' }, open)).rejects.toThrow('allowed')
 })
@@ -65,6 +68,6 @@ test('a name that resolves to this host is not reached, even if every name is al
   await expect(reached({ dst_hostname: 'localhost' }, open)).rejects.toThrow('allowed')
 })
 
-test('the size of application data is limited', () => {
+test('application data that exceeds the maximum length is refused', () => {
   expect(() => readAppData(Buffer.from(JSON.stringify({ x: 'x'.repeat(5000) })))).toThrow('longer')
 })

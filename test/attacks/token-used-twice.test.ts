@@ -32,7 +32,7 @@ async function bring(token: string): Promise<TlsReply> {
 const credentialsOf = (identityId: string) =>
   listed(root, `${management}/identities/${identityId}/authenticators`)
 
-test('a token that two controllers verify at the same time enrolls only one key', async () => {
+test('an enrollment token that two controllers verify at the same time enrolls only one key', async () => {
   const { identityId, token } = await newToken({ ott: true })
   heldTogether(controller.issuer, 'identity', 2)
   const replies = await Promise.all([bring(token), bring(token)])
@@ -73,7 +73,7 @@ async function openRouter(name: string): Promise<{ id: string; token: string }> 
   return { id, token: String(enrollmentToken) }
 }
 
-test('a second enrollment token of a router, as in migrated networks, becomes invalid when the first token is used', async () => {
+test('a second enrollment token of one router, as migrated networks contain, becomes invalid when the first token is used', async () => {
   const [router, other] = [await openRouter('gate'), await openRouter('other gate')]
   const open = await listed(root, `${management}/enrollments`)
   const second = open.find(({ token }: Detail) => token === other.token)

@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
 import { CommandKind, SessionCreateSchema } from '../../proto/gen/command_pb.ts'
-import { systemActor } from '../../src/ports/actor.ts'
+import { createSystemActor } from '../../src/ports/actor.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
 import type { LogWriter } from '../fsm/support/log.ts'
 import { contentOf, restorableState, Restore } from '../fsm/support/restoring.ts'
@@ -20,7 +20,7 @@ function redeem(log: LogWriter, id: string): Outcome | null {
     oidc: { clientId: 'native', codeHash: 'ab'.repeat(32) },
   })
   const payload = toBinary(SessionCreateSchema, message)
-  const actor = systemActor({ name: 'test', identityId: 'admin' })
+  const actor = createSystemActor({ name: 'test', identityId: 'admin' })
   return log.command(CommandKind.SESSION_CREATE, payload, { actor, level: 2 }).outcome
 }
 

@@ -49,7 +49,7 @@ const statusOf = async (token: string, client = newClient()): Promise<number> =>
 
 const seconds = (ms: number): number => Math.floor(ms / 1000)
 
-describe('A session that was opened at a controller which is removed', () => {
+describe('A session that was opened at a controller which is then removed', () => {
   test('continues with its refresh token, but its access token is refused', async () => {
     const client = newClient()
     expect(await client.statusAt(ownIdentity, tokens.access_token)).toBe(401)
@@ -102,18 +102,18 @@ describe('A session that was opened at a controller which is removed', () => {
   })
 })
 
-describe('A token that a removed controller signs', () => {
+describe('A token that was signed by a controller which is then removed', () => {
   test.each([
-    ['of no session', { z_asid: 'nothing' }],
-    ['of another identity', { sub: 'admin-id' }],
-    ['of another client', { aud: ['openziti'], client_id: 'openziti' }],
-    ['of an administrator', { z_ia: true }],
-    ['with another time of the login', { auth_time: 1 }],
+    ['for a session that does not exist', { z_asid: 'nothing' }],
+    ['for another identity', { sub: 'admin-id' }],
+    ['for another client', { aud: ['openziti'], client_id: 'openziti' }],
+    ['with the administrator claim', { z_ia: true }],
+    ['with another log-in time', { auth_time: 1 }],
     ['with a second factor', { amr: ['password', 'totp'] }],
-    ['with a claim that no token has', { z_admin: true }],
-    ['without a claim', { z_ra: undefined }],
+    ['with an unknown claim', { z_admin: true }],
+    ['without a required claim', { z_ra: undefined }],
     ['as an access token', { z_t: 'a' }],
-  ])('%s is refused', async (_what, changes) => {
+  ])('is refused: %s', async (_what, changes) => {
     expect(await statusOf(await signed(changes))).toBe(400)
     expect(await statusOf(await signed({}))).toBe(200)
   })

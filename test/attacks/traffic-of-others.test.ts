@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { trafficLimits } from '../../src/api/traffic/limits.ts'
 import { TrafficCounts } from '../../src/api/traffic/traffic-counts.ts'
-import type { Observation } from '../../src/ports/live-facts.ts'
+import type { Observation } from '../../src/ports/observations.ts'
 import type { TrafficTotals } from '../../src/ports/traffic.ts'
 import { type CallerOf, fabric, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'

@@ -18,7 +18,8 @@ import { raiseToSecondLevel, type StolenRouter, StolenRouters } from './support/
 import { settle } from '../channel/pipe.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: a stolen router uses its tunnel to reach, or to be, a service that its own identity may not dial or host.
+// The attack: a stolen router uses its tunnel to reach, or to be, a service that its own identity
+// may not dial or host.
 
 const { controller, root, ...attacked } = await attackedByCertificates()
 raiseToSecondLevel(controller)
@@ -230,7 +231,7 @@ test('a router that policies do not permit for a service cannot dial the service
   expect(await tunnel.host('t elsewhere')).toBe(NO_ROUTER)
 })
 
-test('a router cannot pass a posture check', async () => {
+test('a router cannot pass a posture check, because it reports no posture', async () => {
   const name = 'asks for a domain'
   const checkId = await made(root, `${management}/posture-checks`, {
     name,
@@ -269,12 +270,12 @@ const reasons: Readonly<Record<string, (tunnel: Tunnel) => Promise<unknown>>> = 
     await manage('DELETE', `/service-policies/${dialId}`)
     await manage('DELETE', `/service-policies/${bindId}`)
   },
-  'its policies mean other identities': async ({ dialId, bindId }) => {
+  'its policies select other identities': async ({ dialId, bindId }) => {
     for (const id of [dialId, bindId]) {
       await manage('PATCH', `/service-policies/${id}`, { identityRoles: ['#nobody'] })
     }
   },
-  'its policies get a posture check': async ({ dialId, bindId }) => {
+  'its policies require a posture check': async ({ dialId, bindId }) => {
     serial += 1
     const checkId = await made(root, `${management}/posture-checks`, {
       name: `check ${serial}`,
@@ -286,13 +287,13 @@ const reasons: Readonly<Record<string, (tunnel: Tunnel) => Promise<unknown>>> = 
       await manage('PATCH', `/service-policies/${id}`, { postureCheckRoles: [`@${checkId}`] })
     }
   },
-  'the service may not be used through it': ({ reachId }) =>
+  'no service edge router policy allows the service at the router': ({ reachId }) =>
     manage('DELETE', `/service-edge-router-policies/${reachId}`),
-  'its tunnel is taken away': ({ routerId }) =>
+  'the tunneler of the router is disabled': ({ routerId }) =>
     manage('PATCH', `/edge-routers/${routerId}`, { isTunnelerEnabled: false }),
   'its identity is disabled': ({ routerId }) =>
     manage('POST', `/identities/${routerId}/disable`, { durationMinutes: 5 }),
-  'it is disabled': ({ routerId }) =>
+  'the router is disabled': ({ routerId }) =>
     manage('PATCH', `/edge-routers/${routerId}`, { disabled: true }),
 }
 
@@ -312,7 +313,7 @@ test.each(Object.keys(reasons))(
   },
 )
 
-test('a circuit to a host ends when the hosting tunneler loses the right to host', async () => {
+test('a circuit to a tunneler that hosts a service ends when the tunneler loses the right to host', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   await tunnel.dial()
@@ -333,7 +334,7 @@ test('a circuit of a tunneler ends when the tunneler loses the right to dial', a
   expect(await tunnel.terminators()).toHaveLength(1)
 })
 
-test('a pending circuit is not opened if the right to dial ends meanwhile', async () => {
+test('a pending circuit is not opened if the right to dial ends before the circuit is complete', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   expect(await tunnel.dial()).toBeNull()

@@ -59,7 +59,8 @@ test('unsent responses of many connections are limited, and connections that rea
   const { payload } = await controller.app.inject(path)
   const stuck = (): number =>
     accepted.filter(({ destroyed, writableLength }) => !destroyed && writableLength > 0).length
-  // Until one source has what it may have of the room; each answer counts twice, for the copy that TLS has of it.
+  // Until one source has what it may have of the room; each answer counts twice, for the copy that
+  // TLS has of it.
   const count = Math.ceil((0.75 * unsentBytesMax) / (2 * payload.length))
   for (let at = 0; at < count; at += 1) await stuckConnection({ accepted, connect }, get)
   expect(heldBytes()).toBeLessThan(unsentBytesMax)

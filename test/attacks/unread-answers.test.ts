@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 
 import { attackedListener, until } from './support/listener.ts'
 
-// An attacker without credentials asks for large documents and never reads the answers, so that they pile up in the memory of
-// the controller as encrypted copies.
+// An attacker without credentials asks for large documents and never reads the answers, so that
+// they pile up in the memory of the controller as encrypted copies.
 
 const answerPieceBytes = 16 * 1024
 /** Bytes that Node writes to a socket before it waits for its drain. */

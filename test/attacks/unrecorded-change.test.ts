@@ -7,7 +7,7 @@ import { anySession } from '../support/commands.ts'
 // The attack: an administrator whose session has just been ended requests a change of the cluster
 // that no log entry would record. A change that may not be recorded may not be made.
 
-test('a change is refused if its caller can no longer be recorded', async () => {
+test('a change is refused if its caller no longer exists, so that the audit could not record the caller', async () => {
   const controller = await startController()
   try {
     const recorder = new ClusterActionRecorder(controller.cluster, { warn: () => undefined })

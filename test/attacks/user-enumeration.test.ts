@@ -4,7 +4,8 @@ import { CallerOf, client, type Reply } from '../api/support/caller.ts'
 import { user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
-// The attack: somebody without an account tries names and learns from the answers which of them exist.
+// The attack: somebody without an account tries names and learns from the answers which of them
+// exist.
 
 const { controller } = await controllerForFile()
 

@@ -12,8 +12,9 @@ import { edgeLimits } from '../../src/router/edge/limits.ts'
 import { WebSocketStream } from '../../src/router/edge/web-socket-stream.ts'
 import { EdgeBench, eventually, webSocketStream } from '../router/edge/support.ts'
 
-// The attack: a client of a `wss:` listener that opens web sockets and goes no further, sends frames that it must not send,
-// or reads nothing, so that other clients find no room or the memory of the router fills.
+// The attack: a client of a `wss:` listener that opens web sockets and goes no further, sends
+// frames that it must not send, or reads nothing, so that other clients find no room or the memory
+// of the router fills.
 
 const MIB = 1024 * 1024
 const closers: (() => Promise<void> | void)[] = []
@@ -117,15 +118,15 @@ describe('web sockets without an open channel', () => {
   })
 })
 
-describe('frames that a client must not send', () => {
-  test('close the web socket when a frame announces more than the maximum', async () => {
+describe('frames of a web socket that a client must not send', () => {
+  test('close the web socket if the length that they announce exceeds the maximum', async () => {
     const { port } = await benchWith('pongTimeout: 2, pingInterval: 3600')
     const socket = await rawClient(port)
     socket.write(frameHead(edgeLimits.webSocketMessageBytesMax + 1))
     expect(await closeCodeOf(socket)).toBe(1009)
   })
 
-  test('close the web socket when a frame is text', async () => {
+  test('close the web socket if they contain text', async () => {
     const { port } = await benchWith('')
     const web = opened(port)
     await once(web, 'open')
@@ -133,14 +134,14 @@ describe('frames that a client must not send', () => {
     expect((await once(web, 'close'))[0]).toBe(1003)
   })
 
-  test('close the web socket when a frame is not masked', async () => {
+  test('close the web socket if they are not masked', async () => {
     const { port } = await benchWith('')
     const socket = await rawClient(port)
     socket.write(Buffer.from([0x82, 0x01, 0x00]))
     expect(await closeCodeOf(socket)).toBe(1002)
   })
 
-  test('close the web socket when a message has endless fragments', async () => {
+  test('close the web socket if they fragment a message endlessly', async () => {
     const { port } = await benchWith('')
     const socket = await rawClient(port)
     const empty = Buffer.from([0x00, 0x80, 0, 0, 0, 0])
@@ -149,7 +150,7 @@ describe('frames that a client must not send', () => {
     expect(await closeCodeOf(socket)).toBe(1008)
   })
 
-  test('leave other clients connected', async () => {
+  test('do not affect other clients', async () => {
     const { bench, port } = await benchWith('')
     const ann = await bench.admitted('ann')
     const stream = webSocketStream(port)

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
 import { KeyFetchError } from '../../src/auth/tokens/key-endpoint.ts'
-import { KeySets } from '../../src/auth/tokens/key-sets.ts'
+import { SignerKeyCache } from '../../src/auth/tokens/signer-key-cache.ts'
 import { defaultApiLimits } from '../../src/api/limits.ts'
 import type { ExternalJwtSigner } from '../../src/entities/kinds/external-jwt-signer.ts'
 import { ecKey, jwkOf } from '../support/identity-provider.ts'
@@ -15,7 +15,7 @@ let warnings: string[]
 let fetched: string[]
 /** Answer of the provider; null: none. */
 let document: string | null
-let keySets: KeySets
+let keySets: SignerKeyCache
 /** Held back until it is called. */
 let release: (() => void) | null
 
@@ -25,7 +25,7 @@ beforeEach(() => {
   fetched = []
   document = published(one)
   release = null
-  keySets = new KeySets({ fetch }, limits, { clock, logger: { warn, error: warn } })
+  keySets = new SignerKeyCache({ fetch }, limits, { clock, logger: { warn, error: warn } })
 })
 
 function warn(fields: Readonly<Record<string, unknown>>): void {
@@ -66,7 +66,7 @@ test('concurrent callers share one fetch', async () => {
   expect(fetched.length).toBe(1)
 })
 
-test('an unknown key id causes another fetch, but not at once', async () => {
+test('an unknown key id causes another fetch of the keys, after a minimum interval', async () => {
   await kids('a', 'one')
   document = published(one, two)
   expect(await kids('a', 'two')).toEqual(['one'])
@@ -83,7 +83,7 @@ test('stale keys are still used while they are fetched again', async () => {
   await expect.poll(() => keySets.known(signer('a'))?.keys[0]?.kid).toBe('two')
 })
 
-test('while a provider does not respond, its keys are valid until they are stale, and one line is logged', async () => {
+test('while a provider does not respond, its keys are valid until they are stale, and one log line reports the failure', async () => {
   const before = await keySets.holding(signer('a'), 'one')
   document = null
   for (let hours = 1; hours < 24; hours += 1) {
@@ -99,14 +99,14 @@ test('while a provider does not respond, its keys are valid until they are stale
   expect(await kids('a', 'one')).toEqual(['one'])
 })
 
-test('an identical document leaves the key set unchanged', async () => {
+test('a fetched document that is identical to the previous one leaves the key set unchanged', async () => {
   const before = await keySets.holding(signer('a'), 'one')
   clock.advance(limits.keyFetchMsMin)
   expect(await keySets.holding(signer('a'), 'unknown')).toBe(before)
   expect(fetched.length).toBe(2)
 })
 
-test('changing the address of a signer discards the old keys, and allows no extra fetch', async () => {
+test('a changed address of a signer discards the old keys, and does not allow an additional fetch', async () => {
   await kids('a', 'one')
   const moved = signer('a', 'https://elsewhere.test/keys')
   expect(keySets.known(moved)).toBe(null)
@@ -124,11 +124,11 @@ test('all signers together have a limited number of fetches per minute', async (
 })
 
 test.each([
-  ['no JSON', 'keys'],
-  ['no set', '{"key":[]}'],
+  ['not JSON', 'keys'],
+  ['not a key set', '{"key":[]}'],
   ['a list', '[]'],
-  ['more keys than a provider has', published(one, two, one, two)],
-  ['nesting without end', `{"keys":${'['.repeat(100)}${']'.repeat(100)}}`],
+  ['a set with too many keys', published(one, two, one, two)],
+  ['a set that is nested too deeply', `{"keys":${'['.repeat(100)}${']'.repeat(100)}}`],
 ])('a document that is %s is rejected, and the previous keys stay valid', async (_what, text) => {
   await kids('a', 'one')
   document = text

@@ -1,7 +1,7 @@
 import { createSecretKey, generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { selectClaim, textClaim } from '../../src/auth/tokens/claims.ts'
-import { bearerTokens, readToken } from '../../src/auth/tokens/token-text.ts'
+import { selectClaim, selectTextClaim } from '../../src/auth/tokens/claims.ts'
+import { bearerTokens, parseUnverifiedToken } from '../../src/auth/tokens/unverified-token.ts'
 import {
   signatureAlgorithms,
   verificationKeyFromCertificate,
@@ -18,7 +18,7 @@ const algorithms = (jwk: object): string[] | null => {
   return key === null ? null : [...key.algorithms]
 }
 
-describe('a key of a provider', () => {
+describe('a verification key of a provider', () => {
   test('determines by its type the algorithms that it can verify', () => {
     expect(algorithms(ec)).toEqual(['ES256'])
     expect(algorithms(rsa)).toEqual(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'])
@@ -33,17 +33,17 @@ describe('a key of a provider', () => {
   })
 
   test.each([
-    ['a secret', { kty: 'oct', k: 'AAAA', kid: 'x' }],
+    ['a symmetric key', { kty: 'oct', k: 'AAAA', kid: 'x' }],
     ['short', jwkOf(rsaKey('short', 1024))],
     ['for encryption', { ...rsa, use: 'enc' }],
-    ['for another operation', { ...rsa, key_ops: ['wrapKey'] }],
-    ['without a name', { ...rsa, kid: undefined }],
-    ['for an algorithm that does not fit it', { ...ec, alg: 'RS256' }],
-    ['for a MAC', { ...rsa, alg: 'HS256' }],
-    ['without its parameters', { kty: 'RSA', kid: 'x' }],
-    ['broken', { ...ec, x: 'AA' }],
-    ['of a curve that is not taken', { ...ec, crv: 'secp256k1' }],
-    ['with a certificate that is none', { ...rsa, x5c: ['AAAA'] }],
+    ['for an operation other than verification', { ...rsa, key_ops: ['wrapKey'] }],
+    ['without a key id', { ...rsa, kid: undefined }],
+    ['for an algorithm that does not match its type', { ...ec, alg: 'RS256' }],
+    ['for a MAC algorithm', { ...rsa, alg: 'HS256' }],
+    ['without its key parameters', { kty: 'RSA', kid: 'x' }],
+    ['malformed', { ...ec, x: 'AA' }],
+    ['on an unsupported curve', { ...ec, crv: 'secp256k1' }],
+    ['with an invalid certificate', { ...rsa, x5c: ['AAAA'] }],
   ])('is unusable if it is %s', (_what, jwk) => {
     expect(verificationKeyFromJwk(JSON.parse(JSON.stringify(jwk)) as Json)).toBe(null)
   })
@@ -54,7 +54,7 @@ describe('a key of a provider', () => {
     expect([...signatureAlgorithms(createSecretKey(Buffer.alloc(32)))]).toEqual([])
   })
 
-  test('is valid within the dates of the certificate that contains it', async () => {
+  test('is valid between the start and end dates of the certificate that contains it', async () => {
     const nowMs = Date.UTC(2026, 5, 1)
     const { certificatePem } = await newCa('provider', nowMs)
     const key = verificationKeyFromCertificate(certificatePem, 'kid')
@@ -86,7 +86,7 @@ describe('a key of a provider', () => {
   })
 })
 
-describe('a claim selector', () => {
+describe('a claim selector (the path of a claim in a token)', () => {
   const claims = {
     sub: 'a',
     'x/y': 'b',
@@ -120,9 +120,9 @@ describe('a claim selector', () => {
   })
 
   test('returns only non-empty strings', () => {
-    expect(textClaim(claims, 'sub')).toBe('a')
+    expect(selectTextClaim(claims, 'sub')).toBe('a')
     for (const selector of ['n', '/deep', '/deep/list', 'nothing']) {
-      expect(textClaim(claims, selector)).toBe(null)
+      expect(selectTextClaim(claims, selector)).toBe(null)
     }
   })
 
@@ -144,7 +144,7 @@ describe('parsing a token', () => {
   const body = part({ iss: 'i' })
 
   test('returns the algorithm, key ID and issuer', () => {
-    expect(readToken(`${head}.${body}.AA`)).toMatchObject({
+    expect(parseUnverifiedToken(`${head}.${body}.AA`)).toMatchObject({
       algorithm: 'ES256',
       kid: 'k',
       issuer: 'i',
@@ -156,12 +156,15 @@ describe('parsing a token', () => {
     ['no signature', `${head}.${body}.`],
     ['four parts', `${head}.${body}.AA.AA`],
     ['a header that is a list', `${part([])}.${body}.AA`],
-    ['a header that is no JSON', `AAAA.${body}.AA`],
-    ['claims that are a text', `${head}.${part('iss')}.AA`],
-    ['no kid', `${part({ alg: 'ES256' })}.${body}.AA`],
-    ['an inherited issuer', `${head}.${part({ ['__proto__']: { iss: 'i' } })}.AA`],
+    ['a header that is not JSON', `AAAA.${body}.AA`],
+    ['claims that are a string', `${head}.${part('iss')}.AA`],
+    ['no key id', `${part({ alg: 'ES256' })}.${body}.AA`],
+    [
+      'an issuer that is inherited from a prototype',
+      `${head}.${part({ ['__proto__']: { iss: 'i' } })}.AA`,
+    ],
   ])('is refused with %s', (_what, text) => {
-    expect(readToken(text)).toBe(null)
+    expect(parseUnverifiedToken(text)).toBe(null)
   })
 })
 

@@ -84,7 +84,7 @@ test.each<[string, LogInCredential, object]>([
       cause: { reason: 'TOKEN_MISSING' },
     },
   ],
-])('%s is a refusal, and writes nothing', async (_, credential, refusal) => {
+])('a log-in with %s is refused, and writes nothing', async (_, credential, refusal) => {
   const { write, told } = request()
   expect(await logIns.prove(credential, shown(), turn)).toEqual(refusal)
   const about = { api: 'client' } as const

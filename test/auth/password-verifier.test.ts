@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest'
 import { LogInThrottle } from '../../src/auth/log-in/log-in-throttle.ts'
 import {
-  type HashCaller,
+  type PasswordHashCaller,
   hashPassword,
   PasswordVerifier,
 } from '../../src/auth/factors/password-verifier.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import { addressShareKey } from '../../src/lib/bounds/source.ts'
+import { addressShareKey } from '../../src/lib/bounds/source-network.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
 
 const bob = from('10.0.0.2')
 
-function from(address: string): HashCaller & { isGone: boolean } {
+function from(address: string): PasswordHashCaller & { isGone: boolean } {
   return { sharer: addressShareKey(address), isGone: false }
 }
 
@@ -24,7 +24,7 @@ test('a password is hashed by Argon2id with 19 MiB, two passes, and a random sal
   expect(second).not.toBe(first)
 })
 
-test('only the right password of a known hash is accepted', async () => {
+test('only the right password matches a stored hash', async () => {
   const hash = await hashPassword('correct horse')
   const verifier = new PasswordVerifier({ atOnceMax: 2, waitingMax: 8 })
   expect(await verifier.verify(bob, hash, 'correct horse')).toBe(true)
@@ -47,11 +47,11 @@ test('log-ins beyond the queue limit are refused, and the queue drains again', a
   expect(await verifier.verify(bob, null, 'whatever')).toBe(false)
 })
 
-test('a caller that disconnected before its turn is neither counted nor hashed, and the next caller is served', async () => {
+test('a caller that disconnected before its turn in the queue is not counted, its password is not hashed, and the next caller is served', async () => {
   const verifier = new PasswordVerifier({ atOnceMax: 1, waitingMax: 8 })
   const hash = await hashPassword('correct horse')
   const reserved: string[] = []
-  const tried = (by: HashCaller): Promise<boolean> =>
+  const tried = (by: PasswordHashCaller): Promise<boolean> =>
     verifier.verify(by, hash, 'correct horse', () => {
       reserved.push(by.sharer)
       return Promise.resolve(true)

@@ -1,19 +1,19 @@
 import { expect, test } from 'vitest'
 import {
-  principalActor,
-  type Monitor,
+  actorForPrincipal,
+  type MonitoringClient,
   type Principal,
   type SessionPrincipal,
 } from '../../src/auth/principal/principal.ts'
-import { unsetRecord } from '../../src/entities/define.ts'
+import { zeroRecord } from '../../src/entities/define-entity.ts'
 import { apiSession } from '../../src/entities/kinds/api-session.ts'
 import { identity } from '../../src/entities/kinds/identity.ts'
-import { actorFault, actorName, systemActor } from '../../src/ports/actor.ts'
+import { actorFault, actorName, createSystemActor } from '../../src/ports/actor.ts'
 
 const address = '10.0.0.7'
 const held = {
-  session: unsetRecord(apiSession, 's1'),
-  identity: unsetRecord(identity, 'alice'),
+  session: zeroRecord(apiSession, 's1'),
+  identity: zeroRecord(identity, 'alice'),
   isAdmin: false,
   pendingFactors: [],
 }
@@ -25,22 +25,25 @@ const session: SessionPrincipal = {
 }
 const enrolling = { kind: 'enrolling', address, method: 'ott' } as const
 
-test.each<[string, Exclude<Principal, Monitor>]>([
+test.each<[string, Exclude<Principal, MonitoringClient>]>([
   ['alice', session],
-  ['uid:0', { ...held, kind: 'hostUser', actor: systemActor({ name: 'uid:0' }) }],
+  ['uid:0', { ...held, kind: 'hostUser', actor: createSystemActor({ name: 'uid:0' }) }],
   ['router:r1', { kind: 'router', routerId: 'r1', address }],
   ['enrollment:e1', { ...enrolling, shown: { enrollmentId: 'e1' } }],
   ['ca:c1', { ...enrolling, shown: { caId: 'c1' } }],
   ['signer:j1', { ...enrolling, shown: { signerId: 'j1' } }],
-])('%s is an actor that apply accepts', (name, principal) => {
-  const actor = principalActor(principal)
-  expect(actorName(actor)).toBe(name)
-  expect(actorFault(actor)).toBeNull()
-})
+])(
+  'the actor %s, derived from the principal of a caller, is accepted by apply',
+  (name, principal) => {
+    const actor = actorForPrincipal(principal)
+    expect(actorName(actor)).toBe(name)
+    expect(actorFault(actor)).toBeNull()
+  },
+)
 
-test('the actor of a session identifies the JWT of the request', () => {
+test('the actor of a log entry that a session proposes identifies the JWT of the request', () => {
   const token = { signerId: 'j1', signerRevision: 3, claim: 'alice', expiresAtMs: 1 }
-  expect(principalActor({ ...session, token })).toEqual({
+  expect(actorForPrincipal({ ...session, token })).toEqual({
     case: 'session',
     value: {
       identityId: 'alice',

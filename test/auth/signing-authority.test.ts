@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { StateReader } from '../../src/fsm/reader.ts'
-import { issuingCaId } from '../../src/auth/certificates/signing-authority.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
+import { issuingCaId } from '../../src/auth/certificates/issuing-ca-id.ts'
 import type { StateView } from '../../src/ports/state-view.ts'
 import {
   type CertifiedKey,
@@ -39,7 +39,7 @@ function registered(
   return new StateReader(state, { nowMs: () => 0, monotonicMs: () => 0 })
 }
 
-test('if a certificate authenticator belongs to a CA, re-enrollment gives ottca: the CA that signed the certificate is found among the registered CAs', async () => {
+test('re-enrolling a certificate authenticator gives ottca if a registered CA signed the certificate, and that CA is found by its key', async () => {
   const [ours, theirs, namesake] = [
     await authority('ours'),
     await authority('theirs'),

@@ -48,7 +48,7 @@ test('a token from another cluster, a modified token and any other string are re
   expect(signer.judge(`2.${sessionId}.${mac}`, nowMs)).toBe('unknown-version')
 })
 
-test('after a rotation new tokens use the new key version, and old tokens are recognized as old until the overlap ends', () => {
+test('after a rotation new tokens use the new key version, and tokens of the old version are valid and recognized as old until the overlap ends', () => {
   const { keys, signer } = newSigner()
   const before = signer.tokenOf(sessionId)
   expect(signer.judge(before, nowMs)).toMatchObject({ isOfOldKey: false })

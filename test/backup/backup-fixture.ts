@@ -9,7 +9,7 @@ import {
   SessionCreateSchema,
 } from '../../proto/gen/command_pb.ts'
 import type { BackupSecret } from '../../src/backup/content.ts'
-import { BackupFault } from '../../src/backup/fault.ts'
+import { BackupFault } from '../../src/backup/backup-fault.ts'
 import { parseRecipient } from '../../src/backup/encryption.ts'
 import { BackupWriter } from '../../src/backup/write-backup.ts'
 import {
@@ -17,8 +17,8 @@ import {
   type TakeBackupOptions,
   bytesOf,
   startBackup,
-} from '../../src/controller/backups/take-backup.ts'
-import { normalizeBody } from '../../src/entities/normalise.ts'
+} from '../../src/controller/backups/start-backup.ts'
+import { normalizeBody } from '../../src/entities/normalize-body.ts'
 import { findEntity } from '../../src/entities/registry.ts'
 import { initialRecords } from '../../src/fsm/seed/seed.ts'
 import { canonicalJson, type JsonObject } from '../../src/lib/text/canonical-json.ts'

@@ -14,15 +14,15 @@ import { Problem, type ProblemCode } from '../../src/lib/problems.ts'
 import type { StoreRecord, StoreSnapshot } from '../../src/ports/state-store.ts'
 import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
-import { readFileChunks } from '../../src/backup/files.ts'
+import { readFileChunks } from '../../src/backup/backup-files.ts'
 import { backupLimits } from '../../src/backup/limits.ts'
 import { readBackup } from '../../src/backup/read-backup.ts'
 import {
   snapshotFileLimits,
   SnapshotFolder,
   type SnapshotFolderDeps,
-} from '../../src/controller/backups/database-snapshots.ts'
-import type { Machine } from '../../src/ports/machine.ts'
+} from '../../src/controller/backups/snapshot-folder.ts'
+import type { ReplicatedStateMachine } from '../../src/ports/replicated-state-machine.ts'
 import { SnapshotDecoder } from '../../src/store/state/snapshot-stream.ts'
 import { newCa } from '../support/authorities.ts'
 import { markAt } from '../store/state-store-suite.ts'
@@ -57,7 +57,7 @@ async function filled(): Promise<MemoryStateStore> {
 const root = await newCa('snapshot root', startMs)
 
 type Changes = Partial<Omit<SnapshotFolderDeps, 'machine'>> & {
-  readonly machine?: Pick<Machine, 'snapshot'>
+  readonly machine?: Pick<ReplicatedStateMachine, 'snapshot'>
 }
 
 async function setUp(changes: Changes = {}) {
@@ -150,7 +150,7 @@ async function large(): Promise<MemoryStateStore> {
   return store
 }
 
-test('a snapshot contains the records and the mark of their log position, and only its owner can read it', async () => {
+test('a snapshot contains the records and their log position, and only its owner can read it', async () => {
   const { files, folder, names } = await setUp()
   const path = await files.take(null)
   expect(path).toBe(join(folder, 'state-20261122-070809'))
@@ -163,7 +163,7 @@ test('a snapshot contains the records and the mark of their log position, and on
   expect(statSync(folder).mode & 0o777).toBe(0o700)
 })
 
-test('a snapshot excludes later writes', async () => {
+test('a snapshot excludes writes that are applied after it began', async () => {
   const dir = temporaryFolder()
   const store = await LevelStateStore.open(dir, { chunkBytes: 1024, freeBytesMin: 0 })
   await store.write(records, markAt(1))
@@ -192,7 +192,7 @@ test.each([
   expect(names()).toEqual([name])
 })
 
-test('a path may be absolute, in the form that an earlier call returned', async () => {
+test('a path may be absolute, as the response to an earlier snapshot request returned it', async () => {
   const { files, folder } = await setUp()
   expect(await files.take(join(folder, 'whole'))).toBe(join(folder, 'whole'))
 })
@@ -332,7 +332,7 @@ test('a partial snapshot of a killed process is removed at the next start, or be
   expect(names()).toEqual(['left.partial', 'next'])
 })
 
-test('a snapshot is discarded if the state is found to be wrong while it is written', async () => {
+test('a snapshot is discarded if the controller finds the state to be corrupt while it writes the snapshot', async () => {
   let code: ProblemCode | null = null
   const inner = await filled()
   const snapshot = async () =>
@@ -344,7 +344,7 @@ test('a snapshot is discarded if the state is found to be wrong while it is writ
   expect(names()).toEqual([])
 })
 
-test('a stopping controller cancels its running snapshot, waits for its end, and refuses further snapshots', async () => {
+test('a stopping controller cancels its running snapshot, waits until the cancellation is complete, and refuses further snapshots', async () => {
   const inner = await large()
   const closing: Promise<void>[] = []
   const snapshot = async () =>

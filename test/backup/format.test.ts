@@ -141,7 +141,7 @@ test('frames that were swapped, omitted or encrypted for another header are dete
   expect(await faultOf(whole(forged, key.privatePem))).toBe('DAMAGED')
 })
 
-test('a header that does not match the state is refused', async () => {
+test('a header that does not match the state in the backup is refused', async () => {
   expect(await faultOf(whole(await withManifest({})))).toBe('none')
   expect(await faultOf(whole(await withManifest({ index: 1 })))).toBe('DAMAGED')
   expect(await faultOf(whole(await withManifest({ digest: '00' })))).toBe('DAMAGED')

@@ -5,16 +5,16 @@ import { expect, test } from 'vitest'
 
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { fillFromBackup, type RestoreTarget } from '../../src/backup/restore-backup.ts'
+import { fillDataFolderFromBackup, type RestoreTarget } from '../../src/backup/restore-backup.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'
-import { StateMachine } from '../../src/fsm/machine.ts'
+import { StateMachine } from '../../src/fsm/state-machine.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import {
   type CertifiedKey,
   issueControllerCertificate,
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
-import { createDataFolderWithState } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolderWithState } from '../../src/store/folder/create-data-folder.ts'
 import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
 import { startMs, TRUST_DOMAIN } from '../cluster/secrets-fixture.ts'
@@ -64,7 +64,8 @@ async function restore(bytes = sealed, privateKeyPem: string | null = key.privat
   await createDataFolderWithState(
     dir,
     who,
-    (folder) => fillFromBackup(folder, pieces(bytes, 64 * 1024), { privateKeyPem }, first),
+    (folder) =>
+      fillDataFolderFromBackup(folder, pieces(bytes, 64 * 1024), { privateKeyPem }, first),
     smallLog,
   )
   if (made === null) throw new Error('a restore asks for a certificate')
@@ -147,7 +148,7 @@ test('a restore ends all sessions, and no session token of the old cluster is va
   await machine.close()
 })
 
-test('only the new controller can decrypt the keys of certificates and MFA enrollments', async () => {
+test('only the new controller can decrypt the restored keys of certificates and MFA enrollments', async () => {
   const { machine, keyring } = await opened(await restore())
   const before = source.cluster.member('ctrl1').keyring
   expect(keyring.factorKeys()).toEqual(before.factorKeys())
@@ -187,7 +188,7 @@ test('a backup without secrets, a damaged backup or a backup without its key lea
         `${folder}/data`,
         who,
         (building) =>
-          fillFromBackup(
+          fillDataFolderFromBackup(
             building,
             pieces(bytes, 64 * 1024),
             { privateKeyPem: pem },

@@ -13,10 +13,13 @@ import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 
 import { checkWholeBackup } from '../../src/backup/load-backup.ts'
-import { readFileChunks } from '../../src/backup/files.ts'
+import { readFileChunks } from '../../src/backup/backup-files.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
 import { BackupFolder } from '../../src/controller/backups/backup-folder.ts'
-import { BackupSchedule, type ScheduleDeps } from '../../src/controller/backups/backup-schedule.ts'
+import {
+  BackupSchedule,
+  type BackupScheduleDeps,
+} from '../../src/controller/backups/backup-schedule.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { startMs } from '../cluster/secrets-fixture.ts'
 import { temporaryFolder } from '../store/support/folders.ts'
@@ -42,7 +45,7 @@ beforeEach(() => {
   alarms = new Alarms(source.cluster.clock, source.cluster.log)
 })
 
-function scheduleWith(changes: Partial<ScheduleDeps> = {}): BackupSchedule {
+function scheduleWith(changes: Partial<BackupScheduleDeps> = {}): BackupSchedule {
   return new BackupSchedule({
     backups: source.parts,
     alarms,
@@ -125,7 +128,7 @@ test('the newest backups and files that are not backups are kept', async () => {
   expect(names()).toEqual([...others, ...taken.slice(2)].sort())
 })
 
-test('a folder that is not writable raises an alarm, keeps older backups, and is retried soon', async () => {
+test('if the backup folder is not writable, the schedule raises an alarm, keeps older backups, and retries soon', async () => {
   const schedule = scheduleWith()
   await schedule.look()
   const before = names()
@@ -173,7 +176,7 @@ test('a missing key, a private key instead of a public key, and a quarantined st
   expect(names()).toEqual([])
 })
 
-test('without a leader, the state that this controller has applied is backed up', async () => {
+test('without a leader, the schedule backs up the state that this controller has applied', async () => {
   const cluster = {
     ...source.parts.cluster,
     readIndex: () => Promise.reject(new Problem('CLUSTER_NO_LEADER')),
@@ -184,7 +187,7 @@ test('without a leader, the state that this controller has applied is backed up'
   expect(codes()).toEqual([])
 })
 
-test('the hook receives the path unchanged, without a shell', async () => {
+test('the backup hook receives the path unchanged, without a shell', async () => {
   const noted = join(dir, 'noted')
   const command = [program('hook', `printf '%s\\n' "$@" >> '${noted}'`), 'to; false', '$(id)']
   const schedule = scheduleWith({ hook: { command, timeoutMs: 10_000 } })
@@ -194,7 +197,7 @@ test('the hook receives the path unchanged, without a shell', async () => {
   expect(readFileSync(noted, 'utf8')).toBe(`to; false\n$(id)\n${join(folder, name)}\n`)
 })
 
-test('a hook that fails or never ends raises its own alarm, and the backup is kept', async () => {
+test('a backup hook that fails or never ends raises its own alarm, and the backup is kept', async () => {
   const failing = { command: [program('failing', 'exit 3')], timeoutMs: 10_000 }
   await scheduleWith({ hook: failing }).look()
   expect(codes()).toEqual(['BACKUP_HOOK_FAILED'])
@@ -215,7 +218,7 @@ test('a hook that fails or never ends raises its own alarm, and the backup is ke
   expect(codes()).toEqual([])
 })
 
-test('stopping the schedule kills the hook, and no further backup is created', async () => {
+test('stopping the schedule kills the backup hook, and no further backup is created', async () => {
   const started = join(dir, 'started')
   const endless = program('endless', `echo $$ > '${started}'\nsleep 600`)
   const schedule = scheduleWith({ hook: { command: [endless], timeoutMs: 600_000 } })

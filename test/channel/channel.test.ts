@@ -81,7 +81,7 @@ async function opened(changes: Partial<ChannelLimits> = {}, onMessage?: () => vo
 }
 
 describe('a channel', () => {
-  test('responds to the hello with the sequence -1, before any other message', async () => {
+  test('responds to the hello with a message of sequence -1, before it sends any other message', async () => {
     const { pipe, channel, got } = rigged()
     pipe.say(hello)
     pipe.say({ contentType: 1055, sequence: 4 })
@@ -103,7 +103,7 @@ describe('a channel', () => {
     channel.close('over')
   })
 
-  test('accepts a message larger than a hello, even if it arrives before the hello is answered', async () => {
+  test('accepts a message larger than a hello, even if the message arrives before the hello is answered', async () => {
     const { pipe, got, closed, channel } = rigged({}, false)
     const address = `tls:${'a'.repeat(channelLimits.helloBodyBytesMax)}:1`
     const controllers = [
@@ -122,7 +122,7 @@ describe('a channel', () => {
   })
 
   test.each([-1, 0, 7])(
-    'replies to a hello with sequence %i under that sequence',
+    'replies to a hello with sequence %i with that sequence as the reply sequence',
     async (sequence) => {
       const accepting = rigged()
       accepting.pipe.say({ ...hello, sequence })
@@ -168,7 +168,7 @@ describe('a channel', () => {
     channel.close('over')
   })
 
-  test('fails a request after its timeout or when the channel closes', async () => {
+  test('makes a request fail after its timeout or when the channel closes', async () => {
     const { channel } = await opened({ repliesWaitingMax: 2 })
     const late = channel.request({ contentType: 20_000 }, 700)
     const lost = channel.request({ contentType: 20_000 })
@@ -203,7 +203,7 @@ describe('a channel', () => {
 })
 
 describe('heartbeats', () => {
-  test('are sent every ten seconds, with another message or alone', async () => {
+  test('are sent every ten seconds, inside another message or as a separate message', async () => {
     const { pipe, channel } = await opened()
     await pass(10_000)
     expect(pipe.ofType(5)).toHaveLength(1)
@@ -216,7 +216,7 @@ describe('heartbeats', () => {
     channel.close('over')
   })
 
-  test('from the peer are answered with the next message, or shortly afterwards in a message alone', async () => {
+  test('from the peer are answered in the next message, or shortly afterwards in a separate message', async () => {
     const { pipe, channel, got } = await opened()
     pipe.say({ contentType: 5, headers: new Map([[5, encodeUint64(123n)]]) })
     await settle()
@@ -233,7 +233,7 @@ describe('heartbeats', () => {
     channel.close('over')
   })
 
-  test('close the channel when unanswered: after a minute at first, later after half a minute', async () => {
+  test('close the channel when they are unanswered for a minute after it opens, and later for half a minute', async () => {
     const silent = await opened()
     await pass(60_000)
     expect(silent.closed).toEqual([])
@@ -275,7 +275,7 @@ describe('the limits of a channel', () => {
     expect(closed).toEqual(['the peer does not read'])
   })
 
-  test('stop reading from a peer that does not read', async () => {
+  test('stop the channel from reading while its peer does not read', async () => {
     const { pipe, channel, got } = await opened()
     pipe.isRead = false
     channel.send({ contentType: 1037, body: new Uint8Array(1500) })
@@ -373,7 +373,7 @@ describe('data messages on a channel', () => {
     rig.channel.close('over')
   })
 
-  test('are read while the peer does not read, but then replies to an endless stream of requests stop', async () => {
+  test('are read even while the peer does not read, but then endless requests get no more replies', async () => {
     const rig = await opened({
       trySendBytesMax: 2000,
       unsentBytesMax: 8000,
@@ -455,7 +455,7 @@ describe('a message that a channel sends', () => {
     channel.close('over')
   })
 
-  test('is written, if sent with trySend, at the end of the event loop turn, in one piece, in order, and before a close', async () => {
+  test('is sent, if passed to trySend, at the end of the event loop turn, in one piece, in order, and before a close', async () => {
     const { pipe, channel } = await opened()
     const sent = (): number[] => pipe.sent.slice(1).map(({ contentType }) => contentType)
     channel.trySend({ contentType: 1100 }, 1000)
@@ -496,7 +496,7 @@ describe('a message that a channel sends', () => {
 })
 
 describe('a channel whose reading is paused', () => {
-  test('delivers nothing more, stops reading, and later delivers the messages in order', async () => {
+  test('delivers nothing more, stops reading, and delivers the messages in order once reading is resumed', async () => {
     const { pipe, got, channel } = await opened()
     channel.pauseReading()
     for (let at = 0; at < 20; at += 1) pipe.say({ contentType: 1007, sequence: at })
@@ -526,7 +526,7 @@ describe('a channel whose reading is paused', () => {
     channel.close('over')
   })
 
-  test('stays paused when its rate window or the wait for its peer ends, and applies both limits again after the pause', async () => {
+  test('stays paused when its rate window or the wait for its peer ends, and applies the rate limit and the wait again after the pause', async () => {
     const { pipe, got, channel } = await opened({ messagesPerSecondMax: 10 })
     pipe.push(Buffer.concat(Array.from({ length: 30 }, (_, sequence) => frameOf({ sequence }))))
     await settle()
@@ -593,7 +593,7 @@ describe('a channel whose reading is paused', () => {
   })
 })
 
-describe('callbacks that wait until a channel is writable', () => {
+describe('callbacks that run once a channel is writable', () => {
   const data = { contentType: 1100, body: new Uint8Array(1500) }
 
   test('are called once, after all queued messages were written, in a later event loop turn', async () => {
@@ -617,7 +617,7 @@ describe('callbacks that wait until a channel is writable', () => {
     channel.close('over')
   })
 
-  test('are called in turns, so that none of them starves another', async () => {
+  test('are called in turns, so that every caller makes progress', async () => {
     const { pipe, channel } = await opened()
     const turns: string[] = []
     const user = (name: string) => (): void => {

@@ -8,7 +8,7 @@ import {
   encodeText,
   encodeUint64,
 } from '../../src/channel/headers.ts'
-import { bytesToStore } from '../../src/channel/header-view.ts'
+import { retainableBytes } from '../../src/channel/header-view.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 
 const limits = { frameHeadersBytesMax: 256, frameHeadersMax: 8, frameBodyBytesMax: 1024 }
@@ -101,7 +101,7 @@ describe('frames', () => {
     }
   })
 
-  test('wait if they were not consumed, also when the limits change', () => {
+  test('stay in the decoder until they are consumed, even if the limits change in the meantime', () => {
     const decoder = new FrameDecoder({ ...limits, frameBodyBytesMax: 0 })
     const stream = Buffer.concat(golden.map(({ hex }) => bytesOf(hex)))
     decoder.append(stream)
@@ -118,9 +118,9 @@ describe('frames', () => {
     ['headers of negative size', '0306090c 00000000 00000000 ffffffff 00000000', '-1 bytes'],
     ['a body beyond the limit', '0306090c 00000000 00000000 00000000 01040000', '1025 bytes'],
     ['a body of 2 GiB', '0306090c 00000000 00000000 00000000 ffffff7f', '2147483647 bytes'],
-    ['half a header', '0306090c 00000000 00000000 04000000 00000000 05000000', 'ends early'],
+    ['a truncated header', '0306090c 00000000 00000000 04000000 00000000 05000000', 'ends early'],
     [
-      'a header longer than all headers',
+      'a header that is longer than all headers together',
       '0306090c 00000000 00000000 08000000 00000000 05000000 01000000',
       'a header of 1 bytes',
     ],
@@ -165,8 +165,8 @@ const entry = (key: number, text: string): Buffer =>
     body: new Uint8Array(),
   }).subarray(20)
 
-describe('received messages', () => {
-  test('are views of their chunk, or of a separate buffer', () => {
+describe('decoded messages of a channel', () => {
+  test('are views of the received chunk, or of a separate buffer', () => {
     const [frame] = golden.map(({ hex }) => bytesOf(hex))
     const chunk = Buffer.concat([frame ?? '', frame ?? ''].map((each) => Buffer.from(each)))
     const decoder = new FrameDecoder(limits)
@@ -259,14 +259,14 @@ describe('received messages', () => {
 
   test('are copied before storage if they are a small part of a chunk', () => {
     const chunk = new Uint8Array(1000)
-    expect(bytesToStore(chunk.subarray(0, 600)).buffer).toBe(chunk.buffer)
-    const kept = bytesToStore(Buffer.from(chunk.buffer).subarray(0, 100))
+    expect(retainableBytes(chunk.subarray(0, 600)).buffer).toBe(chunk.buffer)
+    const kept = retainableBytes(Buffer.from(chunk.buffer).subarray(0, 100))
     expect(kept).toHaveLength(100)
     expect(kept.buffer.byteLength).toBe(100)
   })
 })
 
-test('random and mutated bytes never throw, and use no more memory than one frame', () => {
+test('the frame decoder never throws on random or mutated bytes, and uses no more memory than one frame', () => {
   const random = seededRandom(20_261_122)
   const stream = Buffer.concat(golden.map(({ hex }) => bytesOf(hex)))
   const roomMax = 2 * (20 + limits.frameHeadersBytesMax + limits.frameBodyBytesMax) + 4096
@@ -287,7 +287,7 @@ test('random and mutated bytes never throw, and use no more memory than one fram
   }
 })
 
-test('an announced frame that never arrives uses only the memory of the bytes received', () => {
+test('a frame that is announced but never arrives uses only the memory of the bytes received', () => {
   const decoder = new FrameDecoder({ ...limits, frameBodyBytesMax: 64 * 1024 * 1024 })
   decoder.push(bytesOf('0306090c 00000000 00000000 00000000 00000004'))
   for (let at = 0; at < 100; at += 1) decoder.push(new Uint8Array(100))

@@ -15,7 +15,7 @@ import {
   MALFORMED_BODY_FAULT,
 } from '../../src/channel/wire-scan.ts'
 import { seededRandom } from '../../src/lib/random.ts'
-import { controlMessage } from '../../src/channel/messages/control.ts'
+import { controlContentType } from '../../src/channel/messages/control.ts'
 import { empties, heaviestBodies, wrapped } from '../fabric/heavy-bodies.ts'
 
 /**
@@ -28,9 +28,9 @@ const unread = new Set<number>([
   20_402, 20_404, 20_406, 20_409, 20_411, 20_414, 20_504,
 ])
 
-test('each message type that is decoded has a limit', () => {
+test('each message type that the controller decodes has a size limit', () => {
   const bounded = new Set<number>(Object.values(messageBounds).map(({ number }) => number))
-  const numbers = Object.values(controlMessage)
+  const numbers = Object.values(controlContentType)
   expect(numbers.filter((number) => !bounded.has(number) && !unread.has(number))).toEqual([])
 })
 
@@ -95,7 +95,7 @@ test('a message with all its members counts like the decoded message', () => {
   expect(bodyFault(MetricsSchema, figures, 1 + 4 + 4 + made - 1)).toContain('more than')
 })
 
-test('a message is refused if one of its fields has more content than one decoding step allows', () => {
+test('a message is refused if one of its fields has more content than one decoding step may process', () => {
   const events = [{ connectTimes: Array.from({ length: FIELD_UNITS_MAX / 5 }, () => ({})) }]
   const body = toBinary(ConnectEventsSchema, create(ConnectEventsSchema, { events }))
   const { elementsMax } = messageBounds.connectEvents

@@ -23,31 +23,31 @@ const root = resolve(import.meta.dirname, '../..')
 
 type Table = Readonly<Record<string, number>>
 
-const { contentType, headerKey } = numbers
-const { controlHeader, controlMessage, legacyControlHeader } = control
-const { edgeHeader, edgeMessage } = edge
-const { circuitControlHeader, circuitHeader, circuitMessage } = payload
-const { circuitSuccessHeader, controlErrorHeader } = circuitRequests
-const { createCircuitHeader, createCircuitResponseHeader } = circuitRequests
-const { routeResultHeader } = circuits
-const { linkHeader } = links
+const { channelContentType, channelHeaderKey } = numbers
+const { controlHeaderKey, controlContentType, legacyHelloHeaderKey } = control
+const { edgeHeaderKey, edgeContentType } = edge
+const { circuitControlHeaderKey, payloadHeaderKey, circuitContentType } = payload
+const { circuitSuccessHeaderKey, controlErrorHeaderKey } = circuitRequests
+const { circuitRequestHeaderKey, circuitResponseHeaderKey } = circuitRequests
+const { routeResultHeaderKey } = circuits
+const { linkHeaderKey } = links
 const { peerDataKey } = peerData
 
-const contentTypes = { contentType, controlMessage, edgeMessage, circuitMessage }
+const contentTypes = { channelContentType, controlContentType, edgeContentType, circuitContentType }
 
 const headers = {
-  headerKey,
-  controlHeader,
-  legacyControlHeader,
-  createCircuitHeader,
-  createCircuitResponseHeader,
-  circuitSuccessHeader,
-  controlErrorHeader,
-  routeResultHeader,
-  edgeHeader,
-  circuitHeader,
-  circuitControlHeader,
-  linkHeader,
+  channelHeaderKey,
+  controlHeaderKey,
+  legacyHelloHeaderKey,
+  circuitRequestHeaderKey,
+  circuitResponseHeaderKey,
+  circuitSuccessHeaderKey,
+  controlErrorHeaderKey,
+  routeResultHeaderKey,
+  edgeHeaderKey,
+  payloadHeaderKey,
+  circuitControlHeaderKey,
+  linkHeaderKey,
   peerDataKey,
 }
 
@@ -79,36 +79,39 @@ test('no content type has two names in any channel', () => {
   expect(shared(contentTypes)).toEqual({})
 })
 
-test('no header has two names in one table of numbers', () => {
+test('no header key has two names in the same table of numbers', () => {
   for (const [name, table] of Object.entries(headers)) {
     expect(shared({ [name]: table }), name).toEqual({})
   }
 })
 
-test('headers of the control channel share only the numbers that OpenZiti uses twice', () => {
+test('the headers of the control channel share only those numbers that OpenZiti uses twice', () => {
   const tables = {
-    controlHeader,
-    createCircuitHeader,
-    createCircuitResponseHeader,
-    circuitSuccessHeader,
-    controlErrorHeader,
-    routeResultHeader,
+    controlHeaderKey,
+    circuitRequestHeaderKey,
+    circuitResponseHeaderKey,
+    circuitSuccessHeaderKey,
+    controlErrorHeaderKey,
+    routeResultHeaderKey,
   }
   expect(shared(tables)).toEqual({
-    10: ['createCircuitHeader.peerData', 'createCircuitResponseHeader.peerData'],
-    11: ['createCircuitHeader.sessionToken', 'createCircuitResponseHeader.circuitId'],
-    12: ['createCircuitHeader.fingerprints', 'createCircuitResponseHeader.address'],
-    13: ['createCircuitHeader.terminatorInstanceId', 'createCircuitResponseHeader.tags'],
-    1014: ['controlHeader.syncStrategyState', 'controlErrorHeader.errorCode'],
-    1026: ['controlHeader.routerDataModelSubscriptionId', 'controlErrorHeader.circuitId'],
+    10: ['circuitRequestHeaderKey.peerData', 'circuitResponseHeaderKey.peerData'],
+    11: ['circuitRequestHeaderKey.sessionToken', 'circuitResponseHeaderKey.circuitId'],
+    12: ['circuitRequestHeaderKey.fingerprints', 'circuitResponseHeaderKey.address'],
+    13: ['circuitRequestHeaderKey.terminatorInstanceId', 'circuitResponseHeaderKey.tags'],
+    1014: ['controlHeaderKey.syncStrategyState', 'controlErrorHeaderKey.errorCode'],
+    1026: ['controlHeaderKey.routerDataModelSubscriptionId', 'controlErrorHeaderKey.circuitId'],
   })
 })
 
 test('headers that can occur in one message have different numbers', () => {
-  expect(shared({ routeResultHeader, peerDataKey }), 'answer to a route').toEqual({})
-  expect(shared({ circuitSuccessHeader, peerDataKey }), 'answer to a listener').toEqual({})
-  expect(shared({ circuitHeader, circuitControlHeader }), 'message of a circuit').toEqual({})
-  expect(shared({ edgeHeader, circuitHeader, headerKey }), 'message of a client').toEqual({})
+  expect(shared({ routeResultHeaderKey, peerDataKey }), 'answer to a route').toEqual({})
+  expect(shared({ circuitSuccessHeaderKey, peerDataKey }), 'answer to a listener').toEqual({})
+  expect(shared({ payloadHeaderKey, circuitControlHeaderKey }), 'message of a circuit').toEqual({})
+  expect(
+    shared({ edgeHeaderKey, payloadHeaderKey, channelHeaderKey }),
+    'message of a client',
+  ).toEqual({})
 })
 
 test('this test covers each table of numbers in src/channel/messages', () => {
@@ -193,7 +196,9 @@ function numberOf(node: Tree): number | null {
 const measures =
   /(CLOSE_CODE|Ms|Max|Min|Bytes|Burst|Interval|_MS|_MAX|_MIN|_BYTES|_AT_ONCE|SLICE|SLICE_CHECKS|KIB)$/
 
-/** Content types and keys of headers are below the largest port; bits and masks are written in hex. */
+/**
+ * Content types and keys of headers are below the largest port; bits and masks are written in hex.
+ */
 const isInRange = (number: number, node: Tree): boolean =>
   number >= 1000 && number < 65_535 && !String(node['raw']).startsWith('0x')
 
@@ -248,7 +253,7 @@ function judged(text: string, node: Tree, [parent, ...above]: readonly Tree[]): 
 
 const rooms = ['channel', 'fabric', 'overlay', 'router', 'tunnel']
 
-test('no other file defines a content type or a header', () => {
+test('no file outside src/channel/messages defines a content type or a header', () => {
   const found = rooms.flatMap((room) =>
     readdirSync(join(root, 'src', room), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))
@@ -263,12 +268,12 @@ test.for([
   'const header = { terminatorId: 1022, isPassed: 12 } as const',
   'export const someMessage = { ping: 1, fault: 1004 } as const',
   'const old = new Set([20_400, 20_402])',
-  'send({ contentType: 3 })',
-  'if (message.contentType === 20_002) close()',
+  'send({ channelContentType: 3 })',
+  'if (message.channelContentType === 20_002) close()',
   'switch (type) { case 60_786: close() }',
   "const text = readText(headers, 12) ?? ''",
   'const key = message.headers.get(10)',
   "const headers = new Map([[18, encodeText('x')]])",
-])('finds the number in %s', (line) => {
+])('the check finds the literal message number in %s', (line) => {
   expect(numbersIn('a.ts', line)).not.toEqual([])
 })

@@ -4,8 +4,8 @@ import type { Fleet } from '../process/support/fleet.ts'
 const PAUSED_MS = 20
 
 /**
- * Clients that write all the while to the controllers there are. A third of them sends no request id, and may come to not
- * know whether a write took effect.
+ * Clients that write all the while to the controllers there are. A third of them sends no request
+ * id, and may come to not know whether a write took effect.
  */
 export class ChaosClients {
   /** One per member, changed in place: everyone with the list sees changes. */

@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util'
 import { JoinCampaign } from './joins.ts'
 
-// Each of the joiner, the admitting controller and the leader is killed at so many moments of a join.
+// Each of the joiner, the admitting controller and the leader is killed at so many moments of a
+// join.
 
 const { values: options } = parseArgs({
   options: {

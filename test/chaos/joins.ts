@@ -6,8 +6,9 @@ import { expectMembers, Fleet } from '../process/support/fleet.ts'
 export type Victim = 'joiner' | 'admitter' | 'leader'
 
 /**
- * Rounds in which a fourth controller joins three, and one process is killed (-9) at a moment drawn by chance. The same
- * join is repeated until it succeeds; then the members must be exactly the four, and after a removal exactly the three.
+ * Rounds in which a fourth controller joins three, and one process is killed (-9) at a moment drawn
+ * by chance. The same join is repeated until it succeeds; then the members must be exactly the
+ * four, and after a removal exactly the three.
  */
 export class JoinCampaign {
   readonly #fleet: Fleet

@@ -41,9 +41,10 @@ export interface Judgement {
 }
 
 /**
- * Clients whose every operation is recorded and judged at the end, on three kinds of object that the API offers:
- * a register (a field of a service, patched and read), a set (services of one role, created and listed), and a claim (a
- * name that only one service can have, raced for: a compare-and-set from nothing). All reads are linearizable.
+ * Clients whose every operation is recorded and judged at the end, on three kinds of object that
+ * the API offers: a register (a field of a service, patched and read), a set (services of one role,
+ * created and listed), and a claim (a name that only one service can have, raced for: a
+ * compare-and-set from nothing). All reads are linearizable.
  */
 export class RecordedLoad {
   readonly #clients: readonly Client[]

@@ -14,7 +14,10 @@ export interface SoakCounts {
 
 /** Refused for the moment: asked again after this long. */
 const AGAIN_MS = 50
-/** Refused so often in a row, a write is sent without its request id: no more of them may be remembered at the time. */
+/**
+ * Refused so often in a row, a write is sent without its request id: no more of them may be
+ * remembered at the time.
+ */
 const TRIES_WITH_ID_MAX = 1
 /** Longer than any answer may take. */
 const ANSWER_MS = 30_000

@@ -83,7 +83,9 @@ function progress(line: string): void {
 const mib = (kib: number): string => (kib / KIB_A_MIB).toFixed(0)
 const mibOf = (bytes: number): string => mib(bytes / 1024)
 
-/** Watches the controllers' processes, each under its number whichever process it is at the time. */
+/**
+ * Watches the controllers' processes, each under its number whichever process it is at the time.
+ */
 class Watch {
   readonly peaksKib = new Map<number, number>()
   readonly #cluster: TestCluster

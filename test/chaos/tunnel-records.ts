@@ -75,7 +75,9 @@ export class DriveRecords {
     this.#services.set(name, await this.#post('services', { name, encryptionRequired, configs }))
   }
 
-  /** Each identity of these may host, or dial, all services. @returns the id of the policy to dial. */
+  /**
+   * Each identity of these may host, or dial, all services. @returns the id of the policy to dial.
+   */
   async policies(
     ids: ReadonlyMap<string, string>,
     hosts: readonly string[],

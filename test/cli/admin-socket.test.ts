@@ -134,7 +134,7 @@ test("the admin socket refuses operations on the caller's session unless the req
   expect(await statusWith({ 'net-session': session }, path)).toBe(200)
 })
 
-test('a session at the admin socket has only its own rights', async () => {
+test('a caller that sends a session to the admin socket has only the rights of that session', async () => {
   const session = server.controller.openSession('alice-id')
   expect(await statusWith({ 'net-session': session }, `${fabric}/cluster/status`)).toBe(401)
   expect(await statusWith({ 'net-session': 'made up' }, `${fabric}/cluster/status`)).toBe(401)
@@ -261,7 +261,7 @@ test("the audit records the controller's user or root as the caller at the admin
   expect(controller.errors).toEqual([])
 })
 
-test('the admin socket answers a client program of an earlier release in the earlier format, with the running version', async () => {
+test('the admin socket answers a client program of an earlier release in that release’s format, with the running version', async () => {
   const answer = await exchange('{"verb":"status","params":{},"caller":{"uid":0,"name":"root"}}\n')
   expect(JSON.parse(answer)).toEqual({
     ok: false,

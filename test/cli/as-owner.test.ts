@@ -2,7 +2,7 @@ import { chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 
-import { runAsOwnerOf } from '../../src/controller/as-owner.ts'
+import { runAsFileOwner } from '../../src/controller/run-as-file-owner.ts'
 import { lockDataFolder } from '../../src/store/folder/folder-lock.ts'
 
 // Some user that owns nothing here.
@@ -21,7 +21,7 @@ test('a command run by root works in a data folder as the owner of the folder, a
     chownSync(data, NOBODY, NOBODY)
   }
   const before = process.geteuid?.()
-  await runAsOwnerOf(data, async () => {
+  await runAsFileOwner(data, async () => {
     const lock = await lockDataFolder(data)
     await lock.release()
   })
@@ -29,6 +29,6 @@ test('a command run by root works in a data folder as the owner of the folder, a
   expect(left.length).toBeGreaterThan(1)
   for (const name of left) expect(statSync(join(data, name)).uid, name).toBe(owner)
   expect(process.geteuid?.()).toBe(before)
-  await expect(runAsOwnerOf(data, () => Promise.reject(new Error('it failed')))).rejects.toThrow()
+  await expect(runAsFileOwner(data, () => Promise.reject(new Error('it failed')))).rejects.toThrow()
   expect(process.geteuid?.()).toBe(before)
 })

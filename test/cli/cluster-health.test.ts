@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
 
 import type { ClusterStatus, MemberStatus } from '../../src/api/cluster/cluster-status.ts'
-import { clusterHealth, healthText } from '../../src/cli/cluster/health.ts'
+import { evaluateClusterHealth, healthText } from '../../src/cli/cluster/health.ts'
 import { statusText } from '../../src/cli/cluster/status-screen.ts'
 
-// Goal: a monitoring system and an operator read the same state from one line, without contradictions.
+// Goal: a monitoring system and an operator read the same state from one line, without
+// contradictions.
 
 const member = (id: string, role = 'follower', isFailing = false): MemberStatus => ({
   id,
@@ -91,14 +92,14 @@ describe('the health of a cluster', () => {
       'CRITICAL: no controller answers; https://ctrl3:1280: it refused the connection | controllers=0 answering=0 tolerance=-1 alarms=0',
       { statuses: [], faults: silent, isOneView: false },
     ],
-  ])('is %s', (line, observed) => {
-    expect(healthText(clusterHealth(observed))).toBe(line)
+  ])('is printed as %s', (line, observed) => {
+    expect(healthText(evaluateClusterHealth(observed))).toBe(line)
   })
 
   test('fits one line, whatever text an alarm contains', () => {
     const text = 'a|b\nc'
     const statuses = [{ ...status, alarms: [{ ...alarm('X', false), text }] }]
-    const line = healthText(clusterHealth({ statuses, faults: [], isOneView: true }))
+    const line = healthText(evaluateClusterHealth({ statuses, faults: [], isOneView: true }))
     expect(line).toMatch(/^WARNING: X: a\/b.c \| controllers=3 answering=3 tolerance=1 alarms=1$/)
   })
 })

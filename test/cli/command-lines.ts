@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { vi } from 'vitest'
 
-import { allCommands } from '../../src/cli/conventions.ts'
+import { allCommands } from '../../src/cli/common-command-options.ts'
 import { buildProgram } from '../../src/cli/program.ts'
 
 /** The words of a verb as they are typed, `cluster status`. */

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { checkLog, NO_FINDINGS } from '../../src/cli/controller/check-command.ts'
-import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../src/store/folder/create-data-folder.ts'
 import { writeMembershipCacheFile } from '../../src/store/folder/membership-cache-file.ts'
 import { someEntries } from '../store/support/entries.ts'
 import { identity, smallLog } from '../store/support/folders.ts'

@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { preflight } from '../../src/controller/start/check.ts'
+import { runPreflight } from '../../src/controller/start/preflight.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import type { ControllerConfig } from '../../src/config/controller/options.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
@@ -61,7 +61,7 @@ function config(environment: Readonly<Record<string, string>> = {}): ControllerC
 }
 
 async function faultsOf(environment: Readonly<Record<string, string>> = {}): Promise<string[]> {
-  const { faults, credentials } = await preflight(config(environment), Date.now())
+  const { faults, credentials } = await runPreflight(config(environment), Date.now())
   if (faults.length === 0) expect(credentials).not.toBeNull()
   return [...faults]
 }
@@ -101,7 +101,7 @@ async function onlyFault(environment: Readonly<Record<string, string>> = {}): Pr
 }
 
 describe('controller check --config-only', () => {
-  test('checks only the file', async () => {
+  test('checks the configuration file only', async () => {
     const path = join(ctrl1, 'config.yml')
     for (const name of ['data', 'cert.pem', 'controller.key', 'ca.pem']) {
       rmSync(join(ctrl1, name), { recursive: true })
@@ -117,7 +117,7 @@ describe('controller check --config-only', () => {
   })
 })
 
-describe('Preflight', () => {
+describe('Preflight (the check before a controller starts)', () => {
   test('accepts a newly formed controller, and leaves no files behind', async () => {
     const before = readdirSync(ctrl1, { recursive: true }).sort()
     expect(await faultsOf()).toEqual([])
@@ -169,12 +169,12 @@ describe('Preflight', () => {
 
   test('warns of a certificate that expires within a month', async () => {
     await installLeaf({ validity: validityStartingAt(Date.now(), DAY_MS * 10.5) })
-    const { faults, warnings } = await preflight(config(), Date.now())
+    const { faults, warnings } = await runPreflight(config(), Date.now())
     expect(faults).toEqual([])
     expect(warnings.join()).toContain('expires in 10 days')
   })
 
-  test('reports a certificate of another controller, or with two identities', async () => {
+  test('reports a certificate that belongs to another controller or contains two identities', async () => {
     const { trustDomain } = config()
     const own = `spiffe://${trustDomain}/controller/ctrl1`
     await installLeaf({ commonName: 'ctrl2', uris: [`spiffe://${trustDomain}/controller/ctrl2`] })
@@ -185,16 +185,16 @@ describe('Preflight', () => {
     expect(await onlyFault()).toContain('is not a controller of')
   })
 
-  test('only warns of a certificate without the advertised host, because a running controller can renew the certificate', async () => {
+  test('only warns if the certificate lacks the advertised host, because a running controller can renew the certificate', async () => {
     await installLeaf({ hosts: ['other.example'] })
-    const { faults, warnings } = await preflight(config(), Date.now())
+    const { faults, warnings } = await runPreflight(config(), Date.now())
     expect(faults).toEqual([])
     expect(warnings.join()).toContain('lacks 127.0.0.1 of web[0].advertise')
   })
 
   test('accepts a certificate for the advertised DNS name', async () => {
     const environment = { FLOTILLA_WEB_0_ADVERTISE: `localhost:${plan.port}` }
-    const { faults, warnings } = await preflight(config(environment), Date.now())
+    const { faults, warnings } = await runPreflight(config(environment), Date.now())
     expect([faults, warnings]).toEqual([[], []])
   })
 
@@ -205,29 +205,32 @@ describe('Preflight', () => {
       FLOTILLA_BACKUP_RECIPIENT: recipient,
       FLOTILLA_BACKUP_HOOK: JSON.stringify([join(folder, 'no-hook'), 'offsite']),
     }
-    const first = await preflight(config(environment), Date.now())
+    const first = await runPreflight(config(environment), Date.now())
     expect(first.faults).toEqual([])
     expect(first.warnings.join('\n')).toMatch(
       /backup\.recipient: .*does not exist; no backup will be made.*\nbackup\.hook: .*ENOENT.*not brought elsewhere/,
     )
     writeFileSync(recipient, issuer().privateKeyPem)
-    const second = await preflight(config(environment), Date.now())
+    const second = await runPreflight(config(environment), Date.now())
     expect(second.warnings.join('\n')).toMatch(/the recipient is a private key/)
     writeFileSync(recipient, issuer().certificatePem)
-    const third = await preflight(config({ ...environment, FLOTILLA_BACKUP_HOOK: '' }), Date.now())
+    const third = await runPreflight(
+      config({ ...environment, FLOTILLA_BACKUP_HOOK: '' }),
+      Date.now(),
+    )
     expect([third.faults, third.warnings]).toEqual([[], []])
     mkdirSync(join(folder, 'backups'))
     const noRoom = { FLOTILLA_BACKUP_HOOK: '', FLOTILLA_LOG_LOW_SPACE_BYTES: `${2 ** 40}` }
-    const fourth = await preflight(config({ ...environment, ...noRoom }), Date.now())
+    const fourth = await runPreflight(config({ ...environment, ...noRoom }), Date.now())
     expect(fourth.warnings.join('\n')).toMatch(/backup\.folder: .*bytes left, .*; free space there/)
   })
 
-  test('warns of the key of an external CA that was left on the host', async () => {
+  test('warns if the key of an external CA was left on the host', async () => {
     const environment = {
       FLOTILLA_IDENTITY_SIGNER_CERT: join(ctrl1, 'cert.pem'),
       FLOTILLA_IDENTITY_SIGNER_KEY: join(ctrl1, 'controller.key'),
     }
-    const { faults, warnings } = await preflight(config(environment), Date.now())
+    const { faults, warnings } = await runPreflight(config(environment), Date.now())
     expect(faults).toEqual([])
     expect(warnings.join()).toContain('keep it offline')
   })
@@ -239,11 +242,11 @@ describe('Preflight', () => {
     expect(await onlyFault()).toContain('extended key usage lacks serverAuth')
   })
 
-  test('warns of an invalid certificate for browsers, and allows the start', async () => {
+  test('warns of an invalid web certificate for browsers, and allows the start', async () => {
     const path = join(ctrl1, 'config.yml')
     const text = readFileSync(path, 'utf8')
     writeFileSync(path, `${text}\nserverCertificates: [{ cert: web.pem, key: web.key }]\n`)
-    const { faults, warnings } = await preflight(config(), Date.now())
+    const { faults, warnings } = await runPreflight(config(), Date.now())
     expect(faults).toEqual([])
     expect(warnings).toEqual([
       expect.stringMatching(/^serverCertificates\[0\]: .*web\.pem: file not found; until/),
@@ -256,7 +259,7 @@ describe('Preflight', () => {
     expect(await onlyFault()).toContain('its chain does not lead to any of the 1 CA certificates')
   })
 
-  test('reports files with the wrong content', async () => {
+  test('reports files whose content is of the wrong type', async () => {
     writeFileSync(join(ctrl1, 'cert.pem'), 'hello')
     expect(await onlyFault()).toContain('no PEM certificate found')
   })
@@ -271,7 +274,7 @@ describe('Preflight', () => {
       },
     ],
   ])(
-    'reports a missing cluster.seeds if the data folder %s and there are no seeds',
+    'reports missing cluster.seeds if the data folder %s and the configuration lists no seeds',
     async (what, lose) => {
       lose(join(ctrl1, 'data'))
       expect(await onlyFault({ FLOTILLA_CLUSTER_SEEDS: '' })).toBe(
@@ -285,7 +288,7 @@ describe('Preflight', () => {
   test('accepts an empty data folder as a lost disk if there are seeds', async () => {
     rmSync(join(ctrl1, 'data'), { recursive: true })
     const environment = { FLOTILLA_CLUSTER_SEEDS: '127.0.0.1:1481' }
-    const { faults, warnings } = await preflight(config(environment), Date.now())
+    const { faults, warnings } = await runPreflight(config(environment), Date.now())
     expect(faults).toEqual([])
     expect(warnings.join()).toContain('requests re-admission from the seeds')
     expect(await faultsOf()).toHaveLength(1)
@@ -335,7 +338,7 @@ describe('flotilla controller check', () => {
     })
   })
 
-  test('exits 2 with every fault of the configuration on a line, also as JSON', async () => {
+  test('exits 2 and prints every fault of the configuration on its own line, or as JSON', async () => {
     const path = join(ctrl1, 'config.yml')
     writeFileSync(path, 'id: 5\ncolour: blue\n')
     const done = await run(['controller', 'check', path])

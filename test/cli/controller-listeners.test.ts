@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createApi } from '../../src/api/server.ts'
 import { Listeners } from '../../src/controller/service/listeners.ts'
 import { openTlsPorts } from '../../src/controller/service/ports.ts'
-import { preflight } from '../../src/controller/start/check.ts'
+import { runPreflight } from '../../src/controller/start/preflight.ts'
 import type { Credentials } from '../../src/controller/start/check-certificates.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import { assert, requirePresent } from '../../src/lib/assert.ts'
@@ -59,7 +59,7 @@ test('new connections use the renewed certificate, while existing connections an
   const loaded = loadControllerConfig(config.configPath, { FLOTILLA_WEB_0_BIND: bind })
   assert(loaded.ok, 'the configuration is good')
   const credentials = async (): Promise<Credentials> => {
-    const report = await preflight(loaded.config, Date.now())
+    const report = await runPreflight(loaded.config, Date.now())
     return requirePresent(report.credentials, report.faults.join())
   }
   const before = await credentials()

@@ -14,8 +14,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { LOG_BYTES_MAX, Processes, type ProcessEvent } from '../../src/cli/quickstart/processes.ts'
-import { runningPid, writePidFile } from '../../src/controller/admin/pid-file.ts'
+import {
+  LOG_BYTES_MAX,
+  QuickstartProcesses,
+  type ProcessEvent,
+} from '../../src/cli/quickstart/processes.ts'
+import { findRunningPid, writePidFile } from '../../src/controller/admin/pid-file.ts'
 import { type ControllerPlan, planQuickstart } from '../../src/cli/quickstart/plan.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -46,7 +50,7 @@ let folder = ''
 let program = ''
 let plans: readonly ControllerPlan[] = []
 let events: ProcessEvent[] = []
-let made: Processes[] = []
+let made: QuickstartProcesses[] = []
 const never = new Promise<void>(() => undefined)
 
 beforeEach(() => {
@@ -71,17 +75,17 @@ function install(script: string): void {
   chmodSync(program, 0o755)
 }
 
-function processesOf(): Processes {
-  const processes = new Processes(plans, program, (event) => events.push(event))
+function processesOf(): QuickstartProcesses {
+  const processes = new QuickstartProcesses(plans, program, (event) => events.push(event))
   made.push(processes)
   return processes
 }
 
 const first = (): ControllerPlan => plans[0] ?? expect.unreachable('a plan')
-const firstPid = (): number | null => runningPid(first().configPath, first().dataFolder)
+const firstPid = (): number | null => findRunningPid(first().configPath, first().dataFolder)
 const allRun = (): void => {
   for (const { configPath, dataFolder } of plans)
-    expect(runningPid(configPath, dataFolder)).not.toBeNull()
+    expect(findRunningPid(configPath, dataFolder)).not.toBeNull()
 }
 const until = (check: () => void): Promise<void> => eventually(check)
 
@@ -91,18 +95,18 @@ test('Processes starts all programs, writes their output to their logs, and stop
   await until(allRun)
   const pids = plans.map((plan) => processes.pidOf(plan))
   expect(pids).toEqual(
-    plans.map(({ configPath, dataFolder }) => runningPid(configPath, dataFolder)),
+    plans.map(({ configPath, dataFolder }) => findRunningPid(configPath, dataFolder)),
   )
   await until(() => expect(readFileSync(first().logPath, 'utf8')).toContain('started '))
   await processes.stop(never)
   for (const { configPath, dataFolder, folder: own } of plans) {
-    expect(runningPid(configPath, dataFolder)).toBeNull()
+    expect(findRunningPid(configPath, dataFolder)).toBeNull()
     expect(existsSync(join(own, 'pid'))).toBe(false)
   }
   expect(events).toEqual([])
 })
 
-test('Processes reports a program that was killed, and one that someone started again', async () => {
+test('Processes reports a program that was killed, and a program that someone else started again', async () => {
   const processes = processesOf()
   processes.start()
   await until(allRun)
@@ -136,7 +140,8 @@ test('Processes adopts a program that it finds only through the data folder’s 
   install(HOLDER)
   const earlier = spawn(program, ['controller', 'run', first().configPath], { stdio: 'ignore' })
   const processes = processesOf()
-  // Its script has not begun, so it can not be seen, and a second one is started, which finds the folder taken.
+  // Its script has not begun, so it can not be seen, and a second one is started, which finds the
+  // folder taken.
   mkdirSync(join(first().dataFolder, 'lock'), { recursive: true })
   processes.start()
   writeFileSync(join(first().dataFolder, 'lock/holder'), `${earlier.pid}\n`)
@@ -156,7 +161,7 @@ test('Processes kills a program that ignores SIGTERM', async () => {
   await until(allRun)
   await processes.stop(Promise.resolve())
   for (const { configPath, dataFolder } of plans)
-    expect(runningPid(configPath, dataFolder)).toBeNull()
+    expect(findRunningPid(configPath, dataFolder)).toBeNull()
 })
 
 test('a stale pid file is ignored, even if its number is in use by another process', () => {

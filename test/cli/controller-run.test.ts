@@ -24,7 +24,7 @@ import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
 import type { ControllerPlan, QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
 import {
-  issueControllerCertificateFor,
+  issueControllerCertificateForKey,
   renewIssuingAuthority,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
@@ -240,7 +240,10 @@ test('a controller whose certificate expired while it was stopped starts after a
   expect(await running.ended, running.output).toBe(0)
 })
 
-/** As if a year had passed: the same key and names, under an authority of the cluster's name, over since a day. */
+/**
+ * As if a year had passed: the same key and names, under an authority of the cluster's name, over
+ * since a day.
+ */
 async function expireLeaf(): Promise<void> {
   const DAY_MS = 24 * 60 * 60 * 1000
   const path = join(controller.folder, 'cert.pem')
@@ -256,7 +259,7 @@ async function expireLeaf(): Promise<void> {
     publicKeySpki: null,
     validity,
   })
-  const certificatePem = await issueControllerCertificateFor({
+  const certificatePem = await issueControllerCertificateForKey({
     issuer: { ...authority, privateKeyPem: authority.privateKeyPem ?? '' },
     trustDomain: new URL(leaf.uris[0] ?? '').host,
     id: 'ctrl1',
@@ -267,7 +270,7 @@ async function expireLeaf(): Promise<void> {
   writeFileSync(path, certificatePem)
 }
 
-test('a damaged log prevents the start with one sentence, and the start changes nothing on disk', async () => {
+test('a damaged log prevents the start of a controller with one sentence, and the attempt changes nothing on disk', async () => {
   const name = requirePresent(
     readdirSync(join(controller.dataFolder, 'wal')).find((one) => one.endsWith('.seg')),
     'a segment',
@@ -295,7 +298,7 @@ function digestOf(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex')
 }
 
-test('a controller logs damaged meta slots as damage before it requests re-admission', async () => {
+test('a controller logs that its meta files (term and vote) are damaged before it requests re-admission', async () => {
   const first = start()
   await eventually(() => expect(first.output).toContain('controller started'))
   first.child.kill('SIGTERM')
@@ -326,7 +329,7 @@ test('a controller writes its log only to the configured file', async () => {
   expect(running.output).toBe('')
 })
 
-test('a log file that is not writable prevents the start with one sentence', async () => {
+test('a log file that is not writable prevents the start of a controller with one sentence', async () => {
   const running = start({ FLOTILLA_LOG_FILE_PATH: join(folder, 'nowhere', 'controller.log') })
   expect(await running.ended).toBe(1)
   expect(running.output).toContain('logFile.path')

@@ -2,17 +2,21 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
 
-import { NoAnswerError, OutcomeUnknownError, UnreachableError } from '../../src/client/problem.ts'
+import {
+  NoResponseError,
+  OutcomeUnknownError,
+  UnreachableError,
+} from '../../src/client/client-errors.ts'
 import { AdminError } from '../../src/cli/client/admin-socket.ts'
-import { ApiRefusal } from '../../src/cli/client/refusal.ts'
-import { exitCodes, failureCause } from '../../src/cli/terminal/exit-codes.ts'
+import { ApiRefusal } from '../../src/cli/client/api-refusal.ts'
+import { exitCodes, findFailureCause } from '../../src/cli/terminal/exit-codes.ts'
 import {
   CommandFailure,
   EXIT_DENIED,
   EXIT_FAILED,
   EXIT_NOT_FOUND,
   EXIT_USAGE,
-} from '../../src/controller/failure.ts'
+} from '../../src/controller/command-failure.ts'
 
 // Goal: a script knows the cause of a failure from the exit code alone.
 
@@ -41,17 +45,20 @@ test.each([
   ],
   ['a stopped controller', wrapped(new AdminError('NOT_RUNNING', 'no')), 5, 'NOT_RUNNING'],
   ['controllers that do not answer', wrapped(new UnreachableError([silent])), 5, 'UNREACHABLE'],
-  ['an address without a server', wrapped(new NoAnswerError('no', false)), 5, 'UNREACHABLE'],
+  ['an address without a server', wrapped(new NoResponseError('no', false)), 5, 'UNREACHABLE'],
   [
     'a write whose outcome is unknown',
-    wrapped(new OutcomeUnknownError(silent, new NoAnswerError('no', true))),
+    wrapped(new OutcomeUnknownError(silent, new NoResponseError('no', true))),
     1,
     'OUTCOME_UNKNOWN',
   ],
   ['an invalid value', new ApiRefusal(400, 'INVALID_FIELD', 'no'), 1, 'INVALID_FIELD'],
-])('%s', (_what, failure, exitCode, errorCode) => {
-  expect(failureCause(failure)).toEqual({ exitCode, errorCode })
-})
+])(
+  'a command that fails because of %s returns the exit code and error code for that cause',
+  (_what, failure, exitCode, errorCode) => {
+    expect(findFailureCause(failure)).toEqual({ exitCode, errorCode })
+  },
+)
 
 const page = resolve(import.meta.dirname, '../../docs/reference/cli.md')
 const TABLE = /(<!-- exit codes -->\n)(?:\|.*\n)+/

@@ -9,7 +9,7 @@ import {
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
-  issueControllerCertificateFor,
+  issueControllerCertificateForKey,
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificateRequest } from '../../src/pki/authority/certificate-request.ts'
@@ -127,7 +127,7 @@ export class FakeMember {
 
   async #admit(received: Received): Promise<unknown> {
     const { publicKeySpki } = await parseCertificateRequest(received.certificateRequestPem)
-    const certificatePem = await issueControllerCertificateFor({
+    const certificatePem = await issueControllerCertificateForKey({
       issuer: this.#issuing,
       trustDomain: this.trustDomain,
       id: received.id,

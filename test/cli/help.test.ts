@@ -2,10 +2,11 @@ import type { Command } from 'commander'
 import { describe, expect, test } from 'vitest'
 
 import { buildProgram } from '../../src/cli/program.ts'
-import { allCommands } from '../../src/cli/conventions.ts'
+import { allCommands } from '../../src/cli/common-command-options.ts'
 import { nameOf, ranBy, shownVerbs, verbIn, wordsOf } from './command-lines.ts'
 
-// Goal: the help of every verb has examples, and each of them is a command line that the program takes.
+// Goal: the help of every verb has examples, and each of them is a command line that the program
+// takes.
 
 const LINE_MAX = 100
 
@@ -87,7 +88,7 @@ describe('The help of', () => {
 })
 
 test.each(verbs.filter(([name]) => !withoutOutput.has(name)))(
-  '%s prints JSON and YAML',
+  'the command %s has the output formats JSON and YAML',
   (name, command) => {
     const option = command.options.find(({ long }) => long === '--output')
     expect(option?.argChoices, name).toEqual(expect.arrayContaining(['json', 'yaml']))

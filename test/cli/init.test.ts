@@ -16,9 +16,9 @@ import { parse, stringify } from 'yaml'
 
 import type { AdminFile } from '../../src/cli/bootstrap/admin-file.ts'
 import { planConfig } from '../../src/cli/bootstrap/config-from-flags.ts'
-import { createCluster } from '../../src/cli/bootstrap/form.ts'
+import { createCluster } from '../../src/cli/bootstrap/create-cluster.ts'
 import type { InitResult } from '../../src/cli/bootstrap/init.ts'
-import { composeConfig, setOptions } from '../../src/config/controller/compose.ts'
+import { composeConfig, setConfigOptions } from '../../src/config/controller/compose.ts'
 import { parseControllerConfig } from '../../src/config/controller/load.ts'
 import {
   type CertifiedKey,
@@ -27,7 +27,7 @@ import {
   issueControllerCertificate,
 } from '../../src/pki/authority/authority.ts'
 import { checkChain, leafControllerId, parseCertificates } from '../../src/pki/certificate.ts'
-import { readIdentity } from '../../src/store/log/identity.ts'
+import { readDataIdentity } from '../../src/store/log/data-identity.ts'
 import { formedSecret } from '../support/formed-secret.ts'
 import { freePortBlock } from '../support/ports.ts'
 import { flotilla, run } from './support.ts'
@@ -179,7 +179,7 @@ describe('cluster init', () => {
     const chain = parseCertificates(readFileSync(join(folder, 'etc', 'cert.pem'), 'utf8'))
     expect(leafControllerId(chain[0], 'prod.example.net')).toBe('a')
     checkChain(chain, parseCertificates(readFileSync(result.ca, 'utf8')), Date.now())
-    expect(readIdentity(join(folder, 'etc', 'data'))).toMatchObject({
+    expect(readDataIdentity(join(folder, 'etc', 'data'))).toMatchObject({
       nodeId: 'a',
       clusterId: result.clusterId,
     })
@@ -225,7 +225,7 @@ describe('cluster init', () => {
     expect(existsSync(join(folder, 'etc'))).toBe(false)
   })
 
-  test('leaves an existing controller unchanged, and says so in one sentence', async () => {
+  test('leaves an existing controller unchanged, and reports it with one sentence', async () => {
     await init(...binds, '--id', 'a')
     const before = readFileSync(join(folder, 'etc', 'cert.pem'), 'utf8')
     const again = await init()
@@ -287,7 +287,7 @@ describe('cluster init', () => {
     const [leaf] = parseCertificates(readFileSync(join(folder, 'etc', 'cert.pem'), 'utf8'))
     expect(leaf.dnsNames).toEqual(['mesh.example.net'])
     expect(leaf.ipAddresses).toEqual(['192.0.2.7'])
-    expect(readIdentity(join(folder, 'etc', 'store')).nodeId).toBe('b')
+    expect(readDataIdentity(join(folder, 'etc', 'store')).nodeId).toBe('b')
   })
 })
 
@@ -310,8 +310,8 @@ test('a composed configuration loads with any names, and adding seeds changes no
     data: '/srv/a folder: with #marks',
     trustDomain: 'null',
   })
-  const seeded = setOptions(text, { 'cluster.seeds': ['ctrl1.example.net:1480'] })
+  const seeded = setConfigOptions(text, { 'cluster.seeds': ['ctrl1.example.net:1480'] })
   expect(seeded).toContain('ctrl1.example.net:1480')
-  expect(setOptions(seeded, { 'cluster.seeds': [] })).toContain('seeds: []')
+  expect(setConfigOptions(seeded, { 'cluster.seeds': [] })).toContain('seeds: []')
   expect(seeded.split('\n')[0]).toBe(text.split('\n')[0])
 })

@@ -5,10 +5,10 @@ import type {
   ListedMember,
   MemberStatus,
 } from '../../src/api/cluster/cluster-status.ts'
-import { JoinProgress } from '../../src/cli/bootstrap/run-joined.ts'
+import { JoinProgress } from '../../src/cli/bootstrap/run-joined-controller.ts'
 import {
-  admissionRemovalAction,
-  refusalRemovalAction,
+  removalActionAfterAdmission,
+  removalActionAfterRefusal,
 } from '../../src/controller/start/removal-action.ts'
 
 afterEach(() => {
@@ -53,7 +53,7 @@ function linesOf(steps: (progress: JoinProgress) => void, isVoter = true): strin
   return lines
 }
 
-test('a join reports each step once, from the first contact to the voting right, and ends with joined', () => {
+test('a join reports each step once, from the first contact to the voting right, and then reports that the controller has joined', () => {
   const self = listed('ctrl2', false)
   const lines = linesOf((progress) => {
     expect(progress.report(seen([], null), [])).toBe(false)
@@ -78,7 +78,7 @@ test('a join reports each step once, from the first contact to the voting right,
   ])
 })
 
-test('a learner has joined once it has caught up; without a leader no controller has joined', () => {
+test('a learner counts as joined once it has caught up; without a leader no controller counts as joined', () => {
   const members = [at('ctrl1', 5, 5), at('ctrl2', 5, 5)]
   const lines = linesOf((progress) => {
     const list = [listed('ctrl1', true), listed('ctrl2', false)]
@@ -88,23 +88,27 @@ test('a learner has joined once it has caught up; without a leader no controller
   expect(lines.at(-1)).toBe('joined: ctrl2 is a learner')
 })
 
-test('a refusal stops a controller only if the controller was removed, and discards its disk only if the cluster knows it with another disk', () => {
+test('a refusal by a member stops a controller only if the controller was removed or fenced, and discards its disk only if the disk is rolled back or another disk is registered', () => {
   const from = { by: 'ctrl1', index: 9, generation: 2 }
-  expect(refusalRemovalAction('ctrl2', { ...from, reason: 'removed' })?.type).toBe('removed')
-  expect(refusalRemovalAction('ctrl2', { ...from, reason: 'rolled-back' })?.type).toBe('rebuild')
-  expect(refusalRemovalAction('ctrl2', { ...from, reason: 'other-store' })?.type).toBe('rebuild')
-  expect(refusalRemovalAction('ctrl2', { ...from, reason: 'not-yet-a-member' })).toBeNull()
-  const fenced = refusalRemovalAction('ctrl2', { ...from, reason: 'fenced' })
+  expect(removalActionAfterRefusal('ctrl2', { ...from, reason: 'removed' })?.type).toBe('removed')
+  expect(removalActionAfterRefusal('ctrl2', { ...from, reason: 'rolled-back' })?.type).toBe(
+    'rebuild',
+  )
+  expect(removalActionAfterRefusal('ctrl2', { ...from, reason: 'other-store' })?.type).toBe(
+    'rebuild',
+  )
+  expect(removalActionAfterRefusal('ctrl2', { ...from, reason: 'not-yet-a-member' })).toBeNull()
+  const fenced = removalActionAfterRefusal('ctrl2', { ...from, reason: 'fenced' })
   expect(fenced).toMatchObject({ type: 'fenced', fence: { generation: 2, by: 'ctrl1' } })
   expect(fenced?.sentence).toContain('recovered without ctrl2 (generation 2, reported by ctrl1)')
   const refused = { outcome: 'refused', detail: 'so it is', configurationIndex: 9 } as const
   for (const reason of ['removed', 'not-admitted'] as const) {
-    expect(admissionRemovalAction({ ...refused, reason })).toEqual({
+    expect(removalActionAfterAdmission({ ...refused, reason })).toEqual({
       type: 'removed',
       sentence: 'so it is',
     })
   }
   for (const reason of ['other-key', 'other-cluster', 'store-in-use', 'full'] as const) {
-    expect(admissionRemovalAction({ ...refused, reason }), reason).toBeNull()
+    expect(removalActionAfterAdmission({ ...refused, reason }), reason).toBeNull()
   }
 })

@@ -18,13 +18,17 @@ import { type ConfigFlags, planConfig } from '../../src/cli/bootstrap/config-fro
 import { prepareJoin } from '../../src/cli/bootstrap/join.ts'
 import { requestJoin } from '../../src/cli/bootstrap/join-request.ts'
 import { checkMembers, checkTicket } from '../../src/cli/bootstrap/join-preflight.ts'
-import { beginJoinState, JOINING_NAME, readJoinState } from '../../src/cli/bootstrap/join-state.ts'
+import {
+  createJoinState,
+  JOIN_STATE_FILE_NAME,
+  readJoinState,
+} from '../../src/cli/bootstrap/join-state.ts'
 import type { ControllerConfig } from '../../src/config/controller/options.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import { checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
 import { parseTicket } from '../../src/pki/secrets/ticket.ts'
-import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
-import { readIdentity } from '../../src/store/log/identity.ts'
+import { createDataFolder } from '../../src/store/folder/create-data-folder.ts'
+import { readDataIdentity } from '../../src/store/log/data-identity.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { freePort, freePortBlock } from '../support/ports.ts'
 import { FakeMember, refusal } from './fake-member.ts'
@@ -115,13 +119,13 @@ describe('A join that is admitted', () => {
       featureLevel: FEATURE_LEVEL,
     })
     expect(sent?.hosts).toContain('127.0.0.1')
-    const { storeId, nodeId, clusterId } = readIdentity(join(etc, 'data'))
+    const { storeId, nodeId, clusterId } = readDataIdentity(join(etc, 'data'))
     expect({ nodeId, clusterId }).toEqual({ nodeId: 'ctrl2', clusterId: member.clusterId })
     expect(Buffer.from(storeId).toString('base64url')).toBe(sent?.storeId)
     expect(JSON.stringify(sent)).not.toContain('PRIVATE KEY')
   })
 
-  test('prints each check on a line, and ends with the start command (--no-run)', async () => {
+  test('prints each check on a line, and with --no-run ends by printing the start command', async () => {
     const ticket = join(folder, 'ticket')
     writeFileSync(ticket, member.ticket(), { mode: 0o600 })
     const words = ['cluster', 'join', config, '--ticket-file', ticket, '--no-run', '--id', 'ctrl2']
@@ -251,7 +255,7 @@ describe('The cluster options that a joining controller receives', () => {
     })
   })
 
-  test('leave the local options unchanged if the member’s release sends none', async () => {
+  test('leave the local options unchanged if the member runs a release that sends no options', async () => {
     member.sharedOptions = null
     expect(optionsLine(await attempt(member.ticket()))).toMatchObject({ result: 'warning' })
     expect(written().oidc.enabled).toBe(true)
@@ -264,7 +268,7 @@ describe('The cluster options that a joining controller receives', () => {
     expect(readFileSync(config, 'utf8')).not.toContain('later')
   })
 
-  test('stop the join if they are not valid on this host, and then the join can be repeated', async () => {
+  test('stop the join if they are not valid on this host, and then the join can be repeated after a fix', async () => {
     member.sharedOptions = { 'raft.electionTimeoutMs': '7' }
     const text = member.ticket()
     expect(await refused(text)).toMatch(
@@ -293,7 +297,7 @@ describe('The cluster options that a joining controller receives', () => {
 describe('A join that was interrupted', () => {
   test('resumes at any step with the same key and store ID', async () => {
     const text = member.ticket()
-    const state = beginJoinState(etc, 'ctrl2', parseTicket(text), null)
+    const state = createJoinState(etc, 'ctrl2', parseTicket(text), null)
     // The remains of an attempt that is killed between any two steps of writing the folder.
     await attempt(text)
     const whole = readdirSync(etc)
@@ -310,7 +314,7 @@ describe('A join that was interrupted', () => {
       rmSync(join(etc, missing), { recursive: true, force: true })
       const { id, clusterId } = state
       writeFileSync(
-        join(etc, JOINING_NAME),
+        join(etc, JOIN_STATE_FILE_NAME),
         JSON.stringify({
           format: 1,
           id,
@@ -332,7 +336,7 @@ describe('A join that was interrupted', () => {
     const checks = new CheckList(true)
     const text = member.ticket()
     const ticket = parseTicket(text)
-    const state = beginJoinState(etc, 'ctrl2', ticket, null)
+    const state = createJoinState(etc, 'ctrl2', ticket, null)
     member.replies.push('cut', 'cut')
     const request = {
       ticket: text,
@@ -361,7 +365,7 @@ describe('A join that was interrupted', () => {
     expect(readFileSync(join(etc, 'controller.key'), 'utf8')).toBe(key)
   })
 
-  test('needs a new ticket to advertise another host, because the old ticket yields the old certificate', async () => {
+  test('requires a new ticket to advertise another host, because the old ticket yields the old certificate again', async () => {
     member.hosts = ['first.example.net']
     const sentence = await refused(member.ticket())
     expect(sentence).toContain('lacks 127.0.0.1')
@@ -388,7 +392,7 @@ describe('A join that was interrupted', () => {
 
   test('cannot be continued as a join to another cluster', async () => {
     const other = parseTicket(member.ticket({ clusterId: '01900000-0000-7000-8000-00000000000f' }))
-    beginJoinState(etc, 'ctrl2', other, null)
+    createJoinState(etc, 'ctrl2', other, null)
     expect(await refused(member.ticket())).toContain('a join of ctrl2 to cluster 01900000')
     expect(member.received).toHaveLength(0)
   })
@@ -474,7 +478,7 @@ describe('A join that is refused', () => {
   })
 })
 
-describe('The members of a ticket', () => {
+describe('The members that a join ticket lists', () => {
   test('are each tried, and each failed address is printed with a reason', async () => {
     const closed = await listener()
     const { port } = closed.address() as AddressInfo

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { type Configuration, ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import {
   hasOtherVoters,
-  rosterVoters,
+  membershipFromRecord,
   otherMeshAddresses,
 } from '../../src/controller/start/known-voters.ts'
 
@@ -27,13 +27,13 @@ test('the newest known configuration decides whether there are other voters', ()
 
 test('an empty state lists no voters', () => {
   expect(hasOtherVoters('a', [null, { configuration: configuration([]), index: 0 }])).toBe(false)
-  expect(rosterVoters(null)).toBeNull()
+  expect(membershipFromRecord(null)).toBeNull()
   expect(otherMeshAddresses('a', null)).toEqual([])
 })
 
-test('a roster yields the cluster addresses of the other members', () => {
+test('a roster (the stored list of members) yields the cluster addresses of the other members', () => {
   const bytes = toBinary(ConfigurationSchema, configuration(['a', 'b'], ['c']))
-  const known = rosterVoters({ configuration: bytes, index: 3, claims: [], marks: [] })
+  const known = membershipFromRecord({ configuration: bytes, index: 3, claims: [], marks: [] })
   expect(known?.index).toBe(3)
   expect(otherMeshAddresses('a', known)).toEqual(['b:1000'])
 })

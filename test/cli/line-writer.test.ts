@@ -12,8 +12,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
-import { type ControllerLog, logOver } from '../../src/cli/controller/log.ts'
-import { LineWriter, lineLimits } from '../../src/cli/terminal/line-writer.ts'
+import { type ControllerLog, createLogWithSink } from '../../src/cli/controller/log.ts'
+import { LineWriter, lineBufferLimits } from '../../src/cli/terminal/line-writer.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
 import type { AuditTrail } from '../../src/ports/audit.ts'
 import { eventually } from '../support/eventually.ts'
@@ -75,7 +75,7 @@ function pipe(): Pipe {
   execFileSync('mkfifo', [path])
   const from = open(path, constants.O_RDONLY | constants.O_NONBLOCK)
   const writer = new LineWriter(open(path, constants.O_WRONLY | constants.O_NONBLOCK))
-  const { log, audit } = logOver(writer, config)
+  const { log, audit } = createLogWithSink(writer, config)
   const bytes = Buffer.alloc(1024 * 1024)
   const read = (): string => {
     try {
@@ -121,7 +121,7 @@ test('a line writer limits the total size of its buffered lines', () => {
   const { writer } = pipe()
   const line = `${'x'.repeat(1023)}\n`
   const spy = vi.spyOn(writer, 'drop')
-  for (let i = 0; i < lineLimits.waitingCharactersMax / 1024 + 200; i += 1) writer.write(line)
+  for (let i = 0; i < lineBufferLimits.waitingCharactersMax / 1024 + 200; i += 1) writer.write(line)
   expect(spy.mock.calls.length).toBeGreaterThan(100)
   // Nobody reads: the end of the process waits no longer than its limit.
   writer.flushSync()
@@ -131,7 +131,7 @@ test('a line writer limits the total size of its buffered lines', () => {
 test('when the process ends, buffered lines are written completely and in order', async () => {
   const path = join(folder, 'log')
   const writer = new LineWriter(open(path, 'a'))
-  const { log } = logOver(writer, config)
+  const { log } = createLogWithSink(writer, config)
   for (let i = 0; i < 1000; i += 1) log.warn({ i }, 'ü')
   writer.flushSync()
   await eventually(() => expect(linesOf(readFileSync(path, 'utf8'))).toHaveLength(1000))
@@ -141,7 +141,7 @@ test('when the process ends, buffered lines are written completely and in order'
 
 test('if the disk is full, lines are dropped without logging a further warning', async () => {
   const writer = new LineWriter(open('/dev/full', 'w'))
-  const { log } = logOver(writer, config)
+  const { log } = createLogWithSink(writer, config)
   const spy = vi.spyOn(log, 'warn')
   for (let i = 0; i < 5000; i += 1) log.warn({ i }, 'lost')
   await eventually(() => {
@@ -154,5 +154,5 @@ test('if the disk is full, lines are dropped without logging a further warning',
 
 test('no audit line is written if the configuration disables the audit log', () => {
   const writer = new LineWriter(open(join(folder, 'log'), 'a'))
-  expect(logOver(writer, { ...config, audit: { log: false } }).audit).toBeNull()
+  expect(createLogWithSink(writer, { ...config, audit: { log: false } }).audit).toBeNull()
 })

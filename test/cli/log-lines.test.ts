@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 
-import { jsonLogger, ReadableLines, wantsColor } from '../../src/cli/terminal/log-lines.ts'
+import { jsonLogger, HumanReadableLines, wantsColor } from '../../src/cli/terminal/log-lines.ts'
 
-// Goal: a person reads a log on a terminal without decoding it, and a program finds names of levels in JSON.
+// Goal: a person reads a log on a terminal without decoding it, and a program finds names of levels
+// in JSON.
 
 function sink(): { readonly lines: string[]; write(line: string): void } {
   const lines: string[] = []
@@ -23,16 +24,19 @@ test('a log line for a program is JSON with the name of the level', () => {
 
 test('a log line for a person has time, level, controller, message and fields', () => {
   const out = sink()
-  const log = jsonLogger(new ReadableLines(out, false), { level: 'debug', base: { id: 'ctrl1' } })
+  const log = jsonLogger(new HumanReadableLines(out, false), {
+    level: 'debug',
+    base: { id: 'ctrl1' },
+  })
   log.info({ term: 3, web: ['a:1'], name: 'two words' }, 'new leader')
   expect(out.lines[0]).toMatch(
     /^\d{4}-\S+Z INFO {2}ctrl1: new leader {2}term=3 web=\["a:1"\] name="two words"\n$/,
   )
 })
 
-test('a log line with an error has the stack trace below', () => {
+test('a log line with an error has the stack trace on the following lines', () => {
   const out = sink()
-  const log = jsonLogger(new ReadableLines(out, false), { level: 'debug', base: {} })
+  const log = jsonLogger(new HumanReadableLines(out, false), { level: 'debug', base: {} })
   log.error({ err: new Error('broken') }, 'a component failed')
   const [first, second, third] = (out.lines[0] ?? '').split('\n')
   expect(first).toMatch(/ERROR a component failed$/)
@@ -42,7 +46,7 @@ test('a log line with an error has the stack trace below', () => {
 
 test('a log line marks its level by color, and shows control characters in its text as printable text', () => {
   const out = sink()
-  const log = jsonLogger(new ReadableLines(out, true), { level: 'debug', base: {} })
+  const log = jsonLogger(new HumanReadableLines(out, true), { level: 'debug', base: {} })
   log.error({ name: '\u001b[2Jgone\nERROR forged' }, 'a \u001b[31mname\nWARN forged')
   expect(out.lines[0]).toContain('\u001b[31mERROR\u001b[0m')
   expect(out.lines[0]).not.toContain('\u001b[2J')

@@ -7,12 +7,17 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import type { Admission, ChangePlan, MembershipControl } from '../../src/ports/membership.ts'
+import type {
+  ControllerAdmission,
+  ChangePlan,
+  MembershipControl,
+} from '../../src/ports/membership.ts'
 import { freePort } from '../support/ports.ts'
 import { type ServedSocket, serveSocket } from './served-socket.ts'
 import { layOut, run } from './support.ts'
 
-// Goal: an operator reads what a change would do before it is done, and nothing is done that was not meant.
+// Goal: an operator reads what a change would do before it is done, and nothing is done that was
+// not meant.
 
 const wanted = 'remove ctrl3 and tolerate 0 failures'
 const plan: ChangePlan = {
@@ -60,7 +65,7 @@ describe('A cluster verb at the admin socket', () => {
     },
     transferLeadership: () => Promise.reject(new Problem('CLUSTER_NO_LEADER')),
   }
-  const admission: Admission = {
+  const admission: ControllerAdmission = {
     invite: (params) => {
       asked.push(['invite', params])
       return Promise.resolve({ ticket: 'flotilla-ticket-1.secret', id: 't1', expiresAtMs: 0 })
@@ -131,14 +136,14 @@ describe('A cluster verb at the admin socket', () => {
     expect(asked.map(([verb]) => verb)).toEqual(['plan'])
   })
 
-  test('prints only the ticket on stdout for invite', async () => {
+  test('as invite, prints only the ticket on stdout', async () => {
     const done = await cluster('invite', '--learner', '--lifetime', '30m')
     expect(done.stdout).toBe('flotilla-ticket-1.secret\n')
     expect(done.stderr).toContain('for one learner')
     expect(asked).toEqual([['invite', { isVoter: false, lifetimeMs: 1_800_000 }]])
   })
 
-  test('`invite` writes the ticket to a file that only its owner can read, and does not print the ticket', async () => {
+  test('as invite, writes the ticket to a file that only its owner can read, and does not print the ticket', async () => {
     const out = join(folder, 'ticket')
     const done = await cluster('invite', '--out', out)
     expect(readFileSync(out, 'utf8')).toBe('flotilla-ticket-1.secret\n')
@@ -146,7 +151,7 @@ describe('A cluster verb at the admin socket', () => {
     expect(done.stdout + done.stderr).not.toContain('secret')
   })
 
-  test('refuses invite if the ticket would overwrite a file', async () => {
+  test('as invite, is refused if the ticket would overwrite a file', async () => {
     const out = join(folder, 'earlier')
     writeFileSync(out, 'a ticket that may still be good\n')
     const done = await cluster('invite', '--out', out)
@@ -155,7 +160,7 @@ describe('A cluster verb at the admin socket', () => {
     expect(asked).toEqual([])
   })
 
-  test('shows role, times and the joined controller of each ticket for tickets list', async () => {
+  test('as tickets list, shows for each ticket its role, its times and the controller that joined with it', async () => {
     const done = await cluster('tickets', 'list')
     expect(done.stdout.split('\n')).toEqual([
       'id  role     created               expires               used by',
@@ -167,7 +172,7 @@ describe('A cluster verb at the admin socket', () => {
     expect(json).toHaveLength(2)
   })
 
-  test('revokes a ticket for `tickets revoke`, or prints why it cannot', async () => {
+  test('as tickets revoke, revokes a ticket, or prints why it cannot', async () => {
     const done = await cluster('tickets', 'revoke', 't2')
     expect(done).toMatchObject({ code: 0, stderr: '' })
     expect(done.stdout).toContain('revoked ticket t2')
@@ -252,7 +257,7 @@ describe('A cluster verb at the public API with a session', () => {
     })
   })
 
-  test('shows status and certificates of a controller from another host', async () => {
+  test('as status, shows status and certificates of a controller on another host', async () => {
     const of = ['--url', url, '--ca', join(quickstart.dir, 'ctrl1', 'ca.pem'), '--json']
     const session = join(folder, 'session')
     writeFileSync(session, 'token-1\n', { mode: 0o600 })
@@ -317,7 +322,7 @@ describe('A cluster verb at the public API with a session', () => {
   }
   const env = (): Record<string, string> => ({ XDG_CONFIG_HOME: folder })
 
-  test('uses the current context, or the context that is given before or after the command', async () => {
+  test('uses the current context, or the context that is given before or after the verb', async () => {
     keepLogIn(url)
     const file = join(folder, 'flotilla', 'contexts.json')
     const stored = JSON.parse(readFileSync(file, 'utf8')) as { contexts: object }
@@ -380,7 +385,7 @@ describe('A cluster verb at the public API with a session', () => {
     expect([received, seen.length - asked]).toEqual([1, 0])
   })
 
-  test('refuses incomplete connection options as wrong usage', async () => {
+  test('reports incomplete connection options as wrong usage', async () => {
     expect((await run(['cluster', 'list'])).stderr).toContain('--config FILE on its host')
     expect((await run(['cluster', 'list', '--url', url])).stderr).toContain('--session-file')
     const both = ['cluster', 'list', '--url', url, '--config', config]

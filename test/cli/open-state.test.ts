@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { openState } from '../../src/controller/start/open-state.ts'
-import type { StateMachine } from '../../src/fsm/machine.ts'
+import type { StateMachine } from '../../src/fsm/state-machine.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { damageData } from '../chaos/file-damage.ts'
 import { LogWriter } from '../fsm/support/log.ts'
@@ -89,7 +89,7 @@ test('a damaged state store is refused and left unchanged if no other controller
   expect(readdirSync(dir)).toEqual(['state'])
 })
 
-test('a damaged state is not kept if there is no space for a second state, and only the latest damaged state is kept', async () => {
+test('the latest damaged state is kept and replaces an earlier one, but none is kept if there is no space for a second state', async () => {
   const { dir } = await written()
   for (const content of ['X\n', 'Y\n']) {
     writeFileSync(join(dir, 'state/CURRENT'), content)

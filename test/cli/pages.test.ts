@@ -73,8 +73,8 @@ function faultOf(named: string): string | null {
   return unknown.length === 0 ? null : `no option ${unknown.join(', ')}`
 }
 
-describe('Commands in the docs page', () => {
-  test.each(pages)('%s that are in code blocks are accepted by the program', async (page) => {
+describe('The documented commands', () => {
+  test.each(pages)('of %s in code blocks are accepted by the program', async (page) => {
     for (const line of linesIn(readFileSync(join(root, page), 'utf8'))) {
       const words = wordsOf(line)
       const ran = await ranBy(words).catch((error: unknown) => String(error))
@@ -82,7 +82,7 @@ describe('Commands in the docs page', () => {
     }
   })
 
-  test.each(pages)('%s that are in sentences are verbs of the program with its options', (page) => {
+  test.each(pages)('of %s in sentences are verbs of the program with its options', (page) => {
     const named = namedIn(readFileSync(join(root, page), 'utf8'))
     const faults = named.flatMap((one) => {
       const fault = faultOf(one)

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { parseCertificateRequest } from '../../src/pki/authority/certificate-request.ts'
 import type { DerTree } from '../../src/pki/asn1/der.ts'
 import { readEnrollmentRequest } from '../../src/pki/authority/enrollment-request.ts'
-import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import {
   alternativeNames,
   basicConstraints,
@@ -136,12 +136,12 @@ describe('pki verify', () => {
       },
     ],
     [
-      'a leaf of another cluster',
+      'a leaf for another cluster',
       'is not a controller of spiffe://net.example',
       () => install(leafOf({ uris: ['spiffe://other.example/controller/ctrl1'] })),
     ],
     [
-      'a chain that does not reach the bundle',
+      'a chain that does not lead to a CA of the bundle',
       'does not lead to any of the 1 CA certificates',
       () => {
         put('ca.pem', makeAuthority('another root', long))
@@ -149,7 +149,7 @@ describe('pki verify', () => {
       },
     ],
     [
-      'a bundle of intermediates',
+      'a bundle of intermediate certificates',
       'is not self-signed, and peers verify up to a root',
       () => {
         put('ca.pem', controllers)
@@ -157,27 +157,27 @@ describe('pki verify', () => {
       },
     ],
     [
-      'a key of another certificate',
+      'a key that belongs to another certificate',
       'does not belong to the certificate',
       () => writeSecretFile(path('controller.key'), keyOf(clients)),
     ],
     [
-      'a leaf that has ended',
+      'a leaf that has expired',
       'it expired at',
       () => install(leafOf({ notBeforeMs: nowMs - 9 * DAY_MS, notAfterMs: nowMs - DAY_MS })),
     ],
     [
-      'a leaf that has not begun',
+      'a leaf that is not valid yet',
       'it is not valid before',
       () => install(leafOf({ notBeforeMs: nowMs + DAY_MS })),
     ],
     [
-      'a leaf for servers alone',
+      'a leaf for servers only',
       'extended key usage lacks clientAuth',
       () => install(leafOf({ extra: [purposes('serverAuth')] })),
     ],
     [
-      'a leaf for clients alone',
+      'a leaf for clients only',
       'extended key usage lacks serverAuth',
       () => install(leafOf({ extra: [purposes('clientAuth')] })),
     ],
@@ -187,13 +187,17 @@ describe('pki verify', () => {
       () => install(leafOf({ extra: [keyUsage(0x20)] })),
     ],
     [
-      'a key of a kind that members cannot encrypt for',
+      'a key of a type for which members cannot encrypt',
       'keys are EC P-256',
       () => install(leafOf({ keys: newEdKey() })),
     ],
-    ['a key that others can read', 'chmod 600', () => chmodSync(path('controller.key'), 0o644)],
     [
-      'an authority whose name constraints TLS does not let pass',
+      'a key file that other users can read',
+      'chmod 600',
+      () => chmodSync(path('controller.key'), 0o644),
+    ],
+    [
+      'an authority whose name constraints make TLS refuse the leaf',
       'peers would refuse it',
       () => {
         const extensions = [nameConstraints([['dns', 'other.example']])]
@@ -226,14 +230,14 @@ describe('pki verify', () => {
       () => makeAuthority('signer', { issuer: clients, nowMs }),
     ],
     [
-      'whose name constraints shut out what it has to sign',
+      'whose name constraints exclude the certificates that it must sign',
       'which the name constraints of an authority above it exclude',
       () => {
         const extensions = [nameConstraints([['uri', 'other.example']])]
         return makeAuthority('signer', { issuer: root, nowMs, extensions })
       },
     ],
-    ['of another root', 'does not lead to any', () => makeAuthority('signer', { nowMs })],
+    ['below another root', 'does not lead to any', () => makeAuthority('signer', { nowMs })],
   ])('refuses a signer %s', async (_what, sentence, make) => {
     const signer = make()
     put('signer.pem', signer, clients)

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { pkiControl } from '../../src/controller/admin/pki-control.ts'
+import { createPkiControl } from '../../src/controller/admin/pki-control.ts'
 import type { ControllerPlan } from '../../src/cli/quickstart/plan.ts'
 import { CertificateRenewer } from '../../src/cluster/secrets/certificate-renewer.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
@@ -20,7 +20,7 @@ import {
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
-import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'
 import { runHere as run } from './run-here.ts'
 import { type ServedSocket, serveSocket } from './served-socket.ts'
@@ -103,7 +103,7 @@ async function serve(members: readonly { id: string; leaf: CertifiedKey }[] = []
       error: (_fields, message) => mistakes.push(message),
     },
   })
-  const pki = pkiControl({
+  const pki = createPkiControl({
     renewer,
     serverCertificates: () => [],
     reload: () => renewer.reload(),
@@ -162,7 +162,7 @@ describe('pki inspect', () => {
     expect(shown.stdout).toMatch(/issuing .* 599 .* cluster$/m)
   })
 
-  test('exits with 1 for an expired certificate, and for a certificate that is not trusted', async () => {
+  test('exits with 1 for an expired certificate, and for a certificate that no given CA has issued', async () => {
     const expired = await leafOf('ctrl2', {
       notBeforeMs: now - 9 * DAY_MS,
       notAfterMs: now - DAY_MS,
@@ -217,7 +217,7 @@ describe('pki inspect', () => {
 })
 
 describe('pki renew and reload', () => {
-  test('activate another certificate with the same key immediately', async () => {
+  test('activate at once a new certificate that has the same key', async () => {
     await serve()
     const renewed = await run(['pki', 'renew', '--config', configPath])
     expect([renewed.code, renewed.stdout]).toEqual([0, expect.stringContaining('in use: CN=ctrl1')])
@@ -274,9 +274,10 @@ describe('pki renew and reload', () => {
   })
 
   async function forgedFor(member: CertifiedKey, issuer: CertifiedKey): Promise<string> {
-    const { issueControllerCertificateFor } = await import('../../src/pki/authority/authority.ts')
+    const { issueControllerCertificateForKey } =
+      await import('../../src/pki/authority/authority.ts')
     const [certificate] = parseCertificates(member.certificatePem)
-    return await issueControllerCertificateFor({
+    return await issueControllerCertificateForKey({
       issuer,
       trustDomain,
       id: 'ctrl3',
@@ -295,7 +296,7 @@ describe('pki renew-issuing', () => {
     return run(['pki', 'renew-issuing', '--config', configPath, '--root-key', key, ...words])
   }
 
-  test('creates a new key for a CA with the same name, and issues new certificates to members', async () => {
+  test('creates an issuing CA with a new key and the same name, and issues new certificates to members', async () => {
     await serve()
     const before = issuing
     const done = await renewIssuing('--days', '600')
@@ -429,7 +430,7 @@ describe('pki issue', () => {
   })
 })
 
-test('every verb that needs the controller reports if the controller is not running', async () => {
+test('every verb that uses the running controller reports if the controller is not running', async () => {
   const asked = await run(['pki', 'renew', '--config', configPath])
   expect([asked.code, asked.stderr]).toEqual([
     5,
@@ -437,7 +438,7 @@ test('every verb that needs the controller reports if the controller is not runn
   ])
 })
 
-test('refuses a leaf that is not a controller certificate, and says so', async () => {
+test('pki issue refuses a leaf certificate that is not a controller certificate, and gives this reason', async () => {
   await serve()
   const plain = await issueLeaf({
     issuer: issuing,

@@ -35,10 +35,10 @@ describe('The command line', () => {
     ['a missing option', ['cluster', 'status']],
     ['one argument too many', ['controller', 'check', 'a', 'b']],
     ['a number out of range', ['quickstart', '--nodes', '0']],
-    ['a number that is none', ['quickstart', '--port', '12x']],
-    ['a port that leaves no room', ['quickstart', '--port', '65400']],
-    ['a configuration that is not there', ['cluster', 'status', '--config', '/nonexistent.yml']],
-    ['a configuration that is not there', ['controller', 'run', '/nonexistent.yml']],
+    ['an invalid number', ['quickstart', '--port', '12x']],
+    ['a port after which too few ports are left', ['quickstart', '--port', '65400']],
+    ['a configuration that does not exist', ['cluster', 'status', '--config', '/nonexistent.yml']],
+    ['a configuration that does not exist', ['controller', 'run', '/nonexistent.yml']],
   ])('exits 2 with a message on stderr for %s', async (_title, words) => {
     const done = await run(words)
     expect(done.stderr).not.toBe('')
@@ -48,7 +48,7 @@ describe('The command line', () => {
   })
 
   test.each([
-    ['a folder that cannot be made', ['quickstart', '--dir', '/proc/flotilla']],
+    ['a folder that cannot be created', ['quickstart', '--dir', '/proc/flotilla']],
     ['a folder below a file', ['quickstart', '--dir', '/etc/hostname/flotilla']],
     ['a configuration that cannot be written', ['cluster', 'init', '/proc/flotilla/config.yml']],
   ])('exits 1 with one sentence and its remedy for %s', async (_title, words) => {
@@ -91,7 +91,7 @@ describe('The command line', () => {
   })
 
   test.each(['ctrl1:1280', 'http://ctrl1:1280/'])(
-    'recognizes the intended address in the input %s',
+    'suggests the address that the user probably meant for the input %s',
     async (text) => {
       const { stderr } = await run(['login', text, '--user', 'admin'])
       expect(stderr).toContain('did you mean https://ctrl1:1280?')
@@ -245,7 +245,7 @@ describe('The cluster verbs', () => {
     })
   })
 
-  test('print a status as a table for people', async () => {
+  test('print a status as a readable table', async () => {
     const { stdout } = await run(['cluster', 'status', '--config', config])
     expect(stdout).toContain('leader: ctrl1')
     expect(stdout).toMatch(

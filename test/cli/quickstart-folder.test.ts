@@ -14,11 +14,14 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { CommandFailure } from '../../src/controller/failure.ts'
-import { finishForming, formFirstController } from '../../src/cli/quickstart/form.ts'
+import { CommandFailure } from '../../src/controller/command-failure.ts'
+import {
+  finishClusterCreation,
+  createFirstController,
+} from '../../src/cli/quickstart/create-quickstart-cluster.ts'
 import {
   inspectFolder,
-  isPrepared,
+  isControllerPrepared,
   planQuickstart,
   type QuickstartPlan,
 } from '../../src/cli/quickstart/plan.ts'
@@ -49,7 +52,7 @@ function failureOf(wanted: QuickstartPlan): CommandFailure {
   throw new Error('it was accepted')
 }
 
-test('the ports of a quickstart follow the documented rule', () => {
+test('the ports of a quickstart cluster follow the documented rule', () => {
   expect(
     plan.controllers.map(({ webPort, routerPort, meshPort }) => [webPort, routerPort, meshPort]),
   ).toEqual([
@@ -60,7 +63,7 @@ test('the ports of a quickstart follow the documented rule', () => {
   expect(() => planQuickstart(folder, 3, 65_334)).toThrow('choose 65333 or lower')
 })
 
-test('each controller of a quickstart matches its member record, and all controllers start with the same log', async () => {
+test('each controller of a quickstart cluster matches its member record, and all controllers start with the same log', async () => {
   plan = await layOut(folder, 3)
   const logs: Uint8Array[][] = []
   for (const { configPath, dataFolder, id } of plan.controllers) {
@@ -108,7 +111,7 @@ test('only the owner can read the secrets of a quickstart, and only admin.json c
   expect(open).toEqual([])
 })
 
-test('a quickstart folder resumes with the same count and port, and is described if other values are requested', async () => {
+test('a quickstart folder resumes with the count and port of its first run; other values are refused with the values to use', async () => {
   mkdirSync(plan.dir)
   expect(inspectFolder(plan)).toBe('empty')
   rmSync(plan.dir, { recursive: true })
@@ -146,12 +149,12 @@ test('an interrupted quickstart resumes with its existing files', async () => {
   mkdirSync(first.folder)
   writeFileSync(join(first.folder, '.forming'), '')
   expect(inspectFolder(plan)).toBe('half-made')
-  await formFirstController(first)
+  await createFirstController(first)
   expect(inspectFolder(plan)).toBe('half-made')
-  expect(plan.controllers.map(isPrepared)).toEqual([true, false, false])
+  expect(plan.controllers.map(isControllerPrepared)).toEqual([true, false, false])
   mkdirSync(second.folder)
   writeFileSync(join(second.folder, '.joining'), '')
-  expect(plan.controllers.map(isPrepared)).toEqual([true, false, false])
+  expect(plan.controllers.map(isControllerPrepared)).toEqual([true, false, false])
   for (const [nodes, port] of [
     [1, 1280],
     [3, 2280],
@@ -161,7 +164,7 @@ test('an interrupted quickstart resumes with its existing files', async () => {
     expect(failure.message).toContain('that is incomplete; run it with --nodes')
     expect(failure.message).toContain('--port 1280')
   }
-  finishForming(plan, 'the password')
+  finishClusterCreation(plan, 'the password')
   expect(existsSync(join(first.folder, 'admin.json'))).toBe(false)
 })
 
@@ -170,12 +173,12 @@ test('an incomplete folder of an earlier release is never overwritten', async ()
   writeFileSync(join(plan.dir, '.forming'), '{"nodes":3,"port":1280,"password":"secret"}')
   expect(inspectFolder(plan)).toBe('empty')
   const first = requirePresent(plan.controllers[0], 'a first')
-  await formFirstController(first)
+  await createFirstController(first)
   rmSync(join(first.folder, 'admin.json'))
   expect(failureOf(plan).message).toContain('remove the folder to start over')
 })
 
-test('a quickstart leaves a folder with any other file unchanged', () => {
+test('a quickstart refuses a folder that contains any other file, and leaves the folder unchanged', () => {
   mkdirSync(plan.dir)
   writeFileSync(join(plan.dir, 'thesis.txt'), 'two years of work')
   expect(failureOf(plan).message).toContain('holds thesis.txt')

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, expect, test } from 'vitest'
 import type { RecoveredAdmin } from '../../src/api/cluster/recover-admin.ts'
 import { createApi } from '../../src/api/server.ts'
-import { systemActor } from '../../src/ports/actor.ts'
+import { createSystemActor } from '../../src/ports/actor.ts'
 import { type Body, CallerOf, fabric, management } from '../api/support/caller.ts'
 import { admin, user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
@@ -12,7 +12,7 @@ const password = 'a new one for the administrator'
 const atSocket = createApi(controller.parts).listener({
   apis: ['fabric'],
   https: null,
-  socketCaller: () => systemActor({ name: 'uid:1000 (op)' }),
+  socketCaller: () => createSystemActor({ name: 'uid:1000 (op)' }),
 })
 afterAll(() => atSocket.close())
 
@@ -108,7 +108,7 @@ test('recover-admin gives a password to an administrator without one, under the 
   expect(await logInStatus({ username: 'certified', password })).toBe(200)
 })
 
-test('recover-admin checks the new password with the auth policy of the next log-in', async () => {
+test('recover-admin validates the new password against the auth policy that applies to the next log-in', async () => {
   await changed('auth-policies/default', { primary: { updb: { requireNumberChar: true } } })
   const { error } = await recovering({ password: 'without any digit' })
   expect(error?.cause).toMatchObject({ field: 'password', reason: 'password should have a digit' })
@@ -124,7 +124,7 @@ test('recover-admin does not make an identity an administrator, and refuses a sh
   expect(await codeOf({})).toBe('COULD_NOT_VALIDATE')
 })
 
-test('recover-admin records the administrator and the origin in the audit, but not the password', async () => {
+test('recover-admin records in the audit who was recovered and from where, but not the password', async () => {
   await recover()
   root.token = controller.openSession('admin-id')
   const reply = await root.get(`${fabric}/audit?filter=${encodeURIComponent('sort by index desc')}`)

@@ -5,13 +5,13 @@ import { beforeEach, expect, test } from 'vitest'
 
 import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
 import type { RestoreRunningResult } from '../../src/cli/snapshot/restore-running.ts'
-import { readFileChunks } from '../../src/backup/files.ts'
+import { readFileChunks } from '../../src/backup/backup-files.ts'
 import { loadBackup } from '../../src/backup/load-backup.ts'
 import { BackupWriter } from '../../src/backup/write-backup.ts'
-import { restoreControl } from '../../src/controller/backups/restore-control.ts'
-import { backupControl } from '../../src/controller/backups/backup-control.ts'
-import { SnapshotFolder } from '../../src/controller/backups/database-snapshots.ts'
-import type { BackupDeps } from '../../src/controller/backups/take-backup.ts'
+import { createRestoreControl } from '../../src/controller/backups/restore-control.ts'
+import { createBackupControl } from '../../src/controller/backups/backup-control.ts'
+import { SnapshotFolder } from '../../src/controller/backups/snapshot-folder.ts'
+import type { BackupDeps } from '../../src/controller/backups/start-backup.ts'
 import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { openFactor, sealFactor } from '../../src/pki/secrets/sealed-factor.ts'
@@ -71,8 +71,8 @@ class Damaged implements AsyncDisposable {
     const cluster = this.#view()
     const actions = new RecordedActions()
     this.#server = await serveSocket(dir, {
-      backups: backupControl({ ...parts, cluster, actions, folder: () => null }),
-      restores: restoreControl({ ...parts, cluster, proposer }),
+      backups: createBackupControl({ ...parts, cluster, actions, folder: () => null }),
+      restores: createRestoreControl({ ...parts, cluster, proposer }),
       logger: {
         warn: () => undefined,
         error: (fields) => this.unexpected.push(String(fields['err'])),
@@ -178,7 +178,7 @@ test('a restore into a running cluster prints one document for scripts', async (
   })
 })
 
-test('a restore into a running cluster is refused in one sentence, and changes nothing', async () => {
+test('a refused restore into a running cluster prints one sentence and changes nothing', async () => {
   await using damaged = await Damaged.make()
   const refused = async (...words: readonly string[]): Promise<string> => {
     const { code, stderr } = await restore('--confirm', damaged.clusterId, ...words)
@@ -212,7 +212,9 @@ test('a restore into a running cluster is refused in one sentence, and changes n
 const factor = { secret: Uint8Array.from(Buffer.alloc(20, 7)), recoveryCodes: ['abc', 'def'] }
 const ofAdmin = { identityId: 'admin', secretId: 'one', codesId: 'two' }
 
-/** The backup again, as if it were of another cluster, with a second factor of its administrator. */
+/**
+ * The backup again, as if it were of another cluster, with a second factor of its administrator.
+ */
 async function ofAnotherCluster(): Promise<Buffer> {
   const store = new MemoryStateStore()
   const { state, manifest, secrets } = await loadBackup(readFileChunks(file), store, {
@@ -241,7 +243,7 @@ async function ofAnotherCluster(): Promise<Buffer> {
   return Buffer.concat(pieces)
 }
 
-test('a restore from another cluster needs --other-cluster, and then its second factors keep working', async () => {
+test('a restore from another cluster requires --other-cluster, and then the restored second factors keep working', async () => {
   await using damaged = await Damaged.make()
   const { machine } = damaged.of.cluster
   writeFileSync(file, await ofAnotherCluster())

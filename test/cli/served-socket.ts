@@ -1,5 +1,5 @@
 import { createApi } from '../../src/api/server.ts'
-import type { ApiDeps } from '../../src/api/parts.ts'
+import type { ApiDeps } from '../../src/api/api-deps.ts'
 import { AdminSocket } from '../../src/controller/admin/socket.ts'
 import { startController, type TestController } from '../api/support/controller.ts'
 

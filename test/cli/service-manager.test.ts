@@ -35,8 +35,8 @@ function managerWith(more: NodeJS.ProcessEnv): { manager: ServiceManager; env: N
   return { manager: new ServiceManager({ env, pid: PID, log }), env }
 }
 
-describe('ServiceManager', () => {
-  test('sends its states in order, and removes the socket from the environment of child processes', async () => {
+describe('ServiceManager (the client of systemd’s notify socket)', () => {
+  test('sends its states in order, and removes the socket’s address from the environment of child processes', async () => {
     recordMessages()
     const { manager, env } = managerWith({ WATCHDOG_USEC: '60000000', WATCHDOG_PID: `${PID}` })
     expect(Object.keys(env)).toEqual(['PATH'])

@@ -20,7 +20,7 @@ function fill(content: string): string {
   return data
 }
 
-test('a data folder is moved completely to a name with the time', () => {
+test('a data folder that is set aside moves completely to a name that contains the time', () => {
   const aside = setDataFolderAside(fill('one'), Date.UTC(2026, 10, 20, 17, 5, 9, 77))
   expect(aside).toBe(join(folder, 'data.set-aside-20261120T170509.077Z'))
   expect(readFileSync(join(aside, 'IDENTITY'), 'utf8')).toBe('one')

@@ -6,7 +6,7 @@ import {
   ConfigurationSchema,
   MemberSchema,
 } from '../../proto/gen/membership_pb.ts'
-import { StateReadiness } from '../../src/controller/service/startup-readiness.ts'
+import { StateReadiness } from '../../src/controller/service/state-readiness.ts'
 
 const own = new Uint8Array(16).fill(7)
 const other = new Uint8Array(16).fill(8)
@@ -53,7 +53,7 @@ test('a new controller is ready once it has applied the committed configuration 
   expect(settled.is).toBe(true)
 })
 
-test('a controller that discarded a damaged state is ready once it has applied the same number of entries as before', () => {
+test('a controller that discarded a damaged state is ready once it has applied as many entries as before the damage', () => {
   let applied = 9
   const settled = new StateReadiness({
     selfId: 'ctrl2',

@@ -15,9 +15,9 @@ import { sendToAdminSocket } from '../../src/cli/client/admin-socket.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ScheduledBackups } from '../../src/api/backups/backup-control.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import { readIdentity } from '../../src/store/log/identity.ts'
+import { readDataIdentity } from '../../src/store/log/data-identity.ts'
 import { composeConfig } from '../../src/config/controller/compose.ts'
-import { backupControl } from '../../src/controller/backups/backup-control.ts'
+import { createBackupControl } from '../../src/controller/backups/backup-control.ts'
 import { BackedUp, newKeyPair } from '../backup/backup-fixture.ts'
 import { TRUST_DOMAIN } from '../cluster/secrets-fixture.ts'
 import { temporaryFolder } from '../store/support/folders.ts'
@@ -48,7 +48,9 @@ function snapshot(...words: readonly string[]) {
   return runHere(['cluster', 'snapshot', ...words])
 }
 
-/** Writes a configuration of ctrl1, with the files that it proves itself with where they are wanted. */
+/**
+ * Writes a configuration of ctrl1, with the files that it proves itself with where they are wanted.
+ */
 function configFor(hasIdentity: boolean): string {
   const folder = join(dir, 'etc')
   mkdirSync(folder)
@@ -92,7 +94,7 @@ async function serving(from = source): Promise<Served> {
   const actions = new RecordedActions()
   let asked = 0
   const refusal = () => ((asked += 1) > isWrongAfter ? 'NODE_QUARANTINED' : null)
-  const backups = backupControl({ ...from.parts, refusal, actions, folder: () => null })
+  const backups = createBackupControl({ ...from.parts, refusal, actions, folder: () => null })
   const logger = {
     warn: () => undefined,
     error: (fields: Readonly<Record<string, unknown>>) => unexpected.push(String(fields['err'])),
@@ -121,7 +123,7 @@ test('save writes the backup of the controller, and never overwrites a file', as
   expect(served.unexpected).toEqual([])
 })
 
-test('save writes secrets in plain text only with the option', async () => {
+test('save writes secrets in plain text only if the user gives the option for this', async () => {
   await using _served = await serving()
   const target = join(dir, 'b.backup')
   const silent = await snapshot('save', target, '--data', dir)
@@ -143,7 +145,7 @@ test('save writes secrets in plain text only with the option', async () => {
   })
 })
 
-test('save leaves no file if the state is found to be inconsistent while it is saved, and does not delay the next backup', async () => {
+test('save leaves no file if the state turns out to be inconsistent while it is saved, and does not delay the next backup', async () => {
   await using served = await serving()
   const target = join(dir, 'b.backup')
   const words = ['save', target, '--data', dir, '--plaintext']
@@ -163,7 +165,7 @@ test('save leaves no file if the state is found to be inconsistent while it is s
   )
 })
 
-test('save fails if the log cannot record the recipient, unless --stale is given', async () => {
+test('save fails if the log cannot record the recipient of the backup, unless --stale is given', async () => {
   await using served = await serving()
   const target = join(dir, 'b.backup')
   served.actions.refusal = new Problem('CLUSTER_NO_LEADER')
@@ -174,7 +176,7 @@ test('save fails if the log cannot record the recipient, unless --stale is given
   expect((await snapshot('save', target, '--data', dir, '--plaintext', '--stale')).code).toBe(0)
 })
 
-test('save names the controller to use, and reports that the controller is not running', async () => {
+test('save requires an option that selects the controller, and reports if that controller is not running', async () => {
   const target = join(dir, 'b.backup')
   expect((await snapshot('save', target, '--plaintext')).code).toBe(2)
   const away = await snapshot('save', target, '--data', dir, '--plaintext')
@@ -184,7 +186,7 @@ test('save names the controller to use, and reports that the controller is not r
   expect(existsSync(target)).toBe(false)
 })
 
-test('verify lists the parts that could be checked, and refuses a changed file or another checksum', async () => {
+test('verify lists the parts of a backup that it could check, and refuses a changed file or another checksum', async () => {
   const without = await snapshot('verify', file)
   expect(without).toMatchObject({ code: 0 })
   expect(without.stdout).toMatch(/is intact; its encrypted content was not checked.*pass --key/)
@@ -205,7 +207,7 @@ test('verify lists the parts that could be checked, and refuses a changed file o
   )
 })
 
-test('a missing file is reported as missing', async () => {
+test('verify reports a missing backup file as missing', async () => {
   const words = ['--config', configFor(false), '--key', keyFile]
   for (const verb of [['verify', '--key', keyFile], ['list'], ['diff', ...words]]) {
     const [name = '', ...more] = verb
@@ -293,7 +295,7 @@ test('restore creates a key for a controller that has none yet', async () => {
   ])
   expect(statSync(join(etc, 'controller.key')).mode & 0o777).toBe(0o600)
   expect(readFileSync(join(etc, 'ca.pem'), 'utf8')).toBe(source.cluster.root.certificatePem)
-  expect(readIdentity(join(etc, 'data'))).toMatchObject({ nodeId: 'ctrl1', generation: 2 })
+  expect(readDataIdentity(join(etc, 'data'))).toMatchObject({ nodeId: 'ctrl1', generation: 2 })
   const again = await snapshot('restore', file, config, '--key', keyFile)
   expect(again.code).toBe(1)
   expect(again.stderr).toMatch(/data is not empty; move it away/)

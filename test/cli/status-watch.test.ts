@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
-import { CommandFailure, EXIT_FAILED } from '../../src/controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../src/controller/command-failure.ts'
 import { statusText } from '../../src/cli/cluster/status-screen.ts'
 import { type WatchDeps, watchStatus } from '../../src/cli/cluster/status-watch.ts'
 

@@ -14,8 +14,8 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-describe('a file that a verb reads', () => {
-  test('is read up to its maximum size, and refused with one byte more', () => {
+describe('an input file that a verb reads', () => {
+  test('is read up to its maximum size, and refused if it is one byte larger', () => {
     const path = join(folder, 'text')
     const text = 'ä'.repeat(100_000)
     writeFileSync(path, text)
@@ -44,7 +44,7 @@ describe('a file that a verb reads', () => {
     ['create', 'service', '-f', '/dev/zero'],
     ['create', 'service', 'name@/dev/zero'],
     ['login', 'https://127.0.0.1:9', '--user', 'a', '--ca', '/dev/zero'],
-  ])('makes `%s %s %s` fail with one sentence if it never ends', async (...words) => {
+  ])('makes `%s %s %s` fail with one sentence if the file never ends', async (...words) => {
     const done = await runHere(words, { XDG_CONFIG_HOME: folder })
     expect([done.code, done.stderr]).toEqual([
       2,

@@ -2,26 +2,26 @@ import { expect, test } from 'vitest'
 
 import {
   ClusterClient,
-  type ClusterAnswer,
+  type ClusterResponse,
   type ClusterRequest,
   type SessionTokenSource,
   type MemberTarget,
 } from '../../src/client/cluster-client.ts'
-import { MemberOrder } from '../../src/client/members.ts'
-import { laterPosition } from '../../src/client/position.ts'
+import { MemberOrder } from '../../src/client/member-order.ts'
+import { laterPosition } from '../../src/client/log-position.ts'
 import {
   ApiRefusalError,
-  NoAnswerError,
+  NoResponseError,
   OutcomeUnknownError,
   UnreachableError,
-} from '../../src/client/problem.ts'
+} from '../../src/client/client-errors.ts'
 import { newRequestId } from '../../src/client/request-id.ts'
 import {
   FAILED_MEMBER_AVOIDANCE_MS,
-  type ClientWaits,
+  type ClientTimeouts,
   commandTimeouts,
   consoleTimeouts,
-} from '../../src/client/waits.ts'
+} from '../../src/client/timeouts.ts'
 
 // Goal: one core decides for the command line, the console and the tunnel which member to call, how
 // long, how often and with which session; a write takes effect at most once.
@@ -32,22 +32,22 @@ interface Asked extends MemberTarget {
   readonly request: ClusterRequest
 }
 
-type Answering = (asked: Asked) => ClusterAnswer
+type Answering = (asked: Asked) => ClusterResponse
 
 const answer = (
   status: number,
   body: object = { data: [] },
   headers: Readonly<Record<string, string>> = {},
-): ClusterAnswer => ({ status, body, header: (name) => headers[name] ?? null })
+): ClusterResponse => ({ status, body, header: (name) => headers[name] ?? null })
 
-const refusal = (status: number, code: string): ClusterAnswer =>
+const refusal = (status: number, code: string): ClusterResponse =>
   answer(status, { error: { code, message: `refused: ${code}` } })
 
 const isAway = (): never => {
-  throw new NoAnswerError('refused the connection', false)
+  throw new NoResponseError('refused the connection', false)
 }
 const isSilent = (): never => {
-  throw new NoAnswerError('did not respond', true)
+  throw new NoResponseError('did not respond', true)
 }
 
 const fixed: SessionTokenSource = {
@@ -58,7 +58,7 @@ const fixed: SessionTokenSource = {
 /** A client of three members. Each request takes a second of its clock. */
 function clientOf(
   answering: Answering,
-  { session = fixed, waits = { pauseMs: 0 } as Partial<ClientWaits> } = {},
+  { session = fixed, waits = { pauseMs: 0 } as Partial<ClientTimeouts> } = {},
 ) {
   const asked: Asked[] = []
   let nowMs = 0
@@ -150,7 +150,7 @@ test('the client uses no second ID for a write that may have taken effect', asyn
   }
 })
 
-test('the client gives up after ten seconds of refusals because the request ID is too old', async () => {
+test('the client gives up after ten seconds if its writes are refused because their request IDs are too old', async () => {
   const { client, asked } = clientOf(() => refusal(409, 'REQUEST_ID_EXPIRED'))
   await expect(client.ask({ method: 'POST' })).rejects.toMatchObject({
     code: 'REQUEST_ID_EXPIRED',
@@ -251,7 +251,7 @@ test('after the cluster was recovered, the client sends a request again, once, w
   expect(hostile.asked, 'one request, then two').toHaveLength(3)
 })
 
-test('the client waits longer for the last member, but not for a member that the caller selected', async () => {
+test('the client waits longer for the last member that it tries, but not for a member that the caller selected', async () => {
   const { client, asked } = clientOf(isSilent, { waits: consoleTimeouts })
   await expect(client.ask({})).rejects.toBeInstanceOf(UnreachableError)
   expect(asked.splice(0).map(({ timeoutMs }) => timeoutMs)).toEqual([2000, 2000, 20_000])
@@ -261,7 +261,7 @@ test('the client waits longer for the last member, but not for a member that the
   expect(asked.map(({ origin, timeoutMs }) => [origin, timeoutMs])).toEqual([[two, 3000]])
 })
 
-test('the client renews a refused session once for each request', async () => {
+test('the client renews a session at most once for each request that is refused', async () => {
   const refused: (string | null)[] = []
   const session: SessionTokenSource = {
     token: () => 'old',

@@ -95,7 +95,7 @@ describe('A join ticket for a new controller', () => {
     await invite({ lifetimeMs: 7 * 24 * hour })
   })
 
-  test('writes its secret neither to the state nor to a log', async () => {
+  test('has a secret that is written neither to the state nor to a log', async () => {
     const ticket = await invite()
     const secret = Buffer.from(parseTicket(ticket).secret)
     const { request } = await joiner(ticket)
@@ -184,7 +184,7 @@ describe('A new controller', () => {
     expect(keyring.clusterKeys().map(({ version }) => version)).toEqual([1, 2])
   })
 
-  test('starts from a committed configuration, and must retry if it gets none', async () => {
+  test('starts with a committed configuration, and must retry if no member sends one', async () => {
     const { request } = await joiner(await invite())
     cluster.isSettled = false
     const advance = setInterval(() => (cluster.clock.ms += 1000), 1)
@@ -229,22 +229,22 @@ describe('A ticket', () => {
       'predates the recovery',
     ],
     [
-      'changed in its secret',
+      'changed to another secret',
       (ticket: string) => formatTicket({ ...parseTicket(ticket), secret: newTicketSecret() }),
       'unknown or expired',
     ],
     [
-      'changed from a learner to a voter',
+      'changed from a voter to a learner',
       (ticket: string) => formatTicket({ ...parseTicket(ticket), isVoter: false }),
       'unknown or expired',
     ],
     [
-      'changed in its expiry',
+      'changed to a later expiry',
       (ticket: string) => formatTicket({ ...parseTicket(ticket), expiresAtMs: startMs * 2 }),
       'unknown or expired',
     ],
     [
-      'changed in its id',
+      'changed to another id',
       (ticket: string) => formatTicket({ ...parseTicket(ticket), id: 'madeUpIdentifier' }),
       'unknown or expired',
     ],
@@ -337,7 +337,7 @@ describe('A join request', () => {
     ['an invalid id', { id: '../x' }, 'id'],
     ['a store id of the wrong length', { storeId: new Uint8Array(5) }, 'storeId'],
     ['an invalid address', { address: 'nowhere' }, 'address'],
-    ['a too long address', { address: `${'a'.repeat(400)}:1` }, 'address'],
+    ['an address that is too long', { address: `${'a'.repeat(400)}:1` }, 'address'],
     ['no host', { hosts: [] }, 'hosts'],
     ['a wildcard host', { hosts: ['*.example'] }, 'hosts'],
     ['an invalid host', { hosts: ['ctrl4.example', 'a b'] }, 'hosts'],

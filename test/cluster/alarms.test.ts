@@ -7,8 +7,8 @@ import { expect, test } from 'vitest'
 import { type Configuration, ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { AlarmWatch, LOW_SPACE_BYTES } from '../../src/cluster/health/alarm-watch.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
-import { DivergenceWatch } from '../../src/cluster/state-transfer/state-guard.ts'
-import { toleranceNow } from '../../src/cluster/health/failure-tolerance.ts'
+import { DivergenceWatch } from '../../src/cluster/state-transfer/state-divergence-handler.ts'
+import { configurationTolerance } from '../../src/cluster/health/failure-tolerance.ts'
 import { type KnownMember, MemberDescriptions } from '../../src/cluster/soft-state/known-members.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { alarmTable } from '../../src/cluster/alarm-table.ts'
@@ -94,7 +94,7 @@ test('an alarm keeps its start time, and is logged once when it is raised and on
   ])
 })
 
-test('an alarm that is raised and cleared repeatedly logs its end no more often than its start', () => {
+test('the end of an alarm that is raised and cleared repeatedly is logged no more often than its start', () => {
   const { clock, log, alarms } = stage()
   for (let n = 0; n < 50; n += 1) {
     alarms.raise('NO_QUORUM_SPARE', {
@@ -107,7 +107,7 @@ test('an alarm that is raised and cleared repeatedly logs its end no more often 
   expect(log.lines).toHaveLength(2)
 })
 
-test('free space around the limit raises one alarm, which is cleared only with a margin', () => {
+test('an alarm about low free space is raised once, and is cleared only when the free space exceeds the limit by a margin', () => {
   const { alarms, log, watch } = stage()
   const one = configurationOf(['a'])
   for (let n = 0; n < 20; n += 1) {
@@ -149,7 +149,7 @@ test('the divergence alarm of a member is cleared when it restarts or leaves', (
   expect(codes(alarms)).toEqual([])
 })
 
-test('the divergence alarm of a member is cleared when its state agrees at a later index', () => {
+test('the divergence alarm of a member is cleared when the states agree again at a later index', () => {
   const { alarms } = stage()
   const watch = new DivergenceWatch(alarms)
   watch.keep(['a', 'b', 'c'])
@@ -213,9 +213,9 @@ test.each([
     'writes survive the failure of 2 voters',
   ],
 ])(
-  'with the voters %j, of which %j are connected, %i may fail',
+  'of the voters %j, of which %j are connected, %i more may fail',
   (voters, connected, spare, sentence) => {
-    const found = toleranceNow(configurationOf(voters), (id) => connected.includes(id))
+    const found = configurationTolerance(configurationOf(voters), (id) => connected.includes(id))
     expect(found.spare).toBe(spare)
     expect(found.nextRisk).toContain(sentence)
   },
@@ -223,11 +223,11 @@ test.each([
 
 test('in a joint configuration, the failure tolerance is that of the half with the lower tolerance', () => {
   const joint = configurationOf(['a', 'b', 'c', 'd', 'e'], ['a', 'b', 'f'])
-  expect(toleranceNow(joint, (id) => id !== 'f')).toMatchObject({ spare: 0, voters: 6 })
-  expect(toleranceNow(joint, () => true).spare).toBe(1)
+  expect(configurationTolerance(joint, (id) => id !== 'f')).toMatchObject({ spare: 0, voters: 6 })
+  expect(configurationTolerance(joint, () => true).spare).toBe(1)
 })
 
-test('a clock that is wrong for five seconds raises an alarm, and a late message does not', () => {
+test('an alarm is raised if a clock is wrong for five seconds without interruption, but not for a single late message', () => {
   const { clock, alarms, watch } = stage()
   const one = configurationOf(['a', 'b'])
   watch.look(one, [view('a'), skewed('b', -2500)], calm)
@@ -249,7 +249,7 @@ test('a clock that is wrong for five seconds raises an alarm, and a late message
   expect(codes(alarms)).toEqual([])
 })
 
-test('a clock offset around two seconds raises one alarm, which is cleared well below the limit', () => {
+test('a clock offset that varies around two seconds raises one alarm, which is cleared only well below this limit', () => {
   const { clock, alarms, log, watch } = stage()
   const two = configurationOf(['a', 'b'])
   const lookFor = (ms: number, offsetMs: number): void => {
@@ -330,7 +330,7 @@ test('three voters that tolerate no further failure raise an alarm until a voter
   expect(codes(alarms)).toEqual([])
 })
 
-test('a log with a missing tail raises an alarm until it is repaired', () => {
+test('an alarm is raised while the log has a missing tail, and is cleared once the log is repaired', () => {
   const { alarms, watch } = stage()
   watch.lookAtDebt({ term: 4, index: 90 })
   expect(alarms.list()).toMatchObject([
@@ -420,7 +420,7 @@ test('certificates of removed members are kept until every refresh token that th
   )
 })
 
-test('a change during a save is stored before the last save resolves', async () => {
+test('a change of member descriptions during a save is stored before the last save resolves', async () => {
   const clock = new ManualClock()
   const saved: number[] = []
   let finish = (): void => undefined

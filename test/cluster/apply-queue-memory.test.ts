@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { CounterMachine } from '../../bench/support/counter-machine.ts'
 import { ApplyQueue } from '../../src/cluster/replication/apply-queue.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import type { AppliedEntry } from '../../src/ports/machine.ts'
+import type { AppliedEntry } from '../../src/ports/replicated-state-machine.ts'
 import { encodeEntries } from '../../src/raft/entry-codec.ts'
 import type { Entry } from '../../src/raft/types.ts'
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { CounterMachine } from '../../bench/support/counter-machine.ts'
 import { ApplyQueue } from '../../src/cluster/replication/apply-queue.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import type { AppliedEntry } from '../../src/ports/machine.ts'
+import type { AppliedEntry } from '../../src/ports/replicated-state-machine.ts'
 import { encodeEntries } from '../../src/raft/entry-codec.ts'
 import type { Entry, Index } from '../../src/raft/types.ts'
 
@@ -47,7 +47,7 @@ async function replace(machine: CounterMachine, index: Index): Promise<void> {
   await machine.restore(receiver)
 }
 
-test('nothing is applied while the state is being replaced, and later entries are applied afterwards', async () => {
+test('no entry is applied while the state is being replaced, and later entries are applied afterwards', async () => {
   const { machine, applied, made } = stage()
   made.push(entriesTo(1, 4))
   made.pause()
@@ -58,7 +58,7 @@ test('nothing is applied while the state is being replaced, and later entries ar
   expect(applied).toEqual([1, 2, 3, 4, 7, 8])
 })
 
-test('the reported progress counts only received entries, even if a new state already contains later entries', async () => {
+test('the applied index that the queue reports covers only received entries, even if the state that replaced the old one contains later entries', async () => {
   const { machine, applied, progress, made } = stage()
   made.push(entriesTo(1, 4))
   made.pause()

@@ -81,7 +81,7 @@ async function agree(formed: TestCluster): Promise<void> {
   })
 }
 
-test('a member needs only one snapshot, even if the transfer takes longer than the log is normally retained', async () => {
+test('a member that catches up needs only one snapshot, even if the transfer takes longer than the log is normally retained', async () => {
   const { formed, leader, changes } = await stage(50_000_000)
   const writer = writing(leader)
   const late = await formed.start('n3', changes)
@@ -97,7 +97,7 @@ test('a member needs only one snapshot, even if the transfer takes longer than t
   await agree(formed)
 })
 
-test('an alarm is raised while the log exceeds its limit during a snapshot transfer, until the receiving member follows the log', async () => {
+test('an alarm is raised when the log exceeds its limit during a snapshot transfer, and is cleared once the receiver follows the log again', async () => {
   const { formed, leader, changes } = await stage(40_000)
   const writer = writing(leader)
   const late = await formed.start('n3', changes)

@@ -20,13 +20,13 @@ import {
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
-  issueControllerCertificateFor,
-  issueLeafFor,
+  issueControllerCertificateForKey,
+  issueLeafForKey,
   renewIssuingAuthority,
   type ValidityPeriod,
 } from '../../src/pki/authority/authority.ts'
 import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
-import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../src/pki/secret-file.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const start = Date.UTC(2030, 0, 1)
@@ -160,7 +160,7 @@ describe("A certificate issued by the cluster's CA", () => {
       root,
       validity: days(0, 999),
     })
-    const theirs = await issueControllerCertificateFor({
+    const theirs = await issueControllerCertificateForKey({
       issuer: other,
       trustDomain: 'test.example',
       id: 'ctrl1',
@@ -179,7 +179,7 @@ describe("A certificate issued by the cluster's CA", () => {
     expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([theirs])
   })
 
-  test('is renewed at once if a host is missing, and keeps its present hosts', async () => {
+  test('is renewed at once if it lacks a configured host, and the new certificate keeps its present hosts', async () => {
     const renewer = renewerOf(['localhost', '192.0.2.7', 'ctrl1.example'])
     await renewer.look()
     const [next] = chainOnDisk()
@@ -363,7 +363,7 @@ describe('A certificate issued by another CA', () => {
       ['client', 'serverAuth'],
     ] as const) {
       const leafOf = { ...content, uris, usages: [usage], validity: days(0, 600) } as const
-      writeFileSync(paths.cert, await issueLeafFor(leafOf, spki))
+      writeFileSync(paths.cert, await issueLeafForKey(leafOf, spki))
       await expect(renewer.reload()).rejects.toThrow(`extended key usage lacks ${missing}`)
     }
     expect(taken).toEqual([])
@@ -383,9 +383,10 @@ describe('A certificate issued by another CA', () => {
   const sameKey = (validity: ValidityPeriod): Promise<string> => issuedFor(foreignIssuing, validity)
 
   async function issuedFor(issuer: CertifiedKey, validity: ValidityPeriod): Promise<string> {
-    const { issueControllerCertificateFor } = await import('../../src/pki/authority/authority.ts')
+    const { issueControllerCertificateForKey } =
+      await import('../../src/pki/authority/authority.ts')
     const [own] = parseCertificates(leaf.certificatePem)
-    return await issueControllerCertificateFor({
+    return await issueControllerCertificateForKey({
       issuer,
       trustDomain: 'test.example',
       id: 'ctrl1',
@@ -396,8 +397,8 @@ describe('A certificate issued by another CA', () => {
   }
 })
 
-describe('The expiry alarm', () => {
-  test('is raised once at each of the three limits, and cleared when the certificate is renewed', async () => {
+describe('The alarm about certificate expiry', () => {
+  test('is raised once at each of its three limits, and cleared when the certificate is renewed', async () => {
     known = null
     const renewer = renewerOf()
     for (const left of [31, 30, 20, 7, 5, 1, 0.5, -1]) {
@@ -419,7 +420,7 @@ describe('The expiry alarm', () => {
     expect(renewer.view().alarm).toBeNull()
   })
 
-  test('also includes the issuing CA, with the command that renews it', async () => {
+  test('also covers the issuing CA, and names the command that renews it', async () => {
     leaf = await leafBy(issuing, days(1700, 1825))
     layOut(leaf)
     const renewer = renewerOf()
@@ -433,7 +434,7 @@ describe('The expiry alarm', () => {
   })
 })
 
-test('A started renewer checks periodically, and finishes its work before it stops', async () => {
+test('After its start, the certificate renewer checks periodically, and a stop waits for a renewal in progress', async () => {
   const renewer = renewerOf(['localhost', 'new.example'])
   renewer.start()
   await renewer.stop()

@@ -7,13 +7,13 @@ import { ClusterNode } from '../../src/cluster/cluster-node.ts'
 import {
   type ClusterNodeOptions,
   defaultClusterNodeOptions,
-} from '../../src/cluster/cluster-node-parts.ts'
+} from '../../src/cluster/cluster-node-deps.ts'
 import type { MemberDescriptionStore } from '../../src/cluster/soft-state/known-members.ts'
-import type { QuarantineMark } from '../../src/cluster/state-transfer/quarantine.ts'
+import type { QuarantineRecord } from '../../src/cluster/state-transfer/quarantine.ts'
 import type { ApiAddress } from '../../src/ports/cluster-view.ts'
 import { ConsensusThread } from '../../src/cluster/replication/consensus-thread.ts'
 import type { ConsensusOptions } from '../../src/cluster/consensus-options.ts'
-import { sameThreadChannel, type SelfRefusal } from '../../src/cluster/link.ts'
+import { createSameThreadChannel, type SelfRefusal } from '../../src/cluster/thread-channel.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import { type Clock, systemClock } from '../../src/lib/clock.ts'
 import type { AuditRecord } from '../../src/ports/audit.ts'
@@ -91,7 +91,7 @@ export interface StartChanges {
   /** membership.v1.Configuration to start from instead of a formed log. */
   readonly configuration?: Uint8Array
   readonly memory?: MemberDescriptionStore
-  readonly quarantineMark?: QuarantineMark
+  readonly quarantineMark?: QuarantineRecord
   readonly apiAddresses?: readonly ApiAddress[]
   readonly priority?: number
   readonly clock?: Clock
@@ -206,7 +206,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
   const selfRefusals: SelfRefusal[] = []
   const rosters: MembershipRecord[] = []
   const storeId = changes.storeId ?? storeIdOf(id)
-  const { main, host: hostLink } = sameThreadChannel()
+  const { main, host: hostLink } = createSameThreadChannel()
   const self = {
     id,
     version: '1.0.0',

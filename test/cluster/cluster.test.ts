@@ -175,7 +175,7 @@ test('a write that a leader accepted but could not commit has an unknown outcome
   expect(leader.effects).toEqual([])
 })
 
-test('a full window of outstanding writes refuses further writes, and later accepts writes again', async () => {
+test('a full window of outstanding writes refuses further writes, and accepts writes again once earlier writes are done', async () => {
   const formed = await runningCluster(3, { clusterNode: { outstandingMax: 10 } })
   const { clusterNode } = await formed.leader()
   const write = (i: number) => {
@@ -333,7 +333,7 @@ test('a removed member is refused by the others', async () => {
   expect(removed.effects).not.toContain('without it')
 })
 
-test('a controller that was disconnected reads the members from its log, not only from its state', async () => {
+test('a controller that was disconnected reads the members from its log, not only from its applied state', async () => {
   const formed = await runningCluster(3)
   const leader = await formed.leader()
   const changed = formed.node(formed.ids.find((id) => id !== leader.id) ?? '')

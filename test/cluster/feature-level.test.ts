@@ -4,16 +4,16 @@ import { describe, expect, test } from 'vitest'
 import { CommandKind, CommandSchema, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import {
-  type KnownLevels,
-  commonVoterLevel,
+  type KnownFeatureLevels,
+  commonVoterFeatureLevel,
   proposeFeatureLevel,
 } from '../../src/cluster/feature-level.ts'
-import type { PeerReport } from '../../src/cluster/link.ts'
-import { MemberChanger } from '../../src/cluster/membership/changer.ts'
-import type { Consensus } from '../../src/cluster/membership/consensus.ts'
+import type { PeerReport } from '../../src/cluster/thread-channel.ts'
+import { MemberChanger } from '../../src/cluster/membership/member-changer.ts'
+import type { MembershipConsensus } from '../../src/cluster/membership/membership-consensus.ts'
 import { MembershipReconciler } from '../../src/cluster/membership/reconciler.ts'
 import { unpackProposals } from '../../src/cluster/replication/proposal-codec.ts'
-import { Proposals } from '../../src/cluster/replication/proposals.ts'
+import { LocalProposals } from '../../src/cluster/replication/local-proposals.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../src/ports/actor.ts'
@@ -25,19 +25,23 @@ import { until } from './mesh-fixture.ts'
 // Goal: the level is raised once when every voter supports it, by any leader; nothing of a higher
 // level is proposed before.
 
-type Peer = KnownLevels['peers'][number]
+type Peer = KnownFeatureLevels['peers'][number]
 
 function peer(id: string, featureLevel: number, isConnected = true): Peer {
   return { id, featureLevel, isConnected }
 }
 
 describe('the feature level that every voter supports', () => {
-  const known = (own: number, ...peers: Peer[]): KnownLevels => ({ selfId: 'n1', own, peers })
+  const known = (own: number, ...peers: Peer[]): KnownFeatureLevels => ({
+    selfId: 'n1',
+    own,
+    peers,
+  })
   const voters = ['n1', 'n2', 'n3']
 
-  test.each<[string, number, KnownLevels]>([
-    ['the common level of all', 2, known(2, peer('n2', 2), peer('n3', 2))],
-    ['the lowest of them', 2, known(4, peer('n2', 2), peer('n3', 3))],
+  test.each<[string, number, KnownFeatureLevels]>([
+    ['the level that all voters have in common', 2, known(2, peer('n2', 2), peer('n3', 2))],
+    ['the lowest level of the voters', 2, known(4, peer('n2', 2), peer('n3', 3))],
     ['the level of the leader if it is the oldest', 1, known(1, peer('n2', 2), peer('n3', 2))],
     ['0 while one voter has not reported its level', 0, known(2, peer('n2', 2), peer('n3', 0))],
     ['0 while one voter has never connected', 0, known(2, peer('n2', 2))],
@@ -49,21 +53,21 @@ describe('the feature level that every voter supports', () => {
       known(2, peer('n2', 2), peer('n3', 2), peer('n4', 0, false)),
     ],
   ])('is %s', (_title, level, levels) => {
-    expect(commonVoterLevel(voters, levels)).toBe(level)
+    expect(commonVoterFeatureLevel(voters, levels)).toBe(level)
   })
 
   test('is the level of the only voter in a cluster of one, and 0 without voters', () => {
-    expect(commonVoterLevel(['n1'], known(2))).toBe(2)
-    expect(commonVoterLevel([], known(2))).toBe(0)
+    expect(commonVoterFeatureLevel(['n1'], known(2))).toBe(2)
+    expect(commonVoterFeatureLevel([], known(2))).toBe(0)
   })
 })
 
 /** The view of one controller of a cluster whose log is `cluster`. */
-class SeenConsensus implements Consensus {
+class SeenConsensus implements MembershipConsensus {
   readonly selfId: string
   role: Role
   peersSeen: readonly Peer[]
-  readonly peers: Consensus['peers'] = {
+  readonly peers: MembershipConsensus['peers'] = {
     note: () => undefined,
     onNote: () => undefined,
     onLink: () => undefined,
@@ -170,7 +174,7 @@ describe('the leader', () => {
     expect(cluster.raised).toEqual(['n1 2'])
   })
 
-  test('that loses leadership leaves the raise to the next leader, which raises the feature level once', async () => {
+  test('that loses leadership before it has raised the feature level leaves this to the next leader, which does it once', async () => {
     const first = new SeenConsensus('n1', 'leader', [peer('n2', 2), peer('n3', 2)])
     const second = new SeenConsensus('n2', 'follower', [peer('n1', 2), peer('n3', 2)])
     const cluster = { featureLevel: 1, raised: [] as string[], fails: true }
@@ -192,7 +196,7 @@ describe('the leader', () => {
   })
 })
 
-test('raising the feature level is one command with the controller as actor, which every feature level supports', async () => {
+test('the feature level is raised by one command, which has the controller as actor and is supported at every feature level', async () => {
   const proposed: ProposalInput[] = []
   await proposeFeatureLevel(
     {
@@ -210,8 +214,8 @@ test('raising the feature level is one command with the controller as actor, whi
 })
 
 describe('a write that needs a feature level', () => {
-  const deskAt = (featureLevel: () => number, sent: Uint8Array[]): Proposals =>
-    new Proposals(
+  const deskAt = (featureLevel: () => number, sent: Uint8Array[]): LocalProposals =>
+    new LocalProposals(
       {
         storeId: new Uint8Array(16),
         boot: 1,

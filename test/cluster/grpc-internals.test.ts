@@ -2,7 +2,7 @@ import { Server, type Server as GrpcServer, type ServiceDefinition } from '@grpc
 import { createRequire } from 'node:module'
 import { describe, expect, test } from 'vitest'
 
-import { injectedHttp2, serverInternals } from '../../src/cluster/mesh/grpc-internals.ts'
+import { createInjectedHttp2, grpcServerInternals } from '../../src/cluster/mesh/grpc-internals.ts'
 
 const asBuffer = (value: Buffer): Buffer => value
 const service: ServiceDefinition = {
@@ -29,14 +29,14 @@ describe('the private members of grpc-js that the mesh relies on', () => {
 
   test('exist in the server of grpc-js', () => {
     const server = new Server() as unknown as Readonly<Record<string, unknown>>
-    const found = Object.keys(serverInternals).map((name) => [name, typeof server[name]])
-    expect(Object.fromEntries(found)).toEqual(serverInternals)
+    const found = Object.keys(grpcServerInternals).map((name) => [name, typeof server[name]])
+    expect(Object.fromEntries(found)).toEqual(grpcServerInternals)
   })
 
   test('pass the options of the mesh to the HTTP/2 server', () => {
     const server: GrpcServer = new Server()
     server.addService(service, { call: () => undefined })
-    const { injector, http2 } = injectedHttp2(server, { maxSessionInvalidFrames: 7 })
+    const { injector, http2 } = createInjectedHttp2(server, { maxSessionInvalidFrames: 7 })
     try {
       const options = Object.getOwnPropertySymbols(http2)
         .filter(({ description }) => description === 'options')

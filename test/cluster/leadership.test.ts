@@ -6,10 +6,10 @@ import {
   defaultLeadershipTiming,
   type LeadershipView,
 } from '../../src/cluster/membership/leadership.ts'
-import { LeadershipBalancer } from '../../src/cluster/membership/balancer.ts'
+import { LeadershipBalancer } from '../../src/cluster/membership/leadership-balancer.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ClusterView, MemberView, MemberStats } from '../../src/ports/cluster-view.ts'
-import { type OpenTopic, type SoftState, softTopics } from '../../src/ports/soft-topics.ts'
+import { type OpenSoftTopic, type SoftState, softTopics } from '../../src/ports/soft-topics.ts'
 import { RecordedLog } from './mesh-fixture.ts'
 
 const candidate = (id: string, changes: Partial<LeaderCandidate> = {}): LeaderCandidate => ({
@@ -52,7 +52,7 @@ test('the member of the highest priority takes over once it was healthy for half
   expect(choose({ candidates, nowMs: 1_000_001 })).toBe('c priority')
 })
 
-test('a manual transfer blocks transfers by priority, but not a transfer away from a slow leader', () => {
+test('a manual transfer of leadership blocks transfers by priority for a time, but not a transfer away from a slow leader', () => {
   const candidates = [candidate('b', { priority: 90 })]
   const pinned = { ...holds, manualUntilMs: 1_000_001 }
   expect(choose({ candidates, holds: pinned })).toBeNull()
@@ -60,7 +60,7 @@ test('a manual transfer blocks transfers by priority, but not a transfer away fr
   expect(choose({ candidates, holds: pinned, nowMs: 1_000_001 })).toBe('b priority')
 })
 
-test('no transfer follows shortly after an automatic transfer', () => {
+test('no automatic leadership transfer follows shortly after another one', () => {
   const candidates = [candidate('b', { priority: 90 })]
   for (const key of ['priorityUntilMs', 'slowUntilMs'] as const) {
     const held = { ...holds, [key]: 1_000_001 }
@@ -130,7 +130,7 @@ function steward(priority = 50) {
     readIndex: () => Promise.resolve(0),
   }
   const { encode, decode } = softTopics.leadership
-  const topic: OpenTopic<'leadership'> = {
+  const topic: OpenSoftTopic<'leadership'> = {
     publish: (key, value) => {
       stage.said.set(key, decode(encode(value)))
       return true
@@ -197,7 +197,7 @@ test('a failed leadership transfer is retried after a minute, not earlier', asyn
   expect(stage.moves).toEqual(['b', 'b'])
 })
 
-test('a manual hold published by another controller applies here for the remaining time of the hold', async () => {
+test('a manual hold on leadership that another controller published also applies on this controller, for the remaining time', async () => {
   const stage = steward()
   stage.members = [member('a'), member('b', { priority: 80 })]
   stage.matches.set('b', 5000)
@@ -209,7 +209,7 @@ test('a manual hold published by another controller applies here for the remaini
   expect(stage.moves).toEqual(['b'])
 })
 
-test('a manual hold is published with its remaining time, and withdrawn when it ends', async () => {
+test('a manual hold on leadership is published with its remaining time, and withdrawn when it expires', async () => {
   const stage = steward()
   stage.members = [member('a')]
   stage.subject.pin()

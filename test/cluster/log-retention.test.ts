@@ -4,18 +4,18 @@ import { afterEach, expect, test } from 'vitest'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { CounterMachine } from '../../bench/support/counter-machine.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
-import { SnapshotLogRetention } from '../../src/cluster/state-transfer/catch-up.ts'
+import { SnapshotLogRetention } from '../../src/cluster/state-transfer/snapshot-log-retention.ts'
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
-import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
+import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-deps.ts'
 import {
   type ConsensusThreadCommand,
   type ConsensusThreadStatus,
-  sameThreadChannel,
+  createSameThreadChannel,
   type PeerReport,
-} from '../../src/cluster/link.ts'
+} from '../../src/cluster/thread-channel.ts'
 import { LogRetention } from '../../src/cluster/state-transfer/log-retention.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { NO_VITALS } from '../../src/ports/stats.ts'
+import { ZERO_CONSENSUS_STATS } from '../../src/ports/stats.ts'
 import { ENTRY_HEADER_BYTES, encodeEntries } from '../../src/raft/entry-codec.ts'
 import type { Entry, Index, Role } from '../../src/raft/types.ts'
 import { CLUSTER_ID, RecordedLog, storeIdOf, until } from './mesh-fixture.ts'
@@ -36,7 +36,7 @@ function noted(options: ConstructorParameters<typeof LogRetention>[0], entries =
 
 const small = { entries: 1000, bytes: 200_000, catchUpBytes: 500_000 }
 
-test('the log is compacted below the persisted index, but the last entries are retained, and more for a slow peer', () => {
+test('the log is compacted up to the persisted index, except for its last entries, and for more entries if a peer is slow', () => {
   const retention = noted({ entries: 1000, bytes: 1_000_000, catchUpBytes: 0 })
   const isJustBefore = (index: Index | undefined, end: Index): boolean =>
     index !== undefined && index <= end && index > end - 256
@@ -69,7 +69,7 @@ test('large entries are compacted one by one, not by the hundred', () => {
   expect(retention.cut(100, 1)?.index).toBe(96)
 })
 
-test('a peer counts as near when it lacks at most half of the normally retained log', () => {
+test('a peer counts as nearly caught up when it lacks at most half of the normally retained log', () => {
   const retention = noted(small)
   expect(retention.isNear(10_000)).toBe(true)
   expect(retention.isNear(9300)).toBe(true)
@@ -90,7 +90,7 @@ function status(peers: readonly (readonly [string, number | null])[], role: Role
     configurationIndex: 1,
     isConfigurationCommitted: true,
     peers: peers.map(([id, matchIndex]) => peer(id, { matchIndex })),
-    vitals: NO_VITALS,
+    vitals: ZERO_CONSENSUS_STATS,
   }
   return told
 }
@@ -119,7 +119,7 @@ function catchUps(nearFrom: Index) {
   return { made, clock, isOutrun }
 }
 
-test('the log after a snapshot is retained during the transfer, and then from the receiver’s match index', () => {
+test('the log entries after a snapshot are retained during its transfer, and then from the receiver’s match index on', () => {
   const { made } = catchUps(900)
   expect(made.neededAfter).toBe(Infinity)
   made.begin(1, 'n2', 100)
@@ -170,7 +170,7 @@ test('log compaction does not wait for a member without progress, a former membe
   expect(made.neededAfter).toBe(Infinity)
 })
 
-test('a snapshot transfer that the log outgrows raises an alarm, which stays during the next transfer until the receiver follows the log', () => {
+test('an alarm is raised if the log exceeds its limit during a snapshot transfer, and stays during the next transfer until the receiver follows the log', () => {
   const { made, isOutrun } = catchUps(900)
   made.begin(1, 'n2', 100)
   made.noteCut(100)
@@ -197,7 +197,7 @@ afterEach(async () => {
  * matter here.
  */
 function clusterNode() {
-  const { main, host } = sameThreadChannel()
+  const { main, host } = createSameThreadChannel()
   const machine = new CounterMachine({ persistEntries: 512, isChained: false })
   const commands: ConsensusThreadCommand[] = []
   host.onMessage = (command) => {
@@ -262,7 +262,7 @@ const members = (learners: readonly string[]): Uint8Array =>
     }),
   )
 
-test('a connected learner that catches up retains the log in the same way as a voter', async () => {
+test('the leader retains the log for a connected learner that catches up in the same way as for a voter', async () => {
   const { made, host, commit, cutAt } = clusterNode()
   await made.start()
   const told = { ...status([['n2', 0]]), configuration: members(['n2']) }
@@ -275,7 +275,7 @@ test('a connected learner that catches up retains the log in the same way as a v
   await until('the log is cut', () => cutAt() === 1024)
 })
 
-test('the log after a snapshot is retained from the request for the snapshot until its receiver follows the log', async () => {
+test('the log entries after a snapshot are retained from the request for the snapshot until its receiver follows the log', async () => {
   const { made, host, commands, commit, cutAt } = clusterNode()
   await made.start()
   const told = { ...status([['n2', 0]]), configuration: members(['n2']) }

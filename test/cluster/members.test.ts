@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { defaultLeadershipTiming } from '../../src/cluster/membership/leadership.ts'
-import { LeadershipBalancer } from '../../src/cluster/membership/balancer.ts'
+import { LeadershipBalancer } from '../../src/cluster/membership/leadership-balancer.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { KnownMembersFile } from '../../src/store/folder/known-members-file.ts'
 import { command, formCluster, type TestCluster, type TestNode } from './cluster-fixture.ts'
@@ -75,7 +75,7 @@ test('saved member descriptions are read again, and a damaged file is treated as
   }
 })
 
-test('every controller knows the progress of the others within a second, so that it can compact the log that they no longer need', async () => {
+test('every controller learns the progress of the others within a second, so that it can compact log entries that no member needs', async () => {
   cluster = await formCluster(3)
   const nodes = await Promise.all(cluster.ids.map((id) => (cluster as TestCluster).start(id)))
   const leader = await cluster.leader()
@@ -99,7 +99,7 @@ test('every controller knows the progress of the others within a second, so that
   expect(leader.clusterNode.vitals.proposalsAccepted).toBeGreaterThan(0)
 })
 
-test('leadership is transferred to the member with the highest priority, but stays where an operator moved it', async () => {
+test('leadership is transferred to the member with the highest priority, but stays at a member to which an operator transferred it', async () => {
   cluster = await formCluster(3)
   const { ids } = cluster
   const stewards = new Map<string, LeadershipBalancer>()

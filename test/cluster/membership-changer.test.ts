@@ -7,11 +7,14 @@ import {
   MemberSchema,
 } from '../../proto/gen/membership_pb.ts'
 import { DigestRequestSchema, DigestAnswerSchema } from '../../proto/gen/peer_pb.ts'
-import { MemberChanger, type WantedChange } from '../../src/cluster/membership/changer.ts'
-import type { Consensus } from '../../src/cluster/membership/consensus.ts'
+import {
+  MemberChanger,
+  type RequestedMemberChange,
+} from '../../src/cluster/membership/member-changer.ts'
+import type { MembershipConsensus } from '../../src/cluster/membership/membership-consensus.ts'
 import { AdmissionServer } from '../../src/cluster/membership/admission-server.ts'
 import { encodeAdmissionRequest } from '../../src/cluster/membership/decide-admission.ts'
-import { LeaderCalls } from '../../src/cluster/membership/leader-calls.ts'
+import { LeaderRequestForwarder } from '../../src/cluster/membership/leader-request-forwarder.ts'
 import {
   decodeLeaderCall,
   decodePeerMessage,
@@ -33,7 +36,7 @@ import { until } from './mesh-fixture.ts'
 const ids = ['n1', 'n2', 'n3']
 
 /** Scripted consensus: each change gets the next answer, and is committed when that is null. */
-class ScriptedConsensus implements Consensus {
+class ScriptedConsensus implements MembershipConsensus {
   readonly selfId = 'n1'
   readonly answers: (string | null)[] = []
   readonly targets: Configuration[] = []
@@ -48,7 +51,7 @@ class ScriptedConsensus implements Consensus {
   #index = 1
   #isCommitted = true
 
-  readonly peers: Consensus['peers'] = {
+  readonly peers: MembershipConsensus['peers'] = {
     note: () => undefined,
     onNote: () => undefined,
     onLink: () => undefined,
@@ -104,7 +107,7 @@ const state = {
   waitForApplied: () => Promise.resolve(true),
 }
 
-function without(id: string, changes: Partial<WantedChange> = {}): WantedChange {
+function without(id: string, changes: Partial<RequestedMemberChange> = {}): RequestedMemberChange {
   return {
     what: `remove ${id}`,
     waitMs: 0,
@@ -119,7 +122,7 @@ function without(id: string, changes: Partial<WantedChange> = {}): WantedChange 
   }
 }
 
-test('a change that waits for another change names that change in its error, or runs afterwards if it may wait long enough', async () => {
+test('a change fails with the name of the change in progress, or waits for that change if it may wait long enough', async () => {
   const consensus = new ScriptedConsensus()
   consensus.isCommitting = false
   const changer = new MemberChanger(consensus, state, systemClock)
@@ -139,14 +142,14 @@ test('a change that waits for another change names that change in its error, or 
   ])
 })
 
-test('a change is retried if the leader has not yet committed an entry in its term, or if its learner has not caught up', async () => {
+test('a change is retried if the leader has not yet committed an entry in its term, or if the learner to be promoted has not caught up', async () => {
   const consensus = new ScriptedConsensus()
   consensus.answers.push('CHANGE_IN_PROGRESS', 'NOT_CAUGHT_UP', 'CHANGE_IN_PROGRESS')
   await new MemberChanger(consensus, state, systemClock).run(without('n2'))
   expect(consensus.targets).toHaveLength(1)
 })
 
-test('a change is computed again when another leader has changed the members meanwhile', async () => {
+test('a membership change is computed again if another leader has changed the members in the meantime', async () => {
   const consensus = new ScriptedConsensus()
   consensus.moveOn = () => consensus.lose('n3')
   await new MemberChanger(consensus, state, systemClock).run(without('n2'))
@@ -187,9 +190,9 @@ test('a change fails when leadership is lost, but succeeds when the leader remov
 /** An arbitrary method. */
 const method = { name: 'test', request: DigestRequestSchema, answer: DigestAnswerSchema } as const
 
-test('a call follows leader changes, returns a leader’s refusal at once, and is repeated when the leader is lost', async () => {
+test('a call to the leader follows leader changes, returns a leader’s refusal at once, and is repeated when the leader is lost', async () => {
   const consensus = new ScriptedConsensus()
-  const calls = new LeaderCalls(consensus, systemClock)
+  const calls = new LeaderRequestForwarder(consensus, systemClock)
   calls.serve(method, ({ index }) => Promise.resolve({ digest: `here ${index}` }))
   expect(await calls.ask(method, { index: 1n }, 2_000)).toMatchObject({ digest: 'here 1' })
 
@@ -219,7 +222,7 @@ test('a call follows leader changes, returns a leader’s refusal at once, and i
 
 test('a call from a member is refused by a controller that is not the leader, and a malformed call is refused', async () => {
   const consensus = new ScriptedConsensus()
-  new LeaderCalls(consensus, systemClock).serve(method, () => Promise.resolve({}))
+  new LeaderRequestForwarder(consensus, systemClock).serve(method, () => Promise.resolve({}))
   const handler = consensus.handlers.get('test')
   if (handler === undefined) throw new Error('it is served')
   const caller = { id: 'n2', publicKeySha256: new Uint8Array(32), leafPem: '', isMember: true }
@@ -238,10 +241,10 @@ test('a call from a member is refused by a controller that is not the leader, an
 })
 
 test.each([
-  ['a leader that has nothing to share', () => Promise.resolve(false)],
-  ['an invalid public key of a recipient', () => Promise.reject(new Error('it is no key'))],
+  ['the leader has nothing to share', () => Promise.resolve(false)],
+  ['the public key of a recipient is invalid', () => Promise.reject(new Error('it is no key'))],
 ])(
-  'the reconciler reports shared secrets only if there were some, and continues after %s',
+  'the reconciler retries, and logs only one line, while it cannot distribute shared secrets: %s',
   async (_title, wrapMissingSecrets) => {
     const consensus = new ScriptedConsensus()
     const said: string[] = []
@@ -278,12 +281,12 @@ test.each([
   },
 )
 
-test('a controller that repeats its admission request endlessly does not block another one', async () => {
+test('a controller that repeats its admission request endlessly does not block the admission of another controller', async () => {
   const consensus = new ScriptedConsensus()
   // Without a leader, every request waits.
   consensus.leader = null
   const changer = new MemberChanger(consensus, state, systemClock)
-  const calls = new LeaderCalls(consensus, systemClock)
+  const calls = new LeaderRequestForwarder(consensus, systemClock)
   const log = { info: () => undefined }
   const clock = systemClock
   new AdmissionServer({

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { readRequesterActor } from '../../src/cluster/membership/messages.ts'
 import { decodePeerMessage, encodePeerMessage } from '../../src/cluster/peer/peer-message.ts'
 import { peerMethods } from '../../src/cluster/peer/peer-methods.ts'
-import { type Actor, enrollmentActor, systemActor } from '../../src/ports/actor.ts'
+import { type Actor, createEnrollmentActor, createSystemActor } from '../../src/ports/actor.ts'
 import { anySession } from '../support/commands.ts'
 
 const { request } = peerMethods.change
@@ -14,16 +14,16 @@ function received(by: unknown): Actor {
   return readRequesterActor(decodePeerMessage(request, encodePeerMessage(request, message)).by)
 }
 
-describe('the original actor of a forwarded request', () => {
+describe('the original actor in a forwarded request', () => {
   test.each<[string, Actor]>([
-    ['a controller', systemActor()],
-    ['a user of its host', systemActor({ name: 'uid:1000 (op)' })],
+    ['a controller', createSystemActor()],
+    ['a user of its host', createSystemActor({ name: 'uid:1000 (op)' })],
     ['an identity in a session', anySession({ permission: 'admin' })],
     [
       'an enrollment',
-      enrollmentActor({ enrollmentId: 'one' }, { method: 'ott', address: '10.0.0.1' }),
+      createEnrollmentActor({ enrollmentId: 'one' }, { method: 'ott', address: '10.0.0.1' }),
     ],
-  ])('is decoded to the message that was encoded: %s', (_what, by) => {
+  ])('is the same after encoding and decoding: %s', (_what, by) => {
     expect(received(by)).toEqual(by)
   })
 
@@ -36,7 +36,7 @@ describe('the original actor of a forwarded request', () => {
     expect(() => received(by)).toThrow(expect.objectContaining({ code: 'COULD_NOT_VALIDATE' }))
   })
 
-  test('is required: a request without it is rejected', () => {
+  test('is required: a request without an actor is rejected', () => {
     expect(() => readRequesterActor(undefined)).toThrow('by is none of')
   })
 })

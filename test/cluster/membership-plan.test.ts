@@ -14,9 +14,9 @@ import {
   decideAdmission,
 } from '../../src/cluster/membership/decide-admission.ts'
 import { planChange } from '../../src/cluster/membership/plan.ts'
-import type { MembershipSnapshot } from '../../src/cluster/membership/members-now.ts'
+import type { MembershipSnapshot } from '../../src/cluster/membership/membership-snapshot.ts'
 import { membershipLimits } from '../../src/cluster/membership/limits.ts'
-import { recordRemovedKey } from '../../src/cluster/membership/record.ts'
+import { addRemovedKey } from '../../src/cluster/membership/member-keys.ts'
 import { isWellFormedTarget } from '../../src/raft/configuration.ts'
 import { FEATURE_LEVEL, REMOVED_KEYS_LEVEL } from '../../src/ports/feature-level.ts'
 import type { MembershipChange } from '../../src/ports/membership.ts'
@@ -93,7 +93,7 @@ describe('A membership plan', () => {
     ['C1 c2+', 'promote c2', 'C1 C2', 0, 0, null],
   ]
   test.each(plans)(
-    'for %s, %s results in %s',
+    'for the members %s, the change %s results in %s',
     (members, change, after, before, then, confirmation) => {
       const planned = planChange(nowOf(members), changeOf(change))
       if (!planned.ok) throw new Error(planned.reason)
@@ -116,7 +116,7 @@ describe('A membership plan', () => {
     ['C1 C4', 'replace c3 c4'],
   ]
   test.each(alreadySo)(
-    'for %s, %s changes nothing and needs no confirmation',
+    'for the members %s, the change %s changes nothing and needs no confirmation',
     (members, change) => {
       const now = nowOf(members, { out: ['c2', 'c4'] })
       const planned = planChange(now, changeOf(change))
@@ -140,13 +140,16 @@ describe('A membership plan', () => {
     ['C1 c2', 'replace c2 c2', {}, 'c2 cannot replace itself'],
     ['C1 C2', 'replace c1 c9', {}, 'c9 is not a member'],
   ]
-  test.each(refusals)('for %s, %s is refused (%o): %s', (members, change, changes, reason) => {
-    const planned = planChange(nowOf(members, changes), changeOf(change))
-    expect(planned).toMatchObject({
-      ok: false,
-      reason: expect.stringContaining(reason) as string,
-    })
-  })
+  test.each(refusals)(
+    'for the members %s, the change %s is refused (%o): %s',
+    (members, change, changes, reason) => {
+      const planned = planChange(nowOf(members, changes), changeOf(change))
+      expect(planned).toMatchObject({
+        ok: false,
+        reason: expect.stringContaining(reason) as string,
+      })
+    },
+  )
 
   test('removes a dead voter while the other voters have a majority', () => {
     const planned = planChange(nowOf('C1 C2 C3', { out: ['c3'] }), changeOf('remove c3'))
@@ -181,7 +184,7 @@ describe('A membership plan', () => {
     }
   })
 
-  test('for a removal adds one entry to departed, and a later report that the controller is compromised changes this entry', () => {
+  test('for a removal adds one entry to the list of departed controllers, and a later report of a compromise changes this entry', () => {
     const first = planChange(nowOf('C1 C2 C3'), changeOf('remove c3'))
     if (!first.ok) throw new Error(first.reason)
     expect(first.target.departed).toMatchObject([{ id: 'c3', compromised: false }])
@@ -207,14 +210,14 @@ describe('A membership plan', () => {
   test('keeps only the newest removed keys that routers must refuse, without duplicates', () => {
     const record = membersOf('C1')
     for (let number = 0; number < membershipLimits.removedKeysMax + 3; number += 1) {
-      recordRemovedKey(record, { id: `x${number}`, publicKeySha256: keyOf('x') })
+      addRemovedKey(record, { id: `x${number}`, publicKeySha256: keyOf('x') })
     }
-    recordRemovedKey(record, { id: 'x5', publicKeySha256: keyOf('x') })
+    addRemovedKey(record, { id: 'x5', publicKeySha256: keyOf('x') })
     const ids = record.removed.map(({ id }) => id)
     expect([ids.length, ids[0], ids.at(-1)]).toEqual([membershipLimits.removedKeysMax, 'x3', 'x5'])
   })
 
-  test('to remove an admitted controller that never connected revokes the controller’s admission', () => {
+  test('for the removal of an admitted controller that never connected revokes the controller’s admission', () => {
     const planned = planChange(nowOf('C1 C2', { admitted: ['c3'] }), changeOf('remove c3'))
     if (!planned.ok) throw new Error(planned.reason)
     expect(planned.target.departed).toMatchObject([{ id: 'c3' }])
@@ -270,7 +273,7 @@ describe('A request for admission', () => {
   test('with a removed key deletes this key from the keys that routers refuse', () => {
     const record = membersOf('C1 C2')
     for (const key of ['c3', 'c4']) {
-      recordRemovedKey(record, { id: 'c3', publicKeySha256: keyOf(key) })
+      addRemovedKey(record, { id: 'c3', publicKeySha256: keyOf(key) })
     }
     const admitted = { keySha256: keyOf('c3'), isVoter: true }
     const verdict = decideAdmission(
@@ -326,14 +329,14 @@ describe('A request for admission', () => {
     ],
   ]
   test.each(refusals)(
-    'is refused as %s for %s with the key of %s (%#)',
+    'is refused with the reason %s for the controller %s with the key of %s (%#)',
     (reason, id, key, changes) => {
       const verdict = decideAdmission(caller(id, key), request(id), context('C1 C2', changes))
       expect(verdict).toMatchObject({ verdict: 'refused', reason })
     },
   )
 
-  test('is refused with a remedy if the release of the controller does not support the active feature level, for a new controller and for a new disk', () => {
+  test('is refused with advice if the controller’s release does not support the active feature level, whether the controller is new or only its disk is', () => {
     const admitted = { keySha256: keyOf('c3'), isVoter: true }
     const cases = [
       ['c3', context('C1 C2', { admitted, featureLevel: 2 })],
@@ -350,7 +353,7 @@ describe('A request for admission', () => {
     }
   })
 
-  test('is refused with the configuration index when the controller is not a member', () => {
+  test('is refused with the index of the configuration if the controller is not a member of it', () => {
     const verdict = decideAdmission(caller('c3'), request('c3'), context('C1 C2'))
     expect(verdict).toMatchObject({
       detail: expect.stringContaining('configuration 12') as string,
@@ -358,7 +361,7 @@ describe('A request for admission', () => {
   })
 })
 
-describe('The next reconcile step', () => {
+describe('The next step of the membership reconciler', () => {
   const viewOf = (
     text: string,
     changes: Partial<ReconcilerView> & Changes = {},
@@ -396,7 +399,7 @@ describe('The next reconcile step', () => {
     expect(nextReconcileStep(viewOf('C1 c2+', reachedBy()), 1000)?.type).toBe('promote')
   })
 
-  test('completes a removal before anything else, and otherwise shares secrets', () => {
+  test('completes a removal first, and otherwise shares secrets', () => {
     const departed = [create(DepartureSchema, { id: 'c5', publicKeySha256: keyOf('c5') })]
     const view = viewOf('C1 C2 c3+', { departed, lacksSecrets: true })
     expect(nextReconcileStep(view, 1000)).toMatchObject({ type: 'settle', departure: { id: 'c5' } })

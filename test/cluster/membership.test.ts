@@ -74,7 +74,7 @@ test('a cluster grows from one to three and five controllers and shrinks to thre
   expect(await first.propose(command('three'))).toMatchObject({ outcome: { ok: true } })
 })
 
-test('a leader transfers leadership before its own removal, and the controller that received the request answers it', async () => {
+test('a leader that is to be removed transfers leadership first, and the controller that received the request returns the response', async () => {
   const managed = await form(3)
   const leader = await managed.cluster.leader()
   const confirmation = `remove ${leader.id} and tolerate 0 failures`
@@ -248,7 +248,7 @@ test('a leadership transfer that never succeeds is refused with the reason, the 
   expect(transfer.mock.calls.length).toBeGreaterThan(1)
 })
 
-test('a change succeeds after the death of the leader that started it', async () => {
+test('a membership change succeeds after the death of the leader that started it', async () => {
   const managed = await form(3)
   await joinAll(managed, 'n4', 'n5')
   await managed.untilVoters('n1', 'n2', 'n3', 'n4', 'n5')
@@ -309,7 +309,7 @@ test('a member with a lost disk returns automatically, as a learner and then as 
   expect(record()).toMatchObject({ voter: true, promote: false, returning: false })
 })
 
-test('a controller is refused without an admission, with another key, or while its member is running', async () => {
+test('a controller is refused if it has no admission, has another key, or runs already as a member', async () => {
   const managed = await form(3)
   const addresses = managed.cluster.ids.map((id) => managed.cluster.node(id).address)
   const configuration = await managed.configuration()
@@ -355,7 +355,7 @@ test('a future voter that never connected is removed together with its admission
   })
 })
 
-test('each membership change, requested or automatic, is audited with its actor, before and after the change', async () => {
+test('each membership change, whether requested or automatic, is audited with its actor and the members before and after it', async () => {
   const managed = await form(3)
   const control = managed.control('n2')
   const { id: leader } = await managed.cluster.leader()
@@ -394,7 +394,7 @@ test('each membership change, requested or automatic, is audited with its actor,
   expect(told[10]).toMatchObject({ ...why, target: 'n4', outcome: 'done' })
 })
 
-test('a change that cannot be audited is not made', async () => {
+test('a membership change that cannot be audited is not made', async () => {
   const managed = await form(3)
   managed.actions.refusal = new Problem('UNAUTHORIZED')
   const confirmation = 'demote n3 and tolerate 0 failures'

@@ -8,7 +8,7 @@ import { beforeAll, expect, test } from 'vitest'
 
 import type { Member } from '../../proto/gen/membership_pb.ts'
 import { type AddressClaim, AddressClaimSchema } from '../../proto/gen/mesh_pb.ts'
-import { AddressBook } from '../../src/cluster/mesh/addresses.ts'
+import { AddressBook } from '../../src/cluster/mesh/address-book.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import { X509CertificateGenerator } from '../../src/pki/authority/x509.ts'
 import {
@@ -84,7 +84,7 @@ test('an address claim with another key, name or cluster, or a modified claim, i
   expect(book.take(own)).toBe(true)
 })
 
-test('address claims of former members and replaced keys are discarded', () => {
+test('address claims (addresses signed by a member) of former members and of replaced keys are discarded', () => {
   const book = bookOf('a', a, 'a.new:1')
   expect(book.take(bookOf('b', b, 'b.new:1', 2000).own)).toBe(true)
   const repinned = [members[0], memberOf('b', stranger, 'b.test:1')]

@@ -122,7 +122,7 @@ test('the reason for a refusal is believed only from a member with a pinned key'
   expect(unsure.refusals).toEqual([])
 })
 
-test('a disk that lacks entries that it acknowledged is refused as rolled back, compared by term or by entries', async () => {
+test('a disk that lacks entries which it acknowledged is refused as rolled back, whether the term or the number of entries reveals it', async () => {
   const victim = await mesh('a', a, members)
   void attack(victim, position(7n, 40n), [acknowledgement])
   await until('the acknowledgement has arrived', () => victim.raft.length > 0)
@@ -136,7 +136,7 @@ test('a disk that lacks entries that it acknowledged is refused as rolled back, 
   expect(victim.log.lines.some((line) => line.includes('was rolled back'))).toBe(true)
 })
 
-test('of two processes on copies of one data folder, the later process replaces the earlier one on all streams', async () => {
+test('if two processes run on copies of one data folder, the later process replaces the earlier one on all streams', async () => {
   const victim = await mesh('a', a, members)
   const later = { boot: 2n, startedAtMs: helloOf('b').startedAtMs + 1n }
   const first = [attack(victim, {}), attack(victim, {}, [], 'forward')]
@@ -150,7 +150,7 @@ test('of two processes on copies of one data folder, the later process replaces 
   })
 })
 
-test('a dialed member with another disk or an older copy of its disk is not used', async () => {
+test('a member is not used if the dialed address presents another disk of it or an older copy of its disk', async () => {
   const other = { hello: { storeId: storeIdOf('copy') } }
   const answering = await mesh('b', b, members, other)
   const dialler = await mesh('a', a, [memberOf('b', b, `127.0.0.1:${answering.port}`)])

@@ -72,7 +72,7 @@ const isLinked = ({ clusterNode }: TestNode): boolean =>
 
 const reasons = (node: TestNode): string[] => node.selfRefusals.map(({ reason }) => reason)
 
-test('a removed member receives the log entry that removes it and reads the entry in its own log', async () => {
+test('a removed member receives the log entry that removes it, and learns from its own log that it was removed', async () => {
   const formed = await running(3)
   const removed = await follower(formed)
   await change(formed, (members) => members.filter(({ id }) => id !== removed.id))
@@ -119,7 +119,7 @@ test('a member that was removed while it was down learns of the removal when it 
   expect(back.effects).not.toContain('without it')
 })
 
-test('a controller that knows the members only from its membership cache finds them, learns that it is not yet admitted, and becomes a voter', async () => {
+test('a controller that knows the members only from its membership cache finds them, learns that it is not yet admitted, and becomes a voter after its admission', async () => {
   const formed = await running(1)
   const member = await formed.prepare('n2')
   const first = formed.node('n1')
@@ -140,7 +140,7 @@ test('a controller that knows the members only from its membership cache finds t
   await until('the other leads', () => joiner.clusterNode.status().role === 'leader')
 })
 
-test('a member with a wiped disk is accepted once its member record contains the new disk, and votes again', async () => {
+test('a member with a wiped disk is accepted once its member record contains the store ID of the new disk, and votes again', async () => {
   const formed = await running(3)
   const { id, kill, rosters } = await follower(formed)
   await until('its roster is kept', () => rosters.length > 0)

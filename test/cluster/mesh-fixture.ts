@@ -9,13 +9,13 @@ import {
 } from '../../proto/gen/mesh_pb.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { seededRandom } from '../../src/lib/random.ts'
-import { AddressBook } from '../../src/cluster/mesh/addresses.ts'
+import { AddressBook } from '../../src/cluster/mesh/address-book.ts'
 import type { Logger } from '../../src/cluster/logger.ts'
 import type { MeshRefusal } from '../../src/cluster/mesh/mesh-refusal.ts'
 import { Mesh } from '../../src/cluster/mesh/mesh.ts'
-import type { MeshEvents } from '../../src/cluster/mesh/mesh-parts.ts'
+import type { MeshEvents } from '../../src/cluster/mesh/mesh-deps.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
-import type { RaftContent } from '../../src/cluster/message-codec.ts'
+import type { RaftStreamFrame } from '../../src/cluster/message-codec.ts'
 import {
   type CertifiedKey,
   createIssuingAuthority,
@@ -120,7 +120,7 @@ export interface TestMesh {
   readonly mesh: Mesh
   readonly port: number
   readonly log: RecordedLog
-  readonly raft: { from: NodeId; content: RaftContent }[]
+  readonly raft: { from: NodeId; content: RaftStreamFrame }[]
   readonly forward: { from: NodeId; frame: ForwardFrame['frame']; isAnswer: boolean }[]
   readonly links: { to: NodeId; isReady: boolean }[]
   readonly refusals: { by: NodeId; refusal: MeshRefusal }[]

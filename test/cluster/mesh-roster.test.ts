@@ -3,9 +3,9 @@ import { beforeAll, expect, test } from 'vitest'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { type Roster, RosterSchema } from '../../proto/gen/mesh_pb.ts'
-import { AddressBook } from '../../src/cluster/mesh/addresses.ts'
-import type { RefusalReason } from '../../src/cluster/mesh/handshake.ts'
-import type { ConsensusThreadEvent } from '../../src/cluster/link.ts'
+import { AddressBook } from '../../src/cluster/mesh/address-book.ts'
+import type { PeerRefusalReason } from '../../src/cluster/mesh/handshake.ts'
+import type { ConsensusThreadEvent } from '../../src/cluster/thread-channel.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import { MembershipCache } from '../../src/cluster/mesh/membership-cache.ts'
 import { RollbackDetector } from '../../src/cluster/mesh/rollback-detector.ts'
@@ -131,14 +131,14 @@ test('a membership change takes effect for new members when it is logged, and fo
   expect(keeper.view.committedIndex).toBe(6)
 })
 
-test('at the start, members whose removal is not yet committed are still accepted', () => {
+test('when a controller starts, it still accepts members whose removal is not yet committed', () => {
   const { keeper, letIn } = stage(statusOf('ab', 6, { names: 'abc', index: 5 }))
   expect(letIn()).toBe('abc')
   keeper.onStatus(statusOf('ab', 6))
   expect(letIn()).toBe('ab')
 })
 
-test('a member that lags accepts exactly the members of the newest committed configuration that a peer sent', () => {
+test('a member whose log lags accepts exactly the members in the newest committed configuration that a peer sent', () => {
   const { keeper, letIn } = stage(statusOf('abc', 5))
   keeper.take('b', frameOf('abd', 9))
   expect(letIn()).toBe('abd')
@@ -161,7 +161,7 @@ test('an older, malformed or empty configuration is ignored', () => {
   expect(keeper.view.committedIndex).toBe(5)
 })
 
-test('this member’s uncommitted configuration is replaced by the committed configuration with the same index', () => {
+test('a member’s uncommitted configuration is replaced by the committed configuration with the same index', () => {
   const { keeper, letIn } = stage(statusOf('abc', 5))
   keeper.onStatus(statusOf('ab', 6, { names: 'abc', index: 5 }))
   keeper.take('b', frameOf('abcd', 6))
@@ -183,12 +183,16 @@ test('a new configuration is sent to the peers at once, and to the main thread a
   expect(rosters()).toBe(2)
 })
 
-const refusedFor = (scene: Stage, reason: RefusalReason, configurationIndex: number): string[] => {
+const refusedFor = (
+  scene: Stage,
+  reason: PeerRefusalReason,
+  configurationIndex: number,
+): string[] => {
   scene.keeper.onRefused('b', { reason, configurationIndex, generation: 1 })
   return scene.told()
 }
 
-test('a refusal means removal only if its configuration is later than the one that contains this disk', () => {
+test('a refusal counts as a removal only if it names a later configuration than the one that contains this member’s disk', () => {
   expect(refusedFor(stage(statusOf('abc', 5)), 'not-a-member', 6)).toEqual(['removed b 6'])
   expect(refusedFor(stage(statusOf('abc', 5)), 'not-a-member', 5)).toEqual(['not-yet-a-member b 5'])
   // Being admitted: the refusing peer only lags.
@@ -210,7 +214,7 @@ test('a refusal by a newer generation means, whatever its reason, that the clust
   expect(ahead.told(), 'an older one is no news').toEqual([])
 })
 
-test('a refusal that repeats is reported once a second', () => {
+test('a refusal that repeats is reported at most once a second', () => {
   const scene = stage(statusOf('abc', 5))
   expect(refusedFor(scene, 'not-a-member', 6)).toHaveLength(1)
   expect(refusedFor(scene, 'not-a-member', 6)).toHaveLength(1)
@@ -235,7 +239,7 @@ test('a member detects its own removal in its log or from a peer, and ignores th
   expect(joiner.told()).toEqual([])
 })
 
-test('the members that an earlier run stored apply until the member’s own log has caught up', () => {
+test('the member list that an earlier run stored applies until the member’s own log has caught up', () => {
   const configuration = toBinary(ConfigurationSchema, recordOf('abd'))
   const { keeper, letIn } = stage(statusOf('abc', 5), {
     configuration,

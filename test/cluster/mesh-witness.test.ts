@@ -37,7 +37,7 @@ function judge(witness: RollbackDetector, said: Said, isCaller = true): string {
   return witness.judge('b', hello(said), isCaller) ?? 'fine'
 }
 
-test('a disk that has advanced is accepted, and a disk whose term went back is refused', () => {
+test('a member whose disk has advanced is accepted, and a member whose term decreased is refused', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 10] })).toBe('fine')
   expect(judge(witness, { term: 3, last: [3, 12] })).toBe('fine')
@@ -45,7 +45,7 @@ test('a disk that has advanced is accepted, and a disk whose term went back is r
   expect(judge(witness, { term: 4, last: [4, 90], boot: 2, startedAtMs: 2000 })).toBe('rolled-back')
 })
 
-test('entries acknowledged to a leader must exist in the leader’s term, also after a restart', () => {
+test('entries that a member acknowledged to a leader must still exist in the leader’s term, even after a restart', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [2, 4] })).toBe('fine')
   witness.noteMatch('b', 3, 9)
@@ -64,7 +64,7 @@ test('a later leader may truncate uncommitted entries over several messages, whi
   expect(judge(witness, { term: 5, last: [5, 6] })).toBe('rolled-back')
 })
 
-test('applied entries must exist in every later term', () => {
+test('entries that a member applied must still exist in every later term', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
   witness.noteApplied('b', 1000n, 7)
@@ -72,7 +72,7 @@ test('applied entries must exist in every later term', () => {
   expect(judge(witness, { term: 9, last: [3, 7], boot: 2, startedAtMs: 2000 })).toBe('fine')
 })
 
-test('the start count reveals an idle cluster’s restored disk, and an older copy of a running process', () => {
+test('the start count reveals the restored disk of an idle cluster’s member, and an older copy of a running process', () => {
   const witness = new RollbackDetector(1)
   const idle = { term: 3, last: [3, 8] } as const
   expect(judge(witness, { ...idle, boot: 5, startedAtMs: 5000 })).toBe('fine')
@@ -82,7 +82,7 @@ test('the start count reveals an idle cluster’s restored disk, and an older co
   expect(judge(witness, { ...idle, boot: 5, startedAtMs: 5000 })).toBe('superseded')
 })
 
-test('reports from the two stream directions have no order, so reports from the same process start are not compared', () => {
+test('reports on the two streams of a connection have no common order, so reports by the same process start are not compared', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] }, false)).toBe('fine')
   // Sent before the answer above was made, but received later.
@@ -94,7 +94,7 @@ test('reports from the two stream directions have no order, so reports from the 
   expect(judge(witness, restored, false)).toBe('rolled-back')
 })
 
-test('another disk with the same id starts a new comparison history', () => {
+test('another disk under the same member ID starts a new comparison history', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 9, last: [9, 90] })).toBe('fine')
   expect(judge(witness, { term: 1, last: [1, 1], store: 'new' })).toBe('fine')
@@ -111,7 +111,7 @@ test('a late report of an applied index counts only for the process that sent th
   expect(judge(witness, { term: 9, last: [3, 8], boot: 3, startedAtMs: 3000 })).toBe('fine')
 })
 
-test('reports from an earlier process are compared in the same order, unless the generation is new', () => {
+test('the remembered reports of an earlier process are compared in their order, unless the generation is new', () => {
   const first = new RollbackDetector(1)
   expect(judge(first, { term: 3, last: [3, 8] })).toBe('fine')
   expect(judge(first, { term: 3, last: [3, 9] }, false)).toBe('fine')

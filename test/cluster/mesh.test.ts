@@ -75,7 +75,7 @@ async function impostor(uris: readonly string[], commonName = 'b'): Promise<Mesh
   return await issueIdentity(authority, { commonName, uris })
 }
 
-test('an authenticated member gets a Hello, and keeps the identity of its certificate even if it claims another', async () => {
+test('an authenticated member gets a Hello, and is identified by its certificate even if its own Hello claims another identity', async () => {
   const before = victim.raft.length
   const end = attack(b, [hello(), vote])
   await until('the vote request arrives', () => victim.raft.length > before)
@@ -189,7 +189,7 @@ const attacks: readonly Attack[] = [
     reason: /not the one pinned/,
   },
   {
-    name: 'a copy of the own identity',
+    name: 'a copy of the controller’s own identity',
     identity: () => a,
     code: Status.PERMISSION_DENIED,
     reason: /this controller itself/,
@@ -208,7 +208,7 @@ const attacks: readonly Attack[] = [
     reason: /no Hello/,
   },
   {
-    name: 'a member with a too large Hello',
+    name: 'a member whose Hello is too large',
     frames: [hello({ version: 'x'.repeat(10_000) })],
     code: Status.INVALID_ARGUMENT,
     reason: /Hello frame is too large/,

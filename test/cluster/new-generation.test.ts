@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { beginGeneration } from '../../src/controller/recover/new-generation.ts'
+import { startNewGeneration } from '../../src/controller/recover/new-generation.ts'
 import { readSurvivor } from '../../src/controller/recover/survivor.ts'
 import { inspectLog } from '../../src/store/log/inspect-log.ts'
 import { readFence, writeFence } from '../../src/store/folder/fence-file.ts'
-import { writeIdentity } from '../../src/store/log/identity.ts'
+import { writeDataIdentity } from '../../src/store/log/data-identity.ts'
 import { logFolder } from '../../src/store/log/open-log.ts'
 import { readMembershipCacheFile } from '../../src/store/folder/membership-cache-file.ts'
 import { layOut } from '../support/lay-out.ts'
@@ -28,11 +28,11 @@ afterEach(() => rmSync(dir, { recursive: true }))
 
 const nowMs = Date.UTC(2030, 0, 1)
 
-test('a recovered data folder has one member and a new term, after all former entries', async () => {
+test('a recovered data folder has one member, and a new term that is higher than that of all earlier entries', async () => {
   const before = inspectLog(data)
   const read = await readSurvivor(data)
   expect(read.survivor.members.map(({ id }) => id)).toEqual(['ctrl1', 'ctrl2', 'ctrl3'])
-  beginGeneration(data, read, { generation: 2, nowMs })
+  startNewGeneration(data, read, { generation: 2, nowMs })
   const after = inspectLog(data)
   expect(after.identity).toEqual({ ...before.identity, generation: 2 })
   expect(after.entries.slice(0, -1)).toEqual(before.entries)
@@ -48,16 +48,16 @@ test('a recovered data folder has one member and a new term, after all former en
   expect((await readSurvivor(data)).survivor).toMatchObject({ generation: 2, finding: null })
 })
 
-test('a repeated recovery completes after a crash between writing the generation and writing the log entry', async () => {
+test('a recovery can be repeated and completes after a crash between writing the generation and writing the log entry', async () => {
   const read = await readSurvivor(data)
-  writeIdentity(data, { ...inspectLog(data).identity, generation: 2 })
+  writeDataIdentity(data, { ...inspectLog(data).identity, generation: 2 })
   const again = await readSurvivor(data)
   expect(again.configuration).toEqual(read.configuration)
-  beginGeneration(data, again, { generation: 3, nowMs })
+  startNewGeneration(data, again, { generation: 3, nowMs })
   expect(inspectLog(data)).toMatchObject({ identity: { generation: 3 }, finding: null })
 })
 
-test('the recovery of a damaged log keeps its valid entries, without a missing tail', async () => {
+test('the recovery of a damaged log keeps its valid entries, and records no missing tail', async () => {
   const folder = logFolder(data)
   const [segment = ''] = readdirSync(folder).filter((name) => name.endsWith('.seg'))
   const bytes = readFileSync(join(folder, segment))
@@ -70,11 +70,11 @@ test('the recovery of a damaged log keeps its valid entries, without a missing t
   const read = await readSurvivor(data)
   expect(read.survivor.finding).toContain('damaged')
   expect(read.survivor.last.index).toBeLessThan(entries.at(-1)?.index ?? 0)
-  beginGeneration(data, read, { generation: 2, nowMs })
+  startNewGeneration(data, read, { generation: 2, nowMs })
   expect(inspectLog(data)).toMatchObject({ finding: null, hasMissingTail: false })
 })
 
-test('a fence (the file that stops a controller without which the cluster was recovered) survives restarts, and an unreadable fence applies too', () => {
+test('a fence (the file that stops a controller without which the cluster was recovered) survives restarts, and stops the controller even if it is unreadable', () => {
   expect(readFence(data)).toBeNull()
   writeFence(data, { generation: 2, by: 'ctrl1' })
   expect(readFence(data)).toEqual({ generation: 2, by: 'ctrl1' })

@@ -2,20 +2,20 @@ import { expect, test } from 'vitest'
 
 import type { ForwardFrame } from '../../proto/gen/mesh_pb.ts'
 import { DigestRing } from '../../src/cluster/state-transfer/digest-ring.ts'
-import { Forwarding } from '../../src/cluster/replication/forwarding.ts'
-import type { ConsensusThreadEvent } from '../../src/cluster/link.ts'
+import { LeaderForwarder } from '../../src/cluster/replication/leader-forwarder.ts'
+import type { ConsensusThreadEvent } from '../../src/cluster/thread-channel.ts'
 import { LogThrottle } from '../../src/cluster/logger.ts'
 import { decodeRaft, integer, MessageEncoder } from '../../src/cluster/message-codec.ts'
 import {
   type OutstandingProposal,
   OutstandingProposals,
-} from '../../src/cluster/replication/pending-proposals.ts'
+} from '../../src/cluster/replication/outstanding-proposals.ts'
 import { packProposals, unpackProposals } from '../../src/cluster/replication/proposal-codec.ts'
-import { ReadRounds } from '../../src/cluster/replication/read-rounds.ts'
+import { ReadIndexRounds } from '../../src/cluster/replication/read-index-rounds.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import type { Problem } from '../../src/lib/problems.ts'
-import { traceBytes, parseTraceparent } from '../../src/lib/trace-context.ts'
+import { encodeTrace, parseTraceparent } from '../../src/lib/trace-context.ts'
 import type { Entry, Message } from '../../src/raft/types.ts'
 
 class ManualClock implements Clock {
@@ -179,7 +179,7 @@ test('once one attempt may have been lost, a refusal of a later attempt does not
   expect(ended).toEqual([[1, 'OUTCOME_UNKNOWN']])
 })
 
-test('the lowest outstanding sequence number does not advance until its proposal is done, and limits the range of sequence numbers', () => {
+test('the lowest outstanding sequence number does not advance until its proposal is done, and limits how far later sequence numbers may be ahead', () => {
   const { window, add } = outstanding(100, 5)
   for (let i = 0; i < 5; i += 1) add()
   expect(window.isFull).toBe(true)
@@ -191,7 +191,7 @@ test('the lowest outstanding sequence number does not advance until its proposal
   expect(window.isFull).toBe(false)
 })
 
-test('one caller cannot use up the proposal queue by count or bytes, and the controller itself is not limited', () => {
+test('one caller cannot use up the proposal queue by count or bytes, and proposals of the controller itself are not limited', () => {
   for (const [window, add] of [
     [outstanding(8, 100, 1000), { caller: 'eager' }],
     [outstanding(100, 100, 80), { caller: 'eager', command: new Uint8Array(10) }],
@@ -223,7 +223,7 @@ test('the bytes of outstanding commands are limited, and finished commands free 
   expect(window.isFull).toBe(true)
 })
 
-test('state digests are compared at one index, even if the peer is ahead', () => {
+test('state digests are compared at the same index, even if the peer is ahead', () => {
   const ring = new DigestRing()
   ring.record(64, 'aa')
   expect(ring.compare('p', 64, 'aa', 64)).toEqual({ index: 64, isSame: true })
@@ -262,10 +262,10 @@ test('a log limiter allows one line per key and window', () => {
   expect(throttle.allow('a', 101)).toBe(true)
 })
 
-test('reads in one event loop turn share a read index round, and a later read starts another round', async () => {
+test('reads in one event loop turn share one read index request, and a later read starts another one', async () => {
   const asked: number[] = []
   const clock = new ManualClock()
-  const rounds = new ReadRounds({ clock, timeoutMs: 100, ask: (id) => asked.push(id) })
+  const rounds = new ReadIndexRounds({ clock, timeoutMs: 100, ask: (id) => asked.push(id) })
   const turn = async () => await new Promise((resolve) => setImmediate(resolve))
   const first = [rounds.read(), rounds.read(), rounds.read()]
   await turn()
@@ -277,10 +277,10 @@ test('reads in one event loop turn share a read index round, and a later read st
   expect(await Promise.all([...first, second])).toEqual([10, 10, 10, 20])
 })
 
-test('a refused read index round is repeated until the readers time out', async () => {
+test('a refused read index request is repeated until the readers time out', async () => {
   const asked: number[] = []
   const clock = new ManualClock()
-  const rounds = new ReadRounds({ clock, timeoutMs: 100, ask: (id) => asked.push(id) })
+  const rounds = new ReadIndexRounds({ clock, timeoutMs: 100, ask: (id) => asked.push(id) })
   const turn = async () => await new Promise((resolve) => setImmediate(resolve))
   const early = rounds.read()
   await turn()
@@ -303,7 +303,7 @@ function forwarding(leader: string | null) {
   const answers: (readonly [string, ForwardFrame['frame']])[] = []
   const forwarded: ForwardFrame['frame'][] = []
   const state = { leader, isReachable: true }
-  const made = new Forwarding({
+  const made = new LeaderForwarder({
     selfId: 'me',
     target: {
       propose: (proposals) => proposed.push(...proposals.map(({ id }) => id)),
@@ -325,7 +325,7 @@ const two = [
   { sequence: 6, command: bytes('six') },
 ]
 
-test('proposals are sent to the leader, and refusals return to the requester', () => {
+test('a follower sends proposals to the leader, and returns refusals to the caller', () => {
   const { made, events, proposed, answers } = forwarding('me')
   made.proposeFromMain(two)
   expect(proposed).toEqual([1, 2])
@@ -347,9 +347,9 @@ function proposeFrame(): ForwardFrame['frame'] {
   return frame
 }
 
-test('the trace of a write is forwarded with the write, and logged where the write is proposed', () => {
+test('the trace context of a write is forwarded with the write, and logged where the write is proposed', () => {
   const { forwarded, made: follower } = forwarding('other')
-  const trace = traceBytes(parseTraceparent(`00-${'a1'.repeat(16)}-${'b2'.repeat(8)}-01`))
+  const trace = encodeTrace(parseTraceparent(`00-${'a1'.repeat(16)}-${'b2'.repeat(8)}-01`))
   const [first, second] = two
   const written = packProposals([
     { ...requirePresent(first, 'one'), trace },

@@ -34,7 +34,7 @@ async function pair(): Promise<TestCluster> {
   return cluster
 }
 
-test('a call arrives with its caller, and the response or problem returns to the caller', async () => {
+test('a call to another controller arrives with its caller, and the response or problem returns to the caller', async () => {
   const { node } = await pair()
   node('n2').clusterNode.peers.serve('greet', 'members', (caller, payload) =>
     Promise.resolve(bytes(`${text(payload)} ${caller.id}, ${String(caller.isMember)}`)),
@@ -80,7 +80,7 @@ test('one-way notes between controllers arrive in order', async () => {
   expect(heard).toEqual(Array.from({ length: 50 }, (_, at) => `n1${at}`))
 })
 
-test('a controller that is not a member may call, but a client whose certificate is not a controller’s may not', async () => {
+test('a controller that is not a member may call a member, but a client whose certificate is not a controller’s may not', async () => {
   const authority = await createAuthority()
   const identity = await controllerIdentity(authority, 'n1')
   const mesh = await startMesh('n1', identity, [memberOf('n1', identity, '127.0.0.1:1')])

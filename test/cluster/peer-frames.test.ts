@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
 import { NoteSchema } from '../../proto/gen/mesh_pb.ts'
-import type { ConsensusThreadEvent } from '../../src/cluster/link.ts'
+import type { ConsensusThreadEvent } from '../../src/cluster/thread-channel.ts'
 import { PeerRpc } from '../../src/cluster/peer/peer-rpc.ts'
 import { PeerRpcFrames } from '../../src/cluster/peer/peer-rpc-transport.ts'
 

@@ -10,10 +10,10 @@ import {
   encodePeerMessage,
 } from '../../src/cluster/peer/peer-message.ts'
 import { peerMethods } from '../../src/cluster/peer/peer-methods.ts'
-import { ChunkMaker } from '../../src/cluster/state-transfer/state-chunks.ts'
+import { StateChunkEncoder } from '../../src/cluster/state-transfer/state-chunks.ts'
 import { fetchState } from '../../src/cluster/state-transfer/state-transfer-client.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import type { Machine } from '../../src/ports/machine.ts'
+import type { ReplicatedStateMachine } from '../../src/ports/replicated-state-machine.ts'
 
 const bytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text)
 const text = (payload: Uint8Array): string => new TextDecoder().decode(payload)
@@ -37,7 +37,7 @@ describe('a message between controllers', () => {
     expect([opened.timeoutMs, opened.request.target]).toEqual([700, 'n2'])
   })
 
-  test('is rejected with its type when it cannot be decoded', () => {
+  test('is rejected, and its type is reported, when it cannot be decoded', () => {
     const { request } = peerMethods.enter
     for (const payload of [Uint8Array.of(0x0a, 0x09, 0x31), bytes('{}'), bytes('{')]) {
       const detail = 'the message is no AdmissionRequest'
@@ -75,7 +75,7 @@ describe('a state that is read from another controller', () => {
     ['is abandoned if a piece was damaged', 'x', 'chunk 1 is damaged'],
   ])('%s', async (_what, damage, fault) => {
     const pieces = ['first ', 'second ', 'last']
-    const maker = new ChunkMaker()
+    const maker = new StateChunkEncoder()
     const state = {
       snapshotId: new Uint8Array(16),
       position: { term: 1, index: 7 },
@@ -105,7 +105,9 @@ describe('a state that is read from another controller', () => {
         return Promise.resolve()
       },
     }
-    const machine = { receive: () => Promise.resolve(receiver) } as unknown as Machine
+    const machine = {
+      receive: () => Promise.resolve(receiver),
+    } as unknown as ReplicatedStateMachine
     const fetched = fetchState({ peers, machine }, 'n2', 5, () => false)
     if (fault === null) {
       await fetched

@@ -4,7 +4,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { afterEach, expect, test } from 'vitest'
 
 import { CommandSchema } from '../../proto/gen/command_pb.ts'
-import type { QuarantineMark } from '../../src/cluster/state-transfer/quarantine.ts'
+import type { QuarantineRecord } from '../../src/cluster/state-transfer/quarantine.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import {
@@ -33,7 +33,7 @@ async function runningCluster(size: number, changes: StartChanges = {}): Promise
   return formed
 }
 
-class Mark implements QuarantineMark {
+class Mark implements QuarantineRecord {
   isOn = false
   /** Number of times that it was set. */
   times = 0

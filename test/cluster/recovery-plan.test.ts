@@ -36,7 +36,7 @@ function refusal(
   return planned.ok ? 'planned' : planned.reason
 }
 
-test('the member with the longest log is recovered alone, and the plan lists what may be lost', () => {
+test('a recovery uses the member with the longest log alone, and the plan lists which entries may be lost', () => {
   const planned = planRecovery(facts('a'), [facts('b', { last: { term: 5, index: 99 } })], false)
   expect(planned).toMatchObject({
     ok: true,
@@ -49,7 +49,7 @@ test('the member with the longest log is recovered alone, and the plan lists wha
   expect(warnings).toContain('of b, c, d, e; if one of them runs, or is recovered elsewhere')
 })
 
-test('a survivor with fewer entries is refused, compared by term before index, unless the operator accepts the loss', () => {
+test('a recovery from a survivor with fewer entries, compared by term before index, is refused unless the operator accepts the loss', () => {
   const longer = facts('b', { last: { term: 5, index: 101 } })
   expect(refusal(facts('a'), [longer])).toContain(
     'b has more entries: its log ends at index 101 of term 5',
@@ -60,7 +60,7 @@ test('a survivor with fewer entries is refused, compared by term before index, u
   expect(refusal(facts('a'), [facts('b', { last: { term: 4, index: 900 } })])).toBe('planned')
 })
 
-test('a cluster with a majority is not recovered, even if the operator accepts loss, but damaged members do not count toward the majority', () => {
+test('a cluster with a majority is not recovered, even if the operator accepts loss, but damaged members do not count toward this majority', () => {
   const others = [facts('b'), facts('c')]
   expect(refusal(facts('a'), others, true)).toContain(
     '3 of 5 voters are left (a, b, c), which is a majority',
@@ -81,7 +81,7 @@ test('survivor files of another cluster, another generation or the same controll
   expect(refusal(own, [facts('b'), facts('b')])).toContain('b is given twice')
 })
 
-test('a fenced, removed, damaged or non-voting folder is refused, but the operator may accept a damaged or non-voting one', () => {
+test('a fenced, removed, damaged or non-voting data folder is refused, but the operator may accept a damaged or non-voting one', () => {
   expect(refusal(facts('a', { fencedBy: 3 }), [], true)).toContain('into generation 3')
   expect(refusal(facts('z'), [], true)).toContain('z was removed in configuration')
   const damaged = facts('a', { finding: 'a record is damaged' })

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import {
   rotateAfterRemoval,
-  installIssuing,
+  installIssuingAuthority,
   isRotationDue,
   membersLackingSecrets,
   rotateClusterKey,
@@ -62,7 +62,7 @@ describe('The initial secrets of a cluster', () => {
     expect(text).not.toContain(key)
   })
 
-  test('are not decrypted by a controller with another key, which logs the failure once', async () => {
+  test('cannot be decrypted by a controller with another key, which logs the failure once', async () => {
     const stranger = await cluster.add('ctrl1', cluster.member('ctrl2').leaf)
     expect(stranger.keyring.clusterKeys()).toEqual([])
     expect(stranger.keyring.issuing()).toBeNull()
@@ -85,7 +85,7 @@ describe('A key rotation', () => {
     keyring.stop()
   })
 
-  test('activates a key that every member has, and ends the previous key after the overlap period', async () => {
+  test('activates a key once every member has it, and invalidates the previous key after the overlap period', async () => {
     const before = keysOf('ctrl1')
     await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
     await refreshAll()
@@ -145,8 +145,8 @@ test('secrets in a replaced state are decrypted again, even if their revision is
   expect(keyring.clusterKeys()).toEqual(cluster.member('ctrl2').keyring.clusterKeys())
 })
 
-describe('After a controller was removed', () => {
-  test('the removed controller cannot decrypt the new key, and has no admission', async () => {
+describe('The rotation of secrets after the removal of a controller', () => {
+  test('leaves the removed controller without an admission and unable to decrypt the new key', async () => {
     cluster.expel('ctrl3')
     await rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', inPeace)
     await refreshAll()
@@ -157,7 +157,7 @@ describe('After a controller was removed', () => {
     expect(isRotationDue(cluster.machine)).toBe(false)
   })
 
-  test('as compromised, the previous key is revoked at once', async () => {
+  test('revokes the previous key at once if the controller was compromised', async () => {
     const before = keysOf('ctrl1')
     cluster.expel('ctrl3')
     await rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
@@ -167,7 +167,7 @@ describe('After a controller was removed', () => {
     expect(cluster.recorded.lines.join('\n')).toContain('renew-issuing')
   })
 
-  test('and is later reported as compromised, the previous key is also revoked', async () => {
+  test('also revokes the previous key if the controller is later reported as compromised', async () => {
     cluster.expel('ctrl3')
     const { rotation } = cluster.member('ctrl1')
     await rotateAfterRemoval(rotation, 'ctrl3', inPeace)
@@ -182,7 +182,7 @@ describe('After a controller was removed', () => {
     expect(cluster.proposals, 'done again, it changes nothing').toHaveLength(proposals)
   })
 
-  test('the same call may be repeated, and then changes nothing more', async () => {
+  test('may be requested again by the same call, and then changes nothing more', async () => {
     cluster.expel('ctrl3')
     const { rotation } = cluster.member('ctrl1')
     await rotateAfterRemoval(rotation, 'ctrl3', inPeace)
@@ -191,7 +191,7 @@ describe('After a controller was removed', () => {
     expect(cluster.proposals).toHaveLength(proposals)
   })
 
-  test('a leader elected between the removal and the rotation finds that the rotation is due', async () => {
+  test('is found to be due by a leader elected between the removal and the rotation', async () => {
     cluster.expel('ctrl3')
     const dies = new Error('the leader died')
     const { rotation } = cluster.member('ctrl1')
@@ -213,7 +213,7 @@ describe('After a controller was removed', () => {
     expect(keysOf('ctrl2')).toHaveLength(1)
   })
 
-  test('nothing is revoked from a controller that is still a member', async () => {
+  test('is refused for a controller that is still a member, and revokes nothing from it', async () => {
     await expect(
       rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised),
     ).rejects.toMatchObject({ code: 'MEMBERSHIP_REFUSED' })
@@ -252,7 +252,7 @@ describe('The key that encrypts MFA secrets', () => {
   })
 })
 
-describe('A member that lacks a secret', () => {
+describe('A member that lacks a shared secret', () => {
   test('receives the secret from a member that has it', async () => {
     await cluster.machine.close()
     cluster = await SecretsCluster.form(['ctrl1', 'ctrl2', 'ctrl3'], 'ctrl3')
@@ -268,7 +268,7 @@ describe('A member that lacks a secret', () => {
     )
   })
 
-  test('cannot arise from a rotation, because a rotation must include every admitted controller', async () => {
+  test('cannot result from a rotation, because a rotation must include every admitted controller', async () => {
     const secret = newClusterKey()
     const version = { name: 'clusterKey', version: 2, secret } as const
     const { rotation } = cluster.member('ctrl1')
@@ -291,12 +291,12 @@ describe('A member that lacks a secret', () => {
   })
 })
 
-describe('Another issuing CA', () => {
+describe('A new issuing CA', () => {
   test('is active on every member once it is installed, and the key of the old issuing CA is deleted', async () => {
     const { root } = cluster
     const validity = validityStartingAt(startMs, 3_600_000)
     const next = await createIssuingAuthority({ commonName: 'next', root, validity })
-    await installIssuing(cluster.member('ctrl1').rotation, next)
+    await installIssuingAuthority(cluster.member('ctrl1').rotation, next)
     await refreshAll()
     for (const { keyring } of cluster.members.values()) {
       expect(keyring.issuing()).toEqual({ version: 2, ...next })
@@ -308,7 +308,9 @@ describe('Another issuing CA', () => {
   test('is rejected when its key does not match its certificate', async () => {
     const { issuing, root } = cluster
     const mixed = { ...issuing, privateKeyPem: root.privateKeyPem }
-    await expect(installIssuing(cluster.member('ctrl1').rotation, mixed)).rejects.toMatchObject({
+    await expect(
+      installIssuingAuthority(cluster.member('ctrl1').rotation, mixed),
+    ).rejects.toMatchObject({
       fault: 'key-mismatch',
     })
     expect(cluster.proposals).toEqual([])

@@ -4,9 +4,9 @@ import { CommandKind, FormSchema, type SeedRecord } from '../../proto/gen/comman
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { JoinTickets } from '../../src/cluster/membership/join-tickets.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'
-import type { RotationDeps } from '../../src/cluster/secrets/secret-rotation.ts'
+import type { SecretRotationDeps } from '../../src/cluster/secrets/secret-rotation.ts'
 import { bootstrapSecrets } from '../../src/cluster/secrets/wrap-secrets.ts'
-import { StateMachine } from '../../src/fsm/machine.ts'
+import { StateMachine } from '../../src/fsm/state-machine.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { newOpaqueId } from '../../src/lib/random.ts'
@@ -44,7 +44,7 @@ export interface TestMember {
   readonly leaf: CertifiedKey
   readonly keyring: Keyring
   readonly desk: JoinTickets
-  readonly rotation: RotationDeps
+  readonly rotation: SecretRotationDeps
 }
 
 /**

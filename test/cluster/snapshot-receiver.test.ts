@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
 import { PositionSchema, type SnapshotAck, type SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
-import type { ConsensusThreadEvent } from '../../src/cluster/link.ts'
+import type { ConsensusThreadEvent } from '../../src/cluster/thread-channel.ts'
 import {
   type ReceivedSnapshot,
   SnapshotReceiver,
@@ -64,7 +64,11 @@ test('a snapshot is offered to the Raft core only when it is complete, written a
 
 test.each<[string, SnapshotChunk[], RegExp]>([
   ['a chunk with a wrong checksum', [chunk(0, first, { crc32: 1 })], /chunk 0 is damaged/],
-  ['a wrong checksum of the whole', [chunk(0, second), chunk(1, first)], /checksum mismatch/],
+  [
+    'a wrong checksum of the whole snapshot',
+    [chunk(0, second), chunk(1, first)],
+    /checksum mismatch/,
+  ],
   ['a skipped chunk', [chunk(0, first), chunk(2, second)], /received chunk 2, expected 1/],
   ['a chunk that is too large', [chunk(0, new Uint8Array(101))], /chunk 0 is too large/],
   ['an empty chunk', [chunk(0, first), chunk(1, bytes(''))], /chunk 1 is empty/],
@@ -78,28 +82,31 @@ test.each<[string, SnapshotChunk[], RegExp]>([
     [chunk(0, new Uint8Array(100)), chunk(1, new Uint8Array(100), { last: false })],
     /received more than was requested/,
   ],
-])('a transfer is aborted and reported to the sender for %s', (_name, chunks, reason) => {
-  const { made, acks, failures, events } = receiver()
-  for (const each of chunks) made.onChunk('leader', 3, each)
-  expect(failures).toEqual([expect.stringMatching(reason)])
-  expect(acks.at(-1)).toMatchObject({ failed: true })
-  expect(events.at(-1)).toEqual({ type: 'receiveAbandoned', id: 1 })
-  made.onChunk('leader', 3, chunk(1, second))
-  expect(acks.at(-1)).toMatchObject({ failed: true })
-  expect(events.at(-1)).toEqual({ type: 'receiveAbandoned', id: 1 })
-})
+])(
+  'a snapshot transfer is aborted, and the sender is informed, because of %s',
+  (_name, chunks, reason) => {
+    const { made, acks, failures, events } = receiver()
+    for (const each of chunks) made.onChunk('leader', 3, each)
+    expect(failures).toEqual([expect.stringMatching(reason)])
+    expect(acks.at(-1)).toMatchObject({ failed: true })
+    expect(events.at(-1)).toEqual({ type: 'receiveAbandoned', id: 1 })
+    made.onChunk('leader', 3, chunk(1, second))
+    expect(acks.at(-1)).toMatchObject({ failed: true })
+    expect(events.at(-1)).toEqual({ type: 'receiveAbandoned', id: 1 })
+  },
+)
 
 test.each<[string, SnapshotChunk, string, number]>([
   ['of an older term', chunk(1, second), 'leader', 2],
   [
-    'of a sender that is not the leader',
+    'from a sender that is not the leader',
     chunk(0, first, { snapshotId: bytes('b'.repeat(16)) }),
     'b',
     3,
   ],
   ['of another snapshot', chunk(1, second, { snapshotId: new Uint8Array(16) }), 'leader', 3],
-  ['of the same snapshot by another sender', chunk(1, second), 'another', 4],
-])('a chunk %s is refused and changes nothing', (_name, stray, from, term) => {
+  ['of the same snapshot from another sender', chunk(1, second), 'another', 4],
+])('a snapshot chunk %s is refused and changes nothing', (_name, stray, from, term) => {
   const { made, acks, events, received, finish } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   const before = events.length
@@ -124,7 +131,7 @@ test.each<[string, Partial<SnapshotChunk>]>([
   expect(events).toEqual([])
 })
 
-test('a snapshot whose state differs from the announced state is not offered', () => {
+test('a snapshot whose state differs from the announced state is not offered to the Raft core', () => {
   const { made, received, failures } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   made.onChunk('leader', 3, chunk(1, second))
@@ -135,7 +142,7 @@ test('a snapshot whose state differs from the announced state is not offered', (
   expect(failures).toEqual([expect.stringContaining('announcement')])
 })
 
-test('a snapshot is not offered if its sender is not the leader in the term of the snapshot', () => {
+test('a snapshot is not offered to the Raft core if its sender is not the leader in the term of the snapshot', () => {
   const { made, received, failures, leadership, finish } = receiver()
   leadership.leader = null
   made.onChunk('usurper', 3, chunk(0, first))
@@ -158,7 +165,7 @@ test('a snapshot that the Raft core ignores is discarded, and its transfer ends'
   expect(acks.at(-1)).toMatchObject({ number: 2, failed: false })
 })
 
-test('an offered snapshot is kept, and offered again until the Raft core accepts it', () => {
+test('an offered snapshot is kept, and is offered again until the Raft core accepts the snapshot', () => {
   const { made, clock, events, acks, received, leadership, finish } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   made.onChunk('leader', 3, chunk(1, second))
@@ -179,7 +186,7 @@ test('an offered snapshot is kept, and offered again until the Raft core accepts
   expect(received.length).toBe(2)
 })
 
-test('chunks that are repeated on a new connection are skipped, and the sender receives the position reached', () => {
+test('chunks of a snapshot that are repeated on a new connection are skipped, and the sender is informed of the position reached', () => {
   const { made, events, acks, received, finish } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   made.onWritten(1)
@@ -195,7 +202,7 @@ test('chunks that are repeated on a new connection are skipped, and the sender r
   expect(received.length).toBe(1)
 })
 
-test('an acknowledgment is repeated on the next connection', async () => {
+test('the acknowledgment of a snapshot chunk is repeated on the next connection', async () => {
   const { made, acks, finish } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   made.onWritten(1)

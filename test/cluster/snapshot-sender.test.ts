@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 
 import type { SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
-import type { ConsensusThreadEvent } from '../../src/cluster/link.ts'
+import type { ConsensusThreadEvent } from '../../src/cluster/thread-channel.ts'
 import { SnapshotSender } from '../../src/cluster/state-transfer/snapshot-sender.ts'
 import { TransferPacer } from '../../src/cluster/state-transfer/transfer-pacer.ts'
 import { configuration, first, ManualClock, second } from './snapshot-fixture.ts'
@@ -129,7 +129,7 @@ test('a snapshot transfer continues on the next connection with the first unackn
   expect(done).toEqual([['slow', 'sent']])
 })
 
-test('a chunk that could not be sent is sent later', () => {
+test('a snapshot chunk that could not be sent is sent later', () => {
   const { made, done, numbers, state, nothingMatches } = sender()
   made.start('slow', 4)
   made.onOpened(1, position, configuration)

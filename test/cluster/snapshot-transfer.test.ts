@@ -4,14 +4,14 @@ import { afterEach, expect, test } from 'vitest'
 
 import type { SnapshotAck, SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
-import { SnapshotLogRetention } from '../../src/cluster/state-transfer/catch-up.ts'
+import { SnapshotLogRetention } from '../../src/cluster/state-transfer/snapshot-log-retention.ts'
 import {
   type ConsensusThreadCommand,
-  type HostLink,
-  sameThreadChannel,
-  type MainLink,
-} from '../../src/cluster/link.ts'
-import { SnapshotStoreWorker } from '../../src/cluster/state-transfer/snapshot-source.ts'
+  type ConsensusThreadLink,
+  createSameThreadChannel,
+  type MainThreadLink,
+} from '../../src/cluster/thread-channel.ts'
+import { SnapshotStoreWorker } from '../../src/cluster/state-transfer/snapshot-store-worker.ts'
 import {
   defaultSnapshotReceiverOptions,
   type ReceivedSnapshot,
@@ -52,7 +52,7 @@ async function side(free: { bytes: number }) {
   const files = { ...nodeFileSystem, freeBytes: () => free.bytes }
   const options = { chunkBytes: 4096, receiveBatchBytes: 8192, freeBytesMin: 1000, files }
   const store = await LevelStateStore.open(dir, options)
-  const { main, host } = sameThreadChannel()
+  const { main, host } = createSameThreadChannel()
   const alarms = new Alarms(systemClock, new RecordedLog().log)
   const machine = {
     progress: () => ({ applied: 0, persisted: store.mark()?.position.index ?? 0 }),
@@ -74,14 +74,17 @@ async function side(free: { bytes: number }) {
 }
 
 /** Dispatches events to the source; `restore` is handled by the cluster node, here as well. */
-function serve(main: MainLink, desk: SnapshotStoreWorker): void {
+function serve(main: MainThreadLink, desk: SnapshotStoreWorker): void {
   main.onMessage = (event) => {
     if (event.type === 'restore') void desk.restore(event.id)
     else desk.handle(event as Parameters<SnapshotStoreWorker['handle']>[0])
   }
 }
 
-function onCommands(host: HostLink, take: (command: ConsensusThreadCommand) => void): void {
+function onCommands(
+  host: ConsensusThreadLink,
+  take: (command: ConsensusThreadCommand) => void,
+): void {
   host.onMessage = take
 }
 
@@ -216,22 +219,25 @@ test.each<[string, (chunk: SnapshotChunk) => SnapshotChunk | null, RegExp]>([
     (chunk) => (chunk.number === 20 ? { ...chunk, last: true } : chunk),
     /checksum mismatch/,
   ],
-])('%s is refused: the state stays unchanged, and no files are left', async (...row) => {
-  const [, alter, reason] = row
-  const { to, wire, done, failures, received, sender } = await rig()
-  wire.alter = alter
-  sender.start('slow', 1)
-  await until('it is given up', () => done.length > 0)
-  expect(done).toEqual(['failed'])
-  expect(failures).toEqual([expect.stringMatching(reason)])
-  expect(received).toEqual([])
-  await until('nothing is left', () => to.halves().join() === 'A,CURRENT')
-  expect(await contents(to.store)).toEqual(['old=state'])
-  wire.alter = (chunk) => chunk
-  sender.start('slow', 1)
-  await until('the next one is installed', () => done.length > 1)
-  expect(await contents(to.store)).toEqual(whole)
-})
+])(
+  'a snapshot transfer with %s is refused, changes no state, and leaves no files',
+  async (...row) => {
+    const [, alter, reason] = row
+    const { to, wire, done, failures, received, sender } = await rig()
+    wire.alter = alter
+    sender.start('slow', 1)
+    await until('it is given up', () => done.length > 0)
+    expect(done).toEqual(['failed'])
+    expect(failures).toEqual([expect.stringMatching(reason)])
+    expect(received).toEqual([])
+    await until('nothing is left', () => to.halves().join() === 'A,CURRENT')
+    expect(await contents(to.store)).toEqual(['old=state'])
+    wire.alter = (chunk) => chunk
+    sender.start('slow', 1)
+    await until('the next one is installed', () => done.length > 1)
+    expect(await contents(to.store)).toEqual(whole)
+  },
+)
 
 function flipped(chunk: SnapshotChunk): SnapshotChunk {
   if (chunk.number !== 20) return chunk

@@ -7,7 +7,7 @@ import {
   SoftStateChannel,
   type SoftStateOptions,
 } from '../../src/cluster/soft-state/soft-state.ts'
-import { SOFT_REACH_MS_MAX, type SoftTopicDefinition } from '../../src/ports/soft-state.ts'
+import { SOFT_STATE_BARRIER_MS_MAX, type SoftTopicDefinition } from '../../src/ports/soft-state.ts'
 
 const text: SoftTopicDefinition<string> = {
   encode: (value) => new TextEncoder().encode(value),
@@ -23,7 +23,10 @@ interface Note {
   readonly payload: Uint8Array
 }
 
-/** Controllers whose notes wait until a test delivers them. No channel is started, so none sends at an interval. */
+/**
+ * Controllers whose notes wait until a test delivers them. No channel is started, so none sends at
+ * an interval.
+ */
 class Wire {
   nowMs = 1000
   readonly notes: Note[] = []
@@ -104,7 +107,7 @@ function reach(channel: { reachLatest(): Promise<void> }): void {
   void channel.reachLatest().then(() => (isReached = true))
 }
 
-test('a controller that waits for the latest values receives unsent values before their send interval ends', async () => {
+test('a controller that waits for the latest values of its peers receives unsent values before the peers’ send interval ends', async () => {
   const { b, published, seen } = await pair()
   published.publish('x', '1')
   reach(b)
@@ -146,7 +149,7 @@ function valuesIn({ payload }: Note): number {
   return fromBinary(SoftBatchSchema, payload).values.length
 }
 
-test('callers that arrive during a round share the next round, which begins a tick later', async () => {
+test('callers that arrive while peers are being queried share the next query, which begins a tick later', async () => {
   const { b, published, seen } = await pair()
   reach(b)
   await Promise.resolve()
@@ -169,11 +172,11 @@ test('a controller without reachable peers has the latest values', async () => {
   expect(isReached).toBe(true)
 })
 
-test('a controller waits for a silent peer at most until the limit', async () => {
+test('a controller waits for a silent peer only until a time limit', async () => {
   const { b } = await pair()
   reach(b)
   await wire.deliver('a')
-  await vi.advanceTimersByTimeAsync(SOFT_REACH_MS_MAX - 1)
+  await vi.advanceTimersByTimeAsync(SOFT_STATE_BARRIER_MS_MAX - 1)
   expect(isReached).toBe(false)
   await vi.advanceTimersByTimeAsync(1)
   expect(isReached).toBe(true)
@@ -188,7 +191,7 @@ test('a controller stops waiting for a peer when the connection to the peer clos
   expect(isReached).toBe(true)
 })
 
-test('a request from a controller that is not a member is not answered', async () => {
+test('a request for the latest values from a controller that is not a member is not answered', async () => {
   const { b } = await pair()
   reach(b)
   await Promise.resolve()

@@ -148,7 +148,7 @@ test('a new connection first transfers all values, and then all changes', () => 
   expect(b.get('b', 'x')).toBe('mine')
 })
 
-test('changes within one tick are sent once, and an owner without changes sends a heartbeat every second', () => {
+test('several changes within one tick are sent once, and an owner without changes sends a heartbeat every second', () => {
   const network = new Network()
   const channel = network.add('a')
   const a = channel.open('text')
@@ -207,7 +207,7 @@ test('values of an unreachable owner expire, and are restored when the owner sen
   ])
 })
 
-test('a lost batch is followed by a full transmission, which includes withdrawals', () => {
+test('a lost batch is followed by a full transmission, which also withdraws values that no longer exist', () => {
   const network = new Network()
   const a = network.add('a').open('text')
   const b = network.add('b').open('text')
@@ -282,7 +282,7 @@ test('after the restart of an owner its previous values are discarded, even if i
   expect(seen(b)).toEqual(['a/z=3'])
 })
 
-test('a former member has no values, and its new values are ignored', () => {
+test('a former member’s values are discarded, and its new values are ignored', () => {
   const network = new Network()
   const a = network.add('a').open('text')
   const b = network.add('b').open('text')
@@ -330,7 +330,7 @@ test('a receiver enforces the limit for the values of all owners together', () =
   expect(here.publish('x', value)).toBe(false)
 })
 
-test('a vital topic is sent before the backlog of other topics, and is not refused because of other topics', () => {
+test('values of a vital topic are sent before queued values of other topics, and are not refused because of other topics', () => {
   const network = new Network()
   const table = {
     large: textTopic({ ownerBytesMax: 100_000 }),
@@ -355,7 +355,7 @@ test('a vital topic is sent before the backlog of other topics, and is not refus
   expect(seen(vitalB)).toEqual([])
 })
 
-test('replacing a value needs space only for the difference in size', () => {
+test('replacing a value uses up the size limit only by the difference between the two values', () => {
   const network = new Network()
   const a = network.add('a', { totalBytesMax: 1500 }).open('text')
   expect(a.publish('x', 'v'.repeat(1000))).toBe(true)
@@ -380,7 +380,7 @@ test('a large number of values is sent in batches of limited size, one batch per
   expect(b.get('a', '99')).toBe('changed meanwhile')
 })
 
-test('a topic that is opened late contains earlier values, and invalid bytes are discarded', () => {
+test('a topic that is opened late contains the values received earlier, and invalid bytes are discarded', () => {
   const network = new Network()
   const a = network.add('a').open('text')
   const late = network.add('b')
@@ -399,7 +399,7 @@ test('a topic that is opened late contains earlier values, and invalid bytes are
   expect(late.counts.malformed).toBe(1)
 })
 
-test('topics of a newer release are ignored and counted, and other topics still work', () => {
+test('topics that only a newer release knows are ignored and counted, and other topics still work', () => {
   const network = new Network()
   const newer = network.join('a', { text: textTopic(), weather: textTopic() })
   const b = network.add('b')
@@ -418,7 +418,7 @@ test('a topic can be opened once, and must be in the table of topics', () => {
   expect(() => channel.open('weather' as 'text')).toThrow('topic weather is in the table of topics')
 })
 
-test('the last uses of a hundred thousand sessions fit the limits, and reach a controller that connects later', () => {
+test('the last-use times of a hundred thousand sessions fit the limits, and reach a controller that connects later', () => {
   const network = new Network()
   const a = network.join('a', softTopics).open('activity')
   const b = network.join('b', softTopics, { batchBytesMax: 1024 * 1024 }).open('activity')
@@ -437,7 +437,7 @@ afterEach(async () => {
   cluster = null
 })
 
-test('two controllers share their values over the mesh, and discard the values of a controller that restarts', async () => {
+test('two controllers share their values over the mesh, and each discards the other’s values when the other restarts', async () => {
   cluster = await formCluster(2)
   const n1 = await cluster.start('n1')
   const n2 = await cluster.start('n2')

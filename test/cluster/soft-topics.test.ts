@@ -23,7 +23,7 @@ test('each topic in the table is opened by exactly one file, and no other topic 
   expect(opened.sort()).toEqual(Object.keys(softTopics).sort())
 })
 
-test('topics are defined only in the table, and only the channel for topics sends soft state', () => {
+test('topics are defined only in the table of topics, and soft state is sent only by SoftStateChannel', () => {
   expect(found(/\bownerBytesMax: (?!number)/g).filter((file) => file !== table)).toEqual([])
   const channel = ['cluster/soft-state/soft-state.ts']
   expect(found(/'soft'|'soft-resync'/g)).toEqual([...channel, ...channel])

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { CounterMachine } from '../../bench/support/counter-machine.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
 import { quarantineLimits } from '../../src/cluster/state-transfer/quarantine.ts'
-import { StateGuard } from '../../src/cluster/state-transfer/state-guard.ts'
+import { StateDivergenceHandler } from '../../src/cluster/state-transfer/state-divergence-handler.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { PeerChannel } from '../../src/cluster/peer-channel.ts'
@@ -38,7 +38,7 @@ function stage() {
     },
   }
   const receiving = { chunks: null as number | null }
-  const guard = new StateGuard({
+  const guard = new StateDivergenceHandler({
     clock,
     log: log.log,
     peers,
@@ -70,7 +70,7 @@ function stage() {
   return { clock, called, events, receiving, guard, pass }
 }
 
-test('apply pauses for up to a minute while no member sends its state, and later only while the guard tries to fetch a state', async () => {
+test('apply pauses for up to a minute while no member sends its state, and after that only while the guard tries to fetch a state', async () => {
   const { events, guard, pass } = stage()
   expect(guard.isHeld).toBe(true)
   await pass(quarantineLimits.holdMsMax - 1000)
@@ -82,7 +82,7 @@ test('apply pauses for up to a minute while no member sends its state, and later
   expect(events).toEqual(['hold', 'let go', 'hold', 'let go', 'hold', 'let go'])
 })
 
-test('each attempt requests the state from another member, from the leader last', async () => {
+test('each attempt of the guard requests the state from another member, and from the leader last', async () => {
   const { called, pass } = stage()
   await pass(10_000)
   expect(called.slice(0, 3)).toEqual(['c', 'b', 'c'])
@@ -99,7 +99,7 @@ test('the guard waits for an incoming snapshot from the leader while its chunks 
   expect(called[0]).toBe('c')
 })
 
-test('a stopped guard starts no attempt', async () => {
+test('a stopped guard starts no further attempt', async () => {
   const { called, guard, pass } = stage()
   await guard.stop()
   await pass(60_000)

@@ -4,9 +4,9 @@ import { Alarms } from '../../src/cluster/health/alarms.ts'
 import {
   Quarantine,
   quarantineLimits,
-  type QuarantineMark,
+  type QuarantineRecord,
 } from '../../src/cluster/state-transfer/quarantine.ts'
-import { evaluateDigests } from '../../src/cluster/state-transfer/state-guard.ts'
+import { evaluateDigests } from '../../src/cluster/state-transfer/state-divergence-handler.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { RecordedLog } from './mesh-fixture.ts'
 
@@ -52,7 +52,7 @@ test('the states of learners are compared but do not count toward the majority',
   expect(judge('x', { l1: 'y', l2: 'y', l3: 'y' })).toEqual({ kind: 'open' })
 })
 
-class Mark implements QuarantineMark {
+class Mark implements QuarantineRecord {
   text: string | null = null
   isSet = (): boolean => this.text !== null
   set = (reason: string): void => {

@@ -9,9 +9,9 @@ import { RaftCluster } from '../../bench/support/raft-cluster.ts'
 import { CounterMachine } from '../../bench/support/counter-machine.ts'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
-import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
+import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-deps.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../src/store/folder/create-data-folder.ts'
 import {
   type LogAndConsensusStart,
   type StartedLogAndConsensus,
@@ -112,7 +112,7 @@ function clusterNodeOf(start: LogAndConsensusStart, started: StartedLogAndConsen
   return { clusterNode, effects, fatal }
 }
 
-test('the wal thread reports the latency of its syncs, and the raft thread its event loop delay', async () => {
+test('the WAL thread reports the latency of its disk syncs, and the Raft thread its event loop delay', async () => {
   const start = await formedHost()
   const started = await startThreads(start)
   const { clusterNode } = clusterNodeOf(start, started)
@@ -154,7 +154,7 @@ test('acknowledged writes exist after a restart, with and without threads', asyn
   }
 })
 
-test('a log that cannot be opened is reported with its reason before anything starts', async () => {
+test('a log that cannot be opened is reported with the reason before any thread starts', async () => {
   const start = await formedHost()
   const wal = join(start.dir, 'wal')
   const segment = readdirSync(wal).find((name) => name.endsWith('.seg')) ?? ''

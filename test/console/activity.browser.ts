@@ -143,20 +143,23 @@ describe.skipIf(browserMissing !== null)('The Activity page', () => {
   test.each([
     ['dark', 1440],
     ['light', 390],
-  ] as const)('is accessible and fits its window, %s at %i', async (scheme, width) => {
-    const page = await network.browser.page({ scheme, width })
-    await logIn(page, network.url(1), network.cluster.admin)
-    const findings: string[] = []
-    const paths = ['activity', 'activity/live', `service-policies/${made.policyId}?tab=activity`]
-    for (const path of paths) {
-      await page.goto(network.url(1, path))
-      await page.locator('.activity-list li, .event-list li').first().waitFor()
-      if (path !== 'activity/live') await page.locator('.expand').nth(1).click()
-      findings.push(...(await axeFindings(page)))
-      if (await overflows(page)) findings.push(`${path} is wider than its window`)
-      const name = path.split('?')[0]?.replaceAll('/', '-') ?? ''
-      await page.screenshot({ path: join(shots, `${name}-${scheme}-${width}.png`) })
-    }
-    expect(findings).toEqual([])
-  })
+  ] as const)(
+    'is accessible and fits its window in the %s scheme at a width of %i px',
+    async (scheme, width) => {
+      const page = await network.browser.page({ scheme, width })
+      await logIn(page, network.url(1), network.cluster.admin)
+      const findings: string[] = []
+      const paths = ['activity', 'activity/live', `service-policies/${made.policyId}?tab=activity`]
+      for (const path of paths) {
+        await page.goto(network.url(1, path))
+        await page.locator('.activity-list li, .event-list li').first().waitFor()
+        if (path !== 'activity/live') await page.locator('.expand').nth(1).click()
+        findings.push(...(await axeFindings(page)))
+        if (await overflows(page)) findings.push(`${path} is wider than its window`)
+        const name = path.split('?')[0]?.replaceAll('/', '-') ?? ''
+        await page.screenshot({ path: join(shots, `${name}-${scheme}-${width}.png`) })
+      }
+      expect(findings).toEqual([])
+    },
+  )
 })

@@ -73,45 +73,48 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     ['dark', 1440],
     ['light', 390],
     ['dark', 390],
-  ] as const)('has no page that hinders anybody, %s at %d px', async (scheme, width) => {
-    const page = await network.browser.page({ scheme, width })
-    await page.goto(url(1))
-    await page.getByLabel('User name').waitFor()
-    expect(await axeFindings(page)).toEqual([])
-    await page.screenshot({ path: join(shots, `log-in-${scheme}-${width}.png`) })
-    await logIn(page, url(1), network.cluster.admin)
-    const [laptop] = await rowsOf('identities', 'name = "laptop"')
-    const [wiki] = await rowsOf('services', 'name = "wiki"')
-    const links = page.locator('nav.nav a')
-    const paths = await links.evaluateAll((all) => all.map((one) => one.getAttribute('href')))
-    const others = [
-      `/console/access?identity=${String(laptop?.['id'])}&service=${String(wiki?.['id'])}`,
-      `/console/services/${String(wiki?.['id'])}`,
-      `/console/services/${String(wiki?.['id'])}?tab=edit`,
-      `/console/services/${String(wiki?.['id'])}?tab=access`,
-      `/console/identities/${String(laptop?.['id'])}`,
-      `/console/identities/${String(laptop?.['id'])}?tab=sessions`,
-      '/console/identities?is-state=offline&q=%23staff',
-      '/console/identities/new',
-      '/console/wizards/service',
-      '/console/wizards/identity',
-      '/console/live/links',
-      '/console/nothing',
-    ]
-    const findings: string[] = []
-    for (const path of [...paths, ...others]) {
-      await page.goto(`${network.cluster.admin.controllers[0]}${path}`)
-      await page.locator('h1, .empty h2').first().waitFor()
-      await page.locator('[aria-busy="true"]').waitFor({ state: 'detached' })
-      const name = nameOfShot(String(path))
-      const found = await axeFindings(page)
-      findings.push(...found.map((one) => `${path}: ${one}`))
-      if (await overflows(page)) findings.push(`${path} is wider than its window`)
-      await page.screenshot({ path: join(shots, `${name}-${scheme}-${width}.png`) })
-    }
-    expect(findings).toEqual([])
-    expect(paths.length).toBeGreaterThan(15)
-  })
+  ] as const)(
+    'has only accessible pages in the %s scheme at a width of %d px',
+    async (scheme, width) => {
+      const page = await network.browser.page({ scheme, width })
+      await page.goto(url(1))
+      await page.getByLabel('User name').waitFor()
+      expect(await axeFindings(page)).toEqual([])
+      await page.screenshot({ path: join(shots, `log-in-${scheme}-${width}.png`) })
+      await logIn(page, url(1), network.cluster.admin)
+      const [laptop] = await rowsOf('identities', 'name = "laptop"')
+      const [wiki] = await rowsOf('services', 'name = "wiki"')
+      const links = page.locator('nav.nav a')
+      const paths = await links.evaluateAll((all) => all.map((one) => one.getAttribute('href')))
+      const others = [
+        `/console/access?identity=${String(laptop?.['id'])}&service=${String(wiki?.['id'])}`,
+        `/console/services/${String(wiki?.['id'])}`,
+        `/console/services/${String(wiki?.['id'])}?tab=edit`,
+        `/console/services/${String(wiki?.['id'])}?tab=access`,
+        `/console/identities/${String(laptop?.['id'])}`,
+        `/console/identities/${String(laptop?.['id'])}?tab=sessions`,
+        '/console/identities?is-state=offline&q=%23staff',
+        '/console/identities/new',
+        '/console/wizards/service',
+        '/console/wizards/identity',
+        '/console/live/links',
+        '/console/nothing',
+      ]
+      const findings: string[] = []
+      for (const path of [...paths, ...others]) {
+        await page.goto(`${network.cluster.admin.controllers[0]}${path}`)
+        await page.locator('h1, .empty h2').first().waitFor()
+        await page.locator('[aria-busy="true"]').waitFor({ state: 'detached' })
+        const name = nameOfShot(String(path))
+        const found = await axeFindings(page)
+        findings.push(...found.map((one) => `${path}: ${one}`))
+        if (await overflows(page)) findings.push(`${path} is wider than its window`)
+        await page.screenshot({ path: join(shots, `${name}-${scheme}-${width}.png`) })
+      }
+      expect(findings).toEqual([])
+      expect(paths.length).toBeGreaterThan(15)
+    },
+  )
 
   test('a stored script is a text on every page', async () => {
     const page = await open(1)
@@ -368,7 +371,8 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('heading', { name: 'Services' }).waitFor()
     expect(page.url()).toBe(url(1, 'services'))
     await page.getByText('wiki').first().waitFor()
-    // Records of the other controllers are read by the same token, and the session ends by the menu.
+    // Records of the other controllers are read by the same token, and the session ends by the
+    // menu.
     await page.reload()
     await page.getByText('wiki').first().waitFor()
     const session = `JSON.parse(sessionStorage.getItem('flotilla.session'))`
@@ -531,10 +535,10 @@ describe.skipIf(browserMissing !== null)('The console', () => {
   })
 
   test.each([
-    ['the controller that serves it is killed', 'SIGKILL', false],
-    ['the controller that serves it falls silent', 'SIGSTOP', false],
+    ['the controller that serves the page is killed', 'SIGKILL', false],
+    ['the controller that serves the page stops responding', 'SIGSTOP', false],
     ['the leader is killed', 'SIGKILL', true],
-  ] as const)('a change that was previewed is saved while %s', async (what, signal, isLeader) => {
+  ] as const)('a previewed change is saved even if %s', async (what, signal, isLeader) => {
     const leader = await network.cluster.leader()
     const [first = 2] = await network.cluster.followers()
     const name = `saved while ${what}`

@@ -4,7 +4,7 @@ import type { JsonSchema } from '../../src/console/client/api-document.ts'
 import {
   canShow,
   emptyDraft,
-  faultBelow,
+  faultWithinGroup,
   faultOfItem,
   groupWidget,
 } from '../../src/console/pages/records/form-model.ts'
@@ -214,6 +214,10 @@ describe('A fault', () => {
     expect(faultOfItem(fault, 0)).toBeNull()
     const item = faultOfItem(fault, 1)
     expect(item).toEqual({ name: '1', below: 'low', reason: 'Must be integer' })
-    expect(faultBelow(item, fields)).toEqual({ name: 'low', below: '', reason: 'Must be integer' })
+    expect(faultWithinGroup(item, fields)).toEqual({
+      name: 'low',
+      below: '',
+      reason: 'Must be integer',
+    })
   })
 })

@@ -6,7 +6,8 @@ import { EventFeed } from '../../src/console/client/event-feed.ts'
 import { Members } from '../../src/console/client/members.ts'
 import { eventually } from '../support/eventually.ts'
 
-// Goal: an identity has one stream of events in a browser, however many tabs it has open, and each tab shows all events.
+// Goal: an identity has one stream of events in a browser, however many tabs it has open, and each
+// tab shows all events.
 
 const session: SessionTokenSource = {
   token: () => 'a token',
@@ -77,7 +78,7 @@ function anIdentity(): void {
 
 const ids = (feed: EventFeed): string[] => feed.events.value.map(({ id }) => id)
 
-test('one tab reads the stream, and all tabs show the same events', async () => {
+test('one tab of the console reads the event stream, and all tabs show the same events', async () => {
   anIdentity()
   const first = started()
   await eventually(() => {
@@ -125,7 +126,7 @@ test('another tab continues after the last event when the reading tab is closed'
   expect(ids(first)).toEqual(['1:7:1'])
 })
 
-test('a gap in the events is counted once in each tab that has shown earlier events', async () => {
+test('a gap in the events is counted once in each tab that showed events before the gap', async () => {
   anIdentity()
   const first = started()
   await eventually(() => {
@@ -146,7 +147,7 @@ test('a gap in the events is counted once in each tab that has shown earlier eve
   })
 })
 
-test('a tab whose session has ended lets another tab read the stream', async () => {
+test('a tab whose session has ended lets another tab read the event stream', async () => {
   anIdentity()
   status = 401
   const first = started()
@@ -168,7 +169,7 @@ test('a tab whose session has ended lets another tab read the stream', async () 
   expect(streams).toHaveLength(1)
 })
 
-test('another identity has a separate stream, and sees no earlier events', async () => {
+test('another identity has a separate event stream, and sees no earlier events', async () => {
   anIdentity()
   const first = started()
   await eventually(() => {

@@ -1,7 +1,11 @@
 import { expect, test } from 'vitest'
 
 import type { SessionTokenSource } from '../../src/client/cluster-client.ts'
-import { ApiRefusalError, OutcomeUnknownError, UnreachableError } from '../../src/client/problem.ts'
+import {
+  ApiRefusalError,
+  OutcomeUnknownError,
+  UnreachableError,
+} from '../../src/client/client-errors.ts'
 import { ApiClient } from '../../src/console/client/api-client.ts'
 import { EventLines } from '../../src/console/client/event-lines.ts'
 import { Members } from '../../src/console/client/members.ts'
@@ -80,7 +84,7 @@ test('the client skips an unreachable controller, and keeps using the controller
   expect(members.failed.value).toEqual([one])
 })
 
-test('if a controller has no leader, the client repeats a change at the next controller under the same ID', async () => {
+test('if a controller knows no leader, the client repeats a change at the next controller with the same request ID', async () => {
   const { client, sent } = clientOf(({ origin }) =>
     origin === one ? json(503, noLeader) : json(201, { data: {} }),
   )
@@ -90,14 +94,14 @@ test('if a controller has no leader, the client repeats a change at the next con
   expect(ids[0]).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
 })
 
-test('the client reports a missing leader if no controller has one', async () => {
+test('the client reports a missing leader if no controller knows one', async () => {
   const { client } = clientOf(() => json(503, noLeader))
   const refusal = await client.ask({ method: 'POST', path: '/x' }).catch((error: unknown) => error)
   expect(refusal).toBeInstanceOf(ApiRefusalError)
   expect((refusal as ApiRefusalError).code).toBe('CLUSTER_NO_LEADER')
 })
 
-test('the client never repeats a request without a request ID', async () => {
+test('the client never repeats a change without a request ID', async () => {
   const { client, sent } = clientOf(refusing)
   const asked = client.ask({ method: 'POST', path: '/x', isOnceOnly: true })
   await expect(asked).rejects.toBeInstanceOf(OutcomeUnknownError)
@@ -119,7 +123,7 @@ test('the client reports that no controller responds', async () => {
   await expect(client.ask({ path: '/x' })).rejects.toBeInstanceOf(UnreachableError)
 })
 
-test('a read requests a state that contains everything seen before', async () => {
+test('a read requests a state that contains everything that the console has shown before', async () => {
   let index = 7
   const { client, sent } = clientOf(() => json(200, {}, { 'net-index': `1:${index}` }))
   await client.ask({ path: '/x' })
@@ -166,7 +170,7 @@ test('the client sends the token only to addresses that the cluster lists, and o
   expect(members.asked.order()).toEqual([one, two])
 })
 
-test('a response from a selected controller clears its failure and does not change the current controller', async () => {
+test('a response from a specifically selected controller clears the failure of this controller, and does not change the current controller', async () => {
   const away = new Set([two])
   const { client, members } = clientOf(({ origin }) =>
     away.has(origin) ? refusing() : json(200, { data: [] }),

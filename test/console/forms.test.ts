@@ -11,20 +11,20 @@ import {
 } from '../../src/console/pages/records/filters.ts'
 import {
   changedFormFields,
-  recordDraft,
+  draftFromRecord,
   emptyDraft,
-  faultBelow,
-  fieldFaultIn,
+  faultWithinGroup,
+  toFormFault,
   fieldsOf,
   fieldLabel,
   isShown,
   patchBody,
   shownDraft,
-  withoutSecrets,
+  removeDraftSecrets,
 } from '../../src/console/pages/records/form-model.ts'
 import type { FormField } from '../../src/console/pages/records/form-field.ts'
 import { postureFields } from '../../src/entities/kinds/posture-check.ts'
-import { isSame } from '../../src/console/pages/records/json-values.ts'
+import { isDeepEqual } from '../../src/console/pages/records/json-values.ts'
 import { texts } from '../../src/console/texts.ts'
 import { visibleText } from '../../src/console/app/visible-text.ts'
 import { kindAt, kinds } from '../../src/console/pages/records/kinds.ts'
@@ -81,7 +81,7 @@ test('the form for each kind equals the recorded form (FLOTILLA_RECORD=1 records
   expect(now).toEqual(JSON.parse(readFileSync(path, 'utf8')))
 })
 
-test('every kind of record that can be created has a page', () => {
+test('every kind of record that can be created has a page in the console', () => {
   const created = served.paths.filter(
     (path) =>
       /^\/[a-z-]+$/.test(path) &&
@@ -112,12 +112,12 @@ if (service === null) throw new Error('services are a kind')
 const creation = served.operation('post', '/services')
 const fields = fieldsOf(creation?.body ?? {}, service)
 
-test('a new record initially shows its required fields', () => {
+test('the form of a new record initially shows the required fields', () => {
   expect(emptyDraft(fields)).toEqual({ encryptionRequired: true })
   expect(creation?.permission).toBe('service.create')
 })
 
-test('a draft contains references as IDs, and its patch contains only the changes', () => {
+test('a draft contains references as IDs, and the patch made from the draft contains only the changes', () => {
   const record = {
     id: 'a',
     name: 'wiki',
@@ -127,7 +127,7 @@ test('a draft contains references as IDs, and its patch contains only the change
     terminatorStrategy: 'smartrouting',
     _links: {},
   }
-  const draft = recordDraft(record, fields)
+  const draft = draftFromRecord(record, fields)
   expect(Object.keys(draft)).not.toContain('_links')
   const changed = { ...draft, name: 'mail', tags: { a: [2], b: 1 }, configs: ['c', ''] }
   expect(patchBody(changedFormFields(draft, changed, fields))).toEqual({
@@ -145,7 +145,7 @@ test('a draft contains references as IDs, and its patch contains only the change
     service: { entity: 'services', id: 's1', name: 'wiki' },
     address: 'tcp:a:1',
   }
-  expect(recordDraft(shownRecord, ofTerminator)).toEqual({ service: 's1', address: 'tcp:a:1' })
+  expect(draftFromRecord(shownRecord, ofTerminator)).toEqual({ service: 's1', address: 'tcp:a:1' })
 })
 
 test('a patch empties the cleared members of a group, because it would keep members that are absent', () => {
@@ -169,23 +169,23 @@ test('a patch empties the cleared members of a group, because it would keep memb
 })
 
 test('an unchanged draft does not count as unsaved', () => {
-  expect(isSame({ a: null }, {})).toBe(true)
-  expect(isSame([1, 2], [2, 1])).toBe(false)
-  expect(isSame('', null)).toBe(false)
+  expect(isDeepEqual({ a: null }, {})).toBe(true)
+  expect(isDeepEqual([1, 2], [2, 1])).toBe(false)
+  expect(isDeepEqual('', null)).toBe(false)
 })
 
 test('a stored draft contains no password', () => {
   const authenticator = kindAt('authenticators')
   const schema = served.operation('post', '/authenticators')?.body
   const ofAuthenticator = fieldsOf(schema ?? {}, authenticator ?? service)
-  expect(withoutSecrets({ username: 'ada', password: 'secret' }, ofAuthenticator)).toEqual({
+  expect(removeDraftSecrets({ username: 'ada', password: 'secret' }, ofAuthenticator)).toEqual({
     username: 'ada',
   })
 })
 
 test('a refusal is shown at the field that it concerns, without API terms', () => {
   const faultOf = (field: string, reason: string, form = fields) =>
-    fieldFaultIn({ field, reason }, form)
+    toFormFault({ field, reason }, form)
   expect(faultOf('body.name', 'is empty')).toEqual({ name: 'name', below: '', reason: 'Is empty' })
   expect(faultOf('nothing', 'x')).toBeNull()
   expect(faultOf('name', "duplicate value 'a' in unique index on identities store")?.reason).toBe(
@@ -219,7 +219,7 @@ test('a refusal of a field in a group is shown at the inner field', () => {
     policy ?? service,
   )
   const field = 'primary.updb.maxAttempts'
-  const fault = fieldFaultIn({ field, reason: `${field} in body must be an integer` }, ofPolicy)
+  const fault = toFormFault({ field, reason: `${field} in body must be an integer` }, ofPolicy)
   expect(fault).toEqual({
     name: 'primary',
     below: 'updb.maxAttempts',
@@ -227,7 +227,7 @@ test('a refusal of a field in a group is shown at the inner field', () => {
   })
   const primary = ofPolicy.find(({ name }) => name === 'primary')?.widget
   const inner = primary?.is === 'group' ? primary.fields : []
-  expect(faultBelow(fault, inner)).toEqual({
+  expect(faultWithinGroup(fault, inner)).toEqual({
     name: 'updb',
     below: 'maxAttempts',
     reason: 'Must be an integer',

@@ -158,7 +158,7 @@ describe.skipIf(browserMissing !== null)('A list', () => {
     await page.getByRole('heading', { name: 'Create identity' }).waitFor()
   })
 
-  test.each([1440, 390])('is no wider than %d px for long names', async (width) => {
+  test.each([1440, 390])('with long names is no wider than a window of %d px', async (width) => {
     const name = 'n'.repeat(300)
     const id = await create('services', { name, encryptionRequired: true })
     const page = await network.browser.page({ width })

@@ -12,7 +12,10 @@ import { bases } from '../support/served-answers.ts'
 const root = join(import.meta.dirname, '../..')
 const path = 'src/console/client/served-types.ts'
 
-/** Operations whose answers the console reads by name. Others are read by the schema that is served with them. */
+/**
+ * Operations whose answers the console reads by name. Others are read by the schema that is served
+ * with them.
+ */
 const operations = [
   'GET /edge/management/v1/access/explain',
   'POST /edge/management/v1/access/preview',
@@ -39,7 +42,7 @@ async function documentAt(base: string): Promise<ServedDocument> {
   return JSON.parse(payload) as ServedDocument
 }
 
-test('the types equal those in the documents that a controller serves (make console-types updates them)', async () => {
+test('the console’s types equal those in the API documents that a controller serves (make console-types updates the types)', async () => {
   const { management, fabric } = bases
   const documents = {
     [management]: await documentAt(management),

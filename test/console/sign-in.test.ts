@@ -69,7 +69,7 @@ describe('A sign-in', () => {
     expect(query.get('code_challenge')).toBe(digest)
   })
 
-  test('accepts one callback, with the right state, in the tab that began it', async () => {
+  test('accepts one callback, with the right state, in the tab that began the sign-in', async () => {
     const { query } = await begun()
     const state = query.get('state') ?? ''
     expect(back('of another')).toBeNull()

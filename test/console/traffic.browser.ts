@@ -17,7 +17,8 @@ import {
 } from './support/console-network.ts'
 
 // Goal: an operator sees the traffic of a service and of a router, whichever controller counted it.
-// Method: real requests over two real routers, whose reports come each second instead of each minute.
+// Method: real requests over two real routers, whose reports come each second instead of each
+// minute.
 
 const PAGE_BYTES = 50_000
 const page = createServer((_, response) => {

@@ -13,7 +13,9 @@ export interface Field {
   readonly isRequired: boolean
 }
 
-/** The deepest nesting of references and parts that is followed, so that a circle comes to an end. */
+/**
+ * The deepest nesting of references and parts that is followed, so that a circle comes to an end.
+ */
 const depthMax = 8
 
 /** The schema that references lead to. */
@@ -35,7 +37,9 @@ export function rowOf(
     : { row: schema, isList: false }
 }
 
-/** The members of an object and of its parts; a part that is one of several requires none of them. */
+/**
+ * The members of an object and of its parts; a part that is one of several requires none of them.
+ */
 export function fieldsOf(schema: unknown, resolve: Resolve, depth = 0): Map<string, Field> {
   const found = new Map<string, Field>()
   if (depth > depthMax) return found

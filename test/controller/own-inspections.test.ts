@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 
-import { ownInspections } from '../../src/controller/service/own-inspections.ts'
-import type { RouterConnection } from '../../src/fabric/connection.ts'
+import { createOwnInspections } from '../../src/controller/service/own-inspections.ts'
+import type { RouterConnection } from '../../src/fabric/router-connection.ts'
 import type { RouterModel } from '../../src/ports/router-model.ts'
 
 const router = { router: { id: 'er1', name: 'edge' }, version: { version: 'v2.0.3' } }
-const own = ownInspections({
+const own = createOwnInspections({
   config: { raft: { electionTimeoutMs: 500, heartbeatMs: 50 } as never },
   model: {
     appliedIndex: 7,
@@ -19,7 +19,7 @@ const own = ownInspections({
   clients: () => ({ byIdentity: () => new Map([['alice', ['er1']]]) }),
 })
 
-test('a controller answers the values about its routers that OpenZiti’s controllers answer', () => {
+test('a controller answers inspections with the same values about its routers as OpenZiti’s controllers', () => {
   const values = Object.entries(own).map(([name, read]) => [name, read()])
   expect(Object.fromEntries(values)).toEqual({
     'cluster-config': { ElectionTimeout: 500_000_000, HeartbeatTimeout: 50_000_000 },

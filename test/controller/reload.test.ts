@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
-import { ConfigurationReload } from '../../src/controller/reload.ts'
+import { ConfigurationReload } from '../../src/controller/configuration-reload.ts'
 import { RunningOptions } from '../../src/controller/running-options.ts'
 import { SYSTEM_ACTOR } from '../../src/ports/actor.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'

@@ -7,7 +7,7 @@ import type { Router } from '../../src/entities/kinds/router.ts'
 import {
   CONNECT_BY_SERVICE,
   MULTI_CHANNEL,
-  RENEWS_AT_A_THIRD,
+  RENEWS_WITH_A_THIRD_LEFT,
 } from '../../src/lib/router-capabilities.ts'
 import { type CertifiedKey, issueLeaf } from '../../src/pki/authority/authority.ts'
 import { newCa } from '../support/authorities.ts'
@@ -16,7 +16,7 @@ import { RecordedLog } from '../cluster/mesh-fixture.ts'
 const DAY_MS = 24 * 60 * 60_000
 const notAfterMs = Date.UTC(2030, 0, 1)
 const openZiti = [MULTI_CHANNEL, CONNECT_BY_SERVICE]
-const flotilla = [...openZiti, RENEWS_AT_A_THIRD]
+const flotilla = [...openZiti, RENEWS_WITH_A_THIRD_LEFT]
 
 let nowMs = 0
 const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs }
@@ -85,7 +85,7 @@ const textOf = (...names: readonly string[]): string =>
   })}`
 
 describe('The alarm for router certificates', () => {
-  test('lists a Flotilla router that has not renewed 30 days before its certificate expires', async () => {
+  test('lists a Flotilla router that has not renewed its certificate 30 days before the expiry', async () => {
     add('edge1', year, flotilla)
     expect(await alarmsAt(31)).toEqual([])
     expect(await alarmsAt(29)).toEqual([
@@ -93,13 +93,13 @@ describe('The alarm for router certificates', () => {
     ])
   })
 
-  test('lists an OpenZiti router, which renews seven days before expiry, six days before its certificate expires', async () => {
+  test('lists an OpenZiti router, which renews seven days before the expiry, six days before the expiry', async () => {
     add('edge1', year, openZiti)
     expect(await alarmsAt(7)).toEqual([])
     expect(await alarmsAt(5.9)).toEqual([textOf('edge1')])
   })
 
-  test('lists a router that is off, and remembers that this router renews early', async () => {
+  test('lists a router that is offline, and remembers whether this router is one that renews early', async () => {
     add('off', year, null)
     add('lost', year, flotilla)
     await watch.look()
@@ -108,7 +108,7 @@ describe('The alarm for router certificates', () => {
     expect(await alarmsAt(5)).toEqual([textOf('off', 'lost')])
   })
 
-  test('waits until three quarters of a short lifetime are over', async () => {
+  test('is raised for a certificate with a short lifetime only after three quarters of the lifetime', async () => {
     add('edge1', tenDays, flotilla)
     expect(await alarmsAt(3)).toEqual([])
     expect(await alarmsAt(2.4)).toEqual([textOf('edge1')])

@@ -50,8 +50,8 @@ function file(): SeedsFile {
   })
 }
 
-describe('The seeds file', () => {
-  test('contains the present addresses of all other members, and is beside the key', () => {
+describe('The seeds file of a controller', () => {
+  test('contains the present addresses of all other members, and is written beside the key', () => {
     mkdirSync(join(folder, 'etc'))
     const kept = file()
     kept.look()
@@ -86,7 +86,7 @@ describe('The seeds file', () => {
     expect(readFileSync(seedsPath(located()), 'utf8')).toBe(before)
   })
 
-  test('is removed if this controller is the only member, because no other member could fill an empty data folder', () => {
+  test('is removed if this controller is the only member, because then no other member could restore a lost data folder', () => {
     mkdirSync(join(folder, 'etc'))
     const kept = file()
     kept.look()

@@ -17,7 +17,7 @@ import {
   type LeafOptions,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import { writeSecretFile } from '../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import { alarmTable } from '../../src/cluster/alarm-table.ts'
 import { startController, type TestController } from '../api/support/controller.ts'
 import { newCa } from '../support/authorities.ts'
@@ -152,7 +152,7 @@ function ask(servername: string, agent?: Agent): Promise<Seen> {
 const printOf = ({ certificatePem }: CertifiedKey): string =>
   parseCertificates(certificatePem)[0].sha256
 
-describe('A listener', () => {
+describe('A listener with several server certificates', () => {
   test('presents another CA’s certificate for the server names in that certificate, and serves requests normally', async () => {
     const web = await put({})
     servers.reload()
@@ -180,8 +180,8 @@ describe('A listener', () => {
   })
 })
 
-describe('A list of server certificates that a reload replaces', () => {
-  test('is used at once, and the alarms of former files are cleared', async () => {
+describe('A list of server certificates that is changed by a reload', () => {
+  test('is used at once, and the alarms about files that are no longer listed are cleared', async () => {
     const other = { cert: join(dir, 'other.pem'), key: join(dir, 'other.key') }
     const leaf = await leafBy(publicCa, { hosts: ['other.example.org'] })
     writeFileSync(other.cert, leaf.certificatePem)
@@ -205,8 +205,8 @@ describe('A list of server certificates that a reload replaces', () => {
   })
 })
 
-describe('Files of a server certificate', () => {
-  test('are used once both match and no longer change, and not while only one of them is new', async () => {
+describe('The files of a server certificate', () => {
+  test('are used once certificate and key match and no longer change, and not while only one of the two files is new', async () => {
     const before = servers.all[0]?.leaf?.sha256
     servers.look()
     const next = await leafBy(publicCa, {})
@@ -227,8 +227,8 @@ describe('Files of a server certificate', () => {
   test.each<[string, string, Partial<LeafOptions>]>([
     ['that have expired', 'it expired at', { validity: { notBeforeMs: 0, notAfterMs: DAY_MS } }],
     ['for clients only', 'lacks serverAuth', { usages: ['client'] }],
-    ['without a name', 'names no host', { hosts: [] }],
-  ])('%s are refused, and the previous ones stay in force', async (_what, sentence, changes) => {
+    ['whose certificate names no host', 'names no host', { hosts: [] }],
+  ])('%s are refused, and the previous files remain in use', async (_what, sentence, changes) => {
     const before = servers.all[0]?.leaf?.sha256
     await put(changes)
     expect(servers.reload()).toEqual([expect.stringContaining(sentence)])

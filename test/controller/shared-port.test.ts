@@ -24,7 +24,7 @@ test('A client that offers only other ALPN protocols gets no connection', async 
   expect([socket.destroyed, socket.authorized]).toEqual([true, false])
 })
 
-test('Requests in progress are answered while the port closes, and idle connections are closed', async () => {
+test('Requests in progress are answered while the shared port closes, and idle connections are closed', async () => {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   expect(await shared.status({ agent })).toBe(200)
   await shared.closeRouters()
@@ -36,7 +36,7 @@ test('Requests in progress are answered while the port closes, and idle connecti
   await eventually(() => late.destroyed).toBe(true)
 })
 
-test('An idle connection does not delay closing the port', async () => {
+test('An idle connection does not delay the closing of the shared port', async () => {
   await shared.close()
   shared = await SharedPort.open({ keepAliveTimeoutMs: 600_000 })
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
@@ -46,14 +46,14 @@ test('An idle connection does not delay closing the port', async () => {
   agent.destroy()
 })
 
-test('Routers cannot connect after the router listener has closed, but clients can', async () => {
+test('At a shared port, routers cannot connect after the router listener has closed, but clients can', async () => {
   const leaf = await memberLeaf('er1')
   await shared.closeRouters()
   expect(await shared.connectsRouter(leaf)).toBe(false)
   expect(await shared.status()).toBe(200)
 })
 
-test('The port closes while a connection has sent nothing', async () => {
+test('The shared port closes even if a connection has sent nothing', async () => {
   const silent = shared.plain()
   await once(silent, 'connect')
   await shared.closeRouters()

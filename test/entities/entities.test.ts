@@ -2,11 +2,11 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import { describe, expect, test } from 'vitest'
 import type { KindName } from '../../src/entities/kind-records.ts'
-import { normalizeBody } from '../../src/entities/normalise.ts'
+import { normalizeBody } from '../../src/entities/normalize-body.ts'
 import { entityOperations } from '../../src/entities/operations.ts'
 import { entities, entitiesByName, findEntity } from '../../src/entities/registry.ts'
 import { detailSchema, requestSchema } from '../../src/entities/schema.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { contractedApis, readContract } from '../contract/facts.ts'
@@ -20,9 +20,9 @@ function newAjv(): Ajv2020 {
   return ajv
 }
 
-describe('every descriptor', () => {
+describe('every entity descriptor', () => {
   test.each(entities.map((entity) => [entity.name, entity] as const))(
-    '%s is consistent',
+    'is consistent: %s',
     (_name, entity) => {
       const names = entity.symbols.map(({ name }) => name)
       expect(new Set(names).size).toBe(names.length)
@@ -67,7 +67,7 @@ describe('every descriptor', () => {
   )
 
   test.each(entities.map((entity) => [entity.name, entity] as const))(
-    'the schemas of %s compile and contain only JSON values',
+    'has schemas that compile and contain only JSON values: %s',
     (_name, entity) => {
       const ajv = newAjv()
       for (const schema of [
@@ -80,7 +80,7 @@ describe('every descriptor', () => {
     },
   )
 
-  test('link keys are those of the OpenZiti API', () => {
+  test('has the same link keys as the OpenZiti API', () => {
     const keys = Object.fromEntries(
       entities.map((entity) => [entity.collection, entity.links.map(({ key }) => key)]),
     )
@@ -94,7 +94,7 @@ describe('every descriptor', () => {
     })
   })
 
-  test('operation ids are unique within an API', () => {
+  test('has operation ids that are unique within an API', () => {
     for (const api of ['client', 'management', 'fabric']) {
       const ids = entities.flatMap((entity) =>
         entityOperations(entity)
@@ -106,7 +106,7 @@ describe('every descriptor', () => {
   })
 })
 
-describe('OpenZiti’s API specification', () => {
+describe('as in OpenZiti’s API specification,', () => {
   const contracts = Object.fromEntries(contractedApis.map((api) => [api, readContract(api)]))
   const operations = entities
     .flatMap((entity) => entityOperations(entity))
@@ -115,7 +115,7 @@ describe('OpenZiti’s API specification', () => {
   test.each(
     operations.map((operation) => [operation.api, operation.operationId, operation] as const),
   )(
-    'has the %s operation %s with the same method, path, body and statuses',
+    'the %s API has the operation %s with the same method, path, body and statuses',
     (api, operationId, operation) => {
       const contract = contracts[api]
       const theirs = contract?.operations.find((other) => other.operationId === operationId)
@@ -163,7 +163,7 @@ describe('OpenZiti’s API specification', () => {
   })
 })
 
-test('details match the schemas that the API serves for them', () => {
+test('details of records match the schemas that the API serves for them', () => {
   const { state, log } = formedState()
   log.create('service', 's1', { ...service('one', ['x']), tags: { a: null, b: 1, c: true } })
   log.create('identity', 'i1', {
@@ -190,7 +190,7 @@ test('details match the schemas that the API serves for them', () => {
   expect(shown).toBe(28)
 })
 
-test('a detail shows the permitted operations and the links to related records', () => {
+test('the detail of a record shows the permitted operations and the links to related records', () => {
   const { state, log } = formedState()
   log.create('service', 's1', service('one'))
   log.create('servicePolicy', 'p1', policy('p', ['@admin'], ['@s1']))
@@ -243,7 +243,7 @@ test('a detail shows the permitted operations and the links to related records',
   })
 })
 
-describe('request bodies', () => {
+describe('request bodies:', () => {
   const services = findEntity('service')
   const policies = findEntity('servicePolicy')
 

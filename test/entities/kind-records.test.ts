@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { kindNames } from '../../src/entities/kind-names.ts'
 import type { RecordOf } from '../../src/entities/kind-records.ts'
-import { reference } from '../../src/entities/fields.ts'
+import { idReferenceField } from '../../src/entities/fields.ts'
 import type { Identity } from '../../src/entities/kinds/identity.ts'
 import type { Mfa } from '../../src/entities/kinds/mfa.ts'
 import { entities, findEntity, isKindName } from '../../src/entities/registry.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
-import { type ChangeFeed, isChangeOf, type RecordChange } from '../../src/ports/change-feed.ts'
+import { type ChangeFeed, isChangeOfKind, type RecordChange } from '../../src/ports/change-feed.ts'
 import type { StateView } from '../../src/ports/state-view.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
@@ -33,7 +33,7 @@ test('the TypeScript type of a record follows from the name of its kind', () => 
   for (const row of state.table('mfa').rows.values()) expect(row.record.codesId).toBe('')
 })
 
-test('the fields of a record of any kind can be read by name', () => {
+test('the fields of a record can be read by name without knowing the record’s kind at compile time', () => {
   const state = new ClusterState()
   for (const kind of kindNames) {
     const record: EntityRecord | undefined = state.get(kind, 'x')
@@ -48,10 +48,10 @@ test('code that uses a kind name that does not exist does not compile', () => {
   // @ts-expect-error: no such kind.
   expect(() => state.put('no-such-kind', { id: 'x' })).toThrow('no-such-kind')
   // @ts-expect-error: no such kind.
-  expect(reference('no-such-kind', 'refuse').reference?.to).toBe('no-such-kind')
+  expect(idReferenceField('no-such-kind', 'refuse').reference?.to).toBe('no-such-kind')
 })
 
-test('a kind name from outside the program is checked', () => {
+test('a kind name that comes from outside the program is validated', () => {
   const name: string = 'no-such-kind'
   expect(isKindName(name)).toBe(false)
   expect(isKindName('toString')).toBe(false)
@@ -67,7 +67,7 @@ export function unrun(view: StateView, feed: ChangeFeed, change: RecordChange): 
     'identityId',
     'alice',
   )
-  const fingerprint = isChangeOf(change, 'router') ? change.after?.fingerprint : null
+  const fingerprint = isChangeOfKind(change, 'router') ? change.after?.fingerprint : null
   return [
     services,
     ofHolder,

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
-import { defineEntity } from '../../src/entities/define.ts'
-import { computed, text } from '../../src/entities/fields.ts'
-import { shownInEvents, hiddenFromEvents } from '../../src/entities/published.ts'
+import { defineEntity } from '../../src/entities/define-entity.ts'
+import { computedField, text } from '../../src/entities/fields.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../../src/entities/event-visibility.ts'
 
 const about = { name: 'mfa', plural: 'mfas', operations: {}, symbols: [] } as const
 
-test('a stored field of a published kind that does not state whether events show it does not compile', () => {
-  const shownId = computed({ from: 'field', field: 'id' }, { type: 'string' })
-  const secret = hiddenFromEvents({ secret: text() })
-  const fields = shownInEvents({ name: text(), ...secret, shownId })
+test('a published record kind does not compile if a stored field does not state whether events show it', () => {
+  const shownId = computedField({ from: 'field', field: 'id' }, { type: 'string' })
+  const secret = markHiddenFromEvents({ secret: text() })
+  const fields = markShownInEvents({ name: text(), ...secret, shownId })
   const kind = defineEntity({ ...about, isPublished: true, fields })
   const decided = Object.entries(kind.fields).map(([name, field]) => [name, field.published])
   expect(Object.fromEntries(decided)).toEqual({
@@ -22,14 +22,14 @@ test('a stored field of a published kind that does not state whether events show
   expect(defineEntity({ ...about, isPublished: true, fields: open }).isPublished).toBe(true)
 })
 
-test('a kind with a table must declare whether it has events; otherwise it does not compile', () => {
+test('a record kind with a table must declare whether it has events; otherwise the declaration does not compile', () => {
   const fields = { name: text() }
   expect(defineEntity({ ...about, isPublished: false, fields }).isPublished).toBe(false)
   // @ts-expect-error: nothing is said of the kind.
   expect(defineEntity({ ...about, fields }).isPublished).toBe(false)
 })
 
-test('a kind that is a view of another table, or whose rows are in no table, is not published', () => {
+test('a record kind that is a view of another table, or whose rows are in no table, has no events', () => {
   const fields = { name: text() }
   expect(defineEntity({ ...about, table: 'identity', fields }).isPublished).toBe(false)
   expect(defineEntity({ ...about, name: 'row', fields }).isPublished).toBe(false)

@@ -2,7 +2,11 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
-import { type EventField, type EventSubject, frameFields } from '../../src/events/field.ts'
+import {
+  type EventField,
+  type EventSubject,
+  commonEventFields,
+} from '../../src/events/event-field.ts'
 import { eventSubjects } from '../../src/events/namespaces.ts'
 import { EVENT_NAMESPACES } from '../../src/lib/event-namespaces.ts'
 import { RECORD_NAMESPACES } from '../../src/ports/events.ts'
@@ -12,9 +16,9 @@ const BEGIN = '<!-- Printed from src/events/subjects; FLOTILLA_RECORD=1 records 
 
 const emitters = {
   every: 'every controller, with the same id',
-  seer: 'the controller that has seen it',
+  seer: 'the controller that observed it',
   leader: 'the leader',
-  itself: 'every controller, of itself',
+  itself: 'every controller, about itself',
 } as const
 
 function tableOf(fields: readonly EventField[]): string {
@@ -40,7 +44,7 @@ function sectionOf({ namespace, aliases, about, types, fields }: EventSubject): 
 
 function printed(): string {
   const sections = EVENT_NAMESPACES.map((namespace) => sectionOf(eventSubjects[namespace]))
-  return [BEGIN, '### In every event', tableOf(frameFields), ...sections, ''].join('\n\n')
+  return [BEGIN, '### In every event', tableOf(commonEventFields), ...sections, ''].join('\n\n')
 }
 
 test('docs/integrate/events.md has every namespace with its types and fields', () => {

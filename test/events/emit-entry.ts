@@ -1,6 +1,6 @@
 import { EmittedEvent } from '../../src/events/emitted-event.ts'
 import type { EventBus } from '../../src/events/event-bus.ts'
-import type { NewEvent } from '../../src/events/field.ts'
+import type { NewEvent } from '../../src/events/event-field.ts'
 
 /** Emits events as those of one entry of the log. */
 export function emitEntry(bus: EventBus, index: number, events: readonly NewEvent[]): void {

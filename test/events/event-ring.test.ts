@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import { EventBus } from '../../src/events/event-bus.ts'
 import { EntryEvents } from '../../src/events/entry-events.ts'
-import type { NewEvent } from '../../src/events/field.ts'
+import type { NewEvent } from '../../src/events/event-field.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import type { EventNamespace } from '../../src/lib/event-namespaces.ts'
 import {
@@ -45,7 +45,7 @@ function filterOf(...names: readonly EventNamespace[]): EventFilter {
 const at = (text: string) => parsePosition(text) ?? { generation: 0, index: 0, sequence: 0 }
 
 describe('The event ring', () => {
-  test('keeps a limited number of events, and reports which events are gone', () => {
+  test('keeps a limited number of events, and reports to a reader if events are gone', () => {
     const full = busOf({ eventsKeptMax: 3, eventBytesKeptMax: 100 })
     emitEntry(full, 6, [event(), event(), event(), event(), event()])
     expect([full.ring.first, full.ring.end]).toEqual([2, 5])
@@ -145,7 +145,7 @@ describe('Several events of one log entry in one slot of the ring', () => {
     expect(bus.ring.after(at('2:7:3')).isGap).toBe(true)
   })
 
-  test('are split into several slots if they are large, so that the limits apply to single events', () => {
+  test('are split into several slots if they are large, so that the limits apply to each event', () => {
     const bus = busOf({ eventsKeptMax: 1000, eventBytesKeptMax: 100_000 })
     created(bus, 6, 600)
     expect(bus.ring.end).toBe(1200)
@@ -164,8 +164,8 @@ describe('Several events of one log entry in one slot of the ring', () => {
   })
 })
 
-describe('An event', () => {
-  test('from the log has the same ID on every controller, and any other event has its controller’s name in the ID', () => {
+describe('An event record', () => {
+  test('from the log has the same ID on every controller, and any other event contains its controller’s name in the ID', () => {
     const bus = busOf({ eventsKeptMax: 10, eventBytesKeptMax: 100 })
     emitEntry(bus, 6, [event(), event()])
     bus.emitLive(event())
@@ -188,7 +188,7 @@ describe('An event', () => {
   })
 })
 
-test('parsing restores a printed log position and rejects any other string', () => {
+test('parsing restores a log position from its text form, and rejects any other string', () => {
   expect(positionText(at('1:2:3'))).toBe('1:2:3')
   expect(at('1:2:3@ctrl1')).toEqual(at('1:2:3'))
   for (const text of ['', '1:2', '1:2:x', '1:2:3:4', '1:2:3@', `1:2:${'9'.repeat(17)}`]) {

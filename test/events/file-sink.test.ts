@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 
 import { EventBus } from '../../src/events/event-bus.ts'
-import type { NewEvent } from '../../src/events/field.ts'
+import type { NewEvent } from '../../src/events/event-field.ts'
 import { eventLimits } from '../../src/events/limits.ts'
 import { FileSink } from '../../src/events/sinks/file-sink.ts'
 import { StreamSink } from '../../src/events/sinks/stream-sink.ts'
@@ -137,7 +137,7 @@ describe('An event file', () => {
 })
 
 describe('Events on standard output', () => {
-  test('are held back while the output buffer is full, and written later', async () => {
+  test('are retained while the output buffer is full, and written later', async () => {
     const bus = busAt(4)
     let text = ''
     const lines = { isCrowded: true, write: (more: string) => void (text += more) }

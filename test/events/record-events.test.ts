@@ -8,7 +8,7 @@ import { entities } from '../../src/entities/registry.ts'
 import { apiSessionEvent } from '../../src/events/subjects/api-session.ts'
 import { sessionEvent } from '../../src/events/subjects/session.ts'
 import { newShortId } from '../../src/lib/random.ts'
-import { StateMachine } from '../../src/fsm/machine.ts'
+import { StateMachine } from '../../src/fsm/state-machine.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
 import { management } from '../api/support/caller.ts'
@@ -29,7 +29,7 @@ function replicated({ bus }: Events): readonly string[] {
   return texts
 }
 
-test('a published kind declares for every stored field whether events show the field', () => {
+test('a published record kind declares for every stored field whether events show the field', () => {
   const undecided = entities
     .filter(({ isPublished }) => isPublished)
     .flatMap(({ name, fields }) =>
@@ -110,7 +110,7 @@ test('session events contain the kind of log-in that opened the session', async 
   expect(providers).toEqual(['legacy', 'jwt'])
 })
 
-test('an event has the same content whenever it is first read, even if its records have changed', async () => {
+test('an event has the same content whenever it is first read, even if its records have changed in the meantime', async () => {
   const clock = new ManualClock()
   const machine = await StateMachine.open({ store: new MemoryStateStore(), clock })
   const cluster = clusterSeenBy('ctrl3', controller.cluster)
@@ -135,7 +135,10 @@ test('an event has the same content whenever it is first read, even if its recor
   await machine.close()
 })
 
-/** An identity logs in; its policy, its attributes and its session are others afterwards, and then it is gone. */
+/**
+ * An identity logs in; its policy, its attributes and its session are others afterwards, and then
+ * it is gone.
+ */
 async function useAndForget(): Promise<void> {
   const policy = await root.call('POST', `${management}/auth-policies`, {
     name: 'another',

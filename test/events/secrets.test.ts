@@ -4,17 +4,17 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 
 import type { KindName } from '../../src/entities/kind-records.ts'
-import type { Entity } from '../../src/entities/define.ts'
-import { entities, kinds } from '../../src/entities/registry.ts'
+import type { Entity } from '../../src/entities/define-entity.ts'
+import { entities, entityByKind } from '../../src/entities/registry.ts'
 import { EventBus } from '../../src/events/event-bus.ts'
 import { eventLimits } from '../../src/events/limits.ts'
 import { publishedKinds } from '../../src/events/published-records.ts'
-import { LogEntryEvents } from '../../src/events/sources/record-follower.ts'
+import { LogEntryEvents } from '../../src/events/sources/log-entry-events.ts'
 import { FileSink } from '../../src/events/sinks/file-sink.ts'
 import { StreamSink } from '../../src/events/sinks/stream-sink.ts'
 import { EVENT_NAMESPACES } from '../../src/lib/event-namespaces.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
-import type { ChangeFollower, RecordChange } from '../../src/ports/change-feed.ts'
+import type { ChangeListener, RecordChange } from '../../src/ports/change-feed.ts'
 import { client, fabric, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { turnOnMfa } from '../api/support/mfa.ts'
@@ -111,7 +111,7 @@ function withheldIn({ fields }: Pick<Entity, 'fields'>): string[] {
 /** As they are in the state: tokens, hashes and keys that the system has generated itself. */
 function addWithheld(secrets: Set<string>, kind: KindName, id: string): void {
   const record = controller.machine.get(kind, id)
-  for (const name of withheldIn(kinds[kind])) {
+  for (const name of withheldIn(entityByKind[kind])) {
     const value = record?.[name]
     const text = typeof value === 'string' ? value : JSON.stringify(value ?? null)
     if (text.length > 15) secrets.add(text).add(JSON.stringify(text).slice(1, -1))
@@ -121,7 +121,7 @@ function addWithheld(secrets: Set<string>, kind: KindName, id: string): void {
 test('no event of any kind contains a field that is marked as withheld', () => {
   const clock = { appliedIndex: () => 1, startedAtMs: 1, selfId: 'ctrl1', generation: 1 }
   const bus = new EventBus({ ...clock, limits: eventLimits })
-  const followed: { kinds: readonly string[]; of: ChangeFollower }[] = []
+  const followed: { kinds: readonly string[]; of: ChangeListener }[] = []
   new LogEntryEvents(bus, {
     get: () => undefined,
     follow: (kinds, of) => {

@@ -71,7 +71,7 @@ test('a client that reconnects receives the missed events once', async () => {
   expect(again.of('gap')).toEqual([])
 })
 
-test('a stream sends a gap for events that were already evicted', async () => {
+test('a stream sends a gap event in place of events that were already evicted', async () => {
   const stream = await tap('?namespaces=entityChange', { 'last-event-id': '3:0:1' })
   await eventually(() => expect(stream.of('gap')).toHaveLength(1))
   const other = await tap('?namespaces=entityChange', { 'last-event-id': '2:100000:1' })
@@ -119,7 +119,7 @@ test('a caller can open a limited number of streams', async () => {
   expect(statuses).toContain(429)
 })
 
-test('a stream whose response is never sent is released', async () => {
+test('the slot of a stream whose response is never sent is released', async () => {
   const { streams } = controller.events
   const filter = { namespaces: new Set(['router'] as const), metrics: null, sources: null }
   const reader = {

@@ -2,7 +2,7 @@ import { controllerOptions } from '../../src/config/controller/options.ts'
 import { type EventOptions, Events, type EventsDeps } from '../../src/events/open-events.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import type { ClusterView } from '../../src/ports/cluster-view.ts'
-import { NO_VITALS } from '../../src/ports/stats.ts'
+import { ZERO_CONSENSUS_STATS } from '../../src/ports/stats.ts'
 
 const { fields } = controllerOptions.events
 const { file, stdout } = fields
@@ -56,6 +56,11 @@ export function eventsOf(
     lines: null,
     options: { ...eventDefaults, ...options },
   })
-  events.start({ cluster, alarms: () => [], vitals: () => NO_VITALS, onFileFault: () => undefined })
+  events.start({
+    cluster,
+    alarms: () => [],
+    vitals: () => ZERO_CONSENSUS_STATS,
+    onFileFault: () => undefined,
+  })
   return events
 }

@@ -5,8 +5,8 @@ import { MetricsSchema } from '../../proto/gen/router_pb.ts'
 import { EventBus } from '../../src/events/event-bus.ts'
 import { eventLimits } from '../../src/events/limits.ts'
 import { DialCounter } from '../../src/events/sources/dial-counter.ts'
-import { ObservationEvents } from '../../src/events/sources/live-follower.ts'
-import { linkHandler } from '../../src/fabric/links/link-handler.ts'
+import { ObservationEvents } from '../../src/events/sources/observation-events.ts'
+import { createLinkHandler } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { readRouterMetrics } from '../../src/fabric/links/router-metrics.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
@@ -37,7 +37,7 @@ beforeEach(() => {
     state: { findAll: () => [] },
   })
   stage.channels.add(
-    linkHandler({
+    createLinkHandler({
       table: new LinkTable({
         owner: 'ctrl1',
         isBarred: () => false,
@@ -97,7 +97,7 @@ test('usage events of an older router have no tags', async () => {
   ])
 })
 
-test('usage events are created for all circuits in one counter of a minute, as OpenZiti routers send them', async () => {
+test('usage events are created for all 500 circuits in one usage counter that covers a minute, as OpenZiti routers send it', async () => {
   const ids = Array.from({ length: 500 }, (_, at) => `circuit ${at}`)
   const tags = { clientId: 'ann', hostId: 'web', serviceId: 's1' }
   const values = { 'ingress.rx': 1n, 'ingress.tx': 1n, 'fabric.rx': 1n, 'fabric.tx': 1n }
@@ -107,7 +107,7 @@ test('usage events are created for all circuits in one counter of a minute, as O
   expect(events).toHaveLength(4 * ids.length)
 })
 
-test('usage events are created for only a part of a report that exceeds the limit', () => {
+test('from a report that exceeds the limit, usage events are created only up to the limit', () => {
   const values = { 'ingress.rx': 1n, 'ingress.tx': 1n, 'egress.rx': 1n, 'egress.tx': 1n }
   const ids = Array.from({ length: routerLimits.routerUsagesMax }, (_, at) => `c${at}`)
   const buckets = Object.fromEntries(ids.map((id) => [id, { values }]))
@@ -118,7 +118,7 @@ test('usage events are created for only a part of a report that exceeds the limi
   expect(usages.at(-1)).toMatchObject({ circuitId: `c${last}`, kind: 'egress.tx', lengthS: 60 })
 })
 
-test('usage events are not created for a report that another controller forwards', async () => {
+test('usage events are not created from a report that another controller forwards', async () => {
   const counter = { intervalLength: 60n, buckets: { c1: { values: { 'ingress.rx': 1n } } } }
   expect(await told({ doNotPropagate: true, usageCounters: [counter] })).toEqual([])
 })

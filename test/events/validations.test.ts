@@ -140,7 +140,7 @@ const connect = (id: string): void => {
   channels.set(id, { id, name: id, connectedAt: 0, address: '', version: '' })
 }
 
-describe('validating terminators', async () => {
+describe('validating terminators through events', async () => {
   const service = await newService(root, 'wiki')
   const router = await newRouter('hosting')
   const hosted = (address: string): Promise<string> =>
@@ -148,7 +148,7 @@ describe('validating terminators', async () => {
   const [one, two] = [await hosted('tcp:one:80'), await hosted('tcp:two:80')]
   const both = `id in ["${one}","${two}"]`
 
-  test('reports them as their router finds them, and removes none', async () => {
+  test('reports each terminator as its router finds it, and removes none', async () => {
     standings = {
       [one]: { state: 'valid', detail: 'well' },
       [two]: { state: 'unknownBinding', detail: '' },
@@ -173,7 +173,7 @@ describe('validating terminators', async () => {
     expect(await isThere(two)).toBe(true)
   })
 
-  test('reports them as unknown if the router is disconnected or does not respond', async () => {
+  test('reports terminators as unknown if their router is disconnected or does not respond', async () => {
     const said = await terminatorsBy({ terminatorsFilter: both, fixInvalid: true })
     const unknown = { state: Standing.UNKNOWN, fixed: false }
     const inTime = { ...unknown, detail: 'the router did not say in time' }
@@ -185,7 +185,7 @@ describe('validating terminators', async () => {
     expect([await isThere(one), await isThere(two)]).toEqual([true, true])
   })
 
-  test('counts them by host if an expected number is given', async () => {
+  test('counts terminators by host, and compares the count with an expected number if one is given', async () => {
     const host = await newIdentity(root, 'host of nothing')
     const byHost = await terminatorsBy(
       { terminatorsFilter: both, identitiesFilter: `id="${host}"`, expectedPerHost: 1 },
@@ -203,7 +203,7 @@ describe('validating terminators', async () => {
     expect(right.hosts).toEqual([])
   })
 
-  test('covers all of them, even if they need more than one request to the router', async () => {
+  test('covers all terminators of a router, even if they require more than one request to the router', async () => {
     const many = await newRouter('hosting many')
     const address = 'tcp:many:80'
     const body = { service, router: many, binding: 'transport', address }
@@ -213,7 +213,7 @@ describe('validating terminators', async () => {
     expect(questions.map(({ length }) => length)).toEqual([50, 1])
   })
 
-  test('removes, on request and as the caller, those that their router does not know', async () => {
+  test('removes, on request and on behalf of the caller, terminators that their router does not know', async () => {
     standings = {
       [one]: { state: 'valid', detail: '' },
       [two]: { state: 'unknownTerminator', detail: 'gone' },
@@ -229,7 +229,7 @@ describe('validating terminators', async () => {
     expect([await isThere(one), await isThere(two)]).toEqual([true, false])
   })
 
-  test('need an administrator', async () => {
+  test('requires an administrator', async () => {
     const id = await newIdentity(root, 'reader of terminators', {
       permissions: ['ops.read', 'terminator.read'],
     })
@@ -240,7 +240,7 @@ describe('validating terminators', async () => {
   })
 })
 
-describe('validating links and circuits', async () => {
+describe('validating links and circuits through events', async () => {
   const [er1, er2, er3] = [await newRouter('r1'), await newRouter('r2'), await newRouter('r3')]
   const three = `id in ["${er1}","${er2}","${er3}"]`
   for (const id of [er1, er2]) connect(id)
@@ -253,7 +253,7 @@ describe('validating links and circuits', async () => {
     connections: [{ type: 'link', sourceAddress: socket, destAddress: 'there:2' }],
   })
 
-  test('compares them with those that the routers report', async () => {
+  test('compares the controller’s records with the links and circuits that the routers report', async () => {
     for (const [id, to] of [
       ['same', er2],
       ['lost', er2],
@@ -291,7 +291,7 @@ describe('validating links and circuits', async () => {
     expect(of.get(er3)).toMatchObject(away)
   })
 
-  test('reports both lists of sockets if a router has other sockets for a link', async () => {
+  test('reports the sockets of both sides if a router has other sockets for a link than the controller', async () => {
     const socket = { Type: 'link', Source: 'here:9', Dest: 'there:2' }
     values[er1] = {
       links: { links: [{ id: 'same', dest: er2, dialed: true, connections: [socket] }] },
@@ -304,7 +304,7 @@ describe('validating links and circuits', async () => {
     expect(same?.messages[0]).toContain('here:1')
   })
 
-  test('searches each circuit in the forwarder, the listener and the client', async () => {
+  test('searches for each circuit in the router’s forwarder, listener and client parts', async () => {
     for (const id of ['whole', 'unrouted', 'half']) {
       laid.push({
         id,

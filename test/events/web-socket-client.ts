@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 
 import { type ChannelMessage, encodeFrame, FrameDecoder } from '../../src/channel/frame.ts'
 import { encodeText } from '../../src/channel/headers.ts'
-import { contentType, headerKey } from '../../src/channel/numbers.ts'
+import { channelContentType, channelHeaderKey } from '../../src/channel/numbers.ts'
 import { eventually } from '../support/eventually.ts'
 
 /** A minimal OpenZiti API client. */
@@ -92,8 +92,8 @@ export async function answerTo(
 ): Promise<{ isSuccess: boolean; text: string }> {
   await eventually(() => expect(one.messages).toHaveLength(1))
   const [reply] = one.messages
-  expect(reply?.contentType).toBe(contentType.result)
-  expect(Buffer.from(reply?.headers.get(headerKey.replyFor) ?? []).readInt32LE(0)).toBe(7)
-  const isSuccess = reply?.headers.get(headerKey.resultSuccess)?.[0] === 1
+  expect(reply?.contentType).toBe(channelContentType.result)
+  expect(Buffer.from(reply?.headers.get(channelHeaderKey.replyFor) ?? []).readInt32LE(0)).toBe(7)
+  const isSuccess = reply?.headers.get(channelHeaderKey.resultSuccess)?.[0] === 1
   return { isSuccess, text: Buffer.from(reply?.body ?? []).toString() }
 }

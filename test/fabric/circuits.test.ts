@@ -20,26 +20,30 @@ import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { DialCounter } from '../../src/events/sources/dial-counter.ts'
 import { EventBus } from '../../src/events/event-bus.ts'
 import { eventLimits } from '../../src/events/limits.ts'
-import { ObservationEvents } from '../../src/events/sources/live-follower.ts'
-import { Sampler } from '../../src/events/sources/sampler.ts'
+import { ObservationEvents } from '../../src/events/sources/observation-events.ts'
+import { MetricSampler } from '../../src/events/sources/metric-sampler.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import type { Host, HostedService } from '../../src/fabric/circuits/hosts.ts'
-import { NO_VITALS } from '../../src/ports/stats.ts'
-import type { ClientClaim, ClaimDecision, RouterClients } from '../../src/ports/router-clients.ts'
+import type { Host, HostedService } from '../../src/fabric/circuits/host-lookup.ts'
+import { ZERO_CONSENSUS_STATS } from '../../src/ports/stats.ts'
+import type {
+  ClientAccessRequest,
+  ClientAccessDecision,
+  RouterClients,
+} from '../../src/ports/router-clients.ts'
 import { CircuitHandler } from '../../src/fabric/circuits/circuit-handler.ts'
 import {
   circuitEventData,
   createCircuitTable,
   type CircuitTable,
 } from '../../src/fabric/circuits/circuit-table.ts'
-import { linkHandler, linkGoneMessage } from '../../src/fabric/links/link-handler.ts'
+import { createLinkHandler, closeLinkMessage } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage, upToDate } from './stage.ts'
 import { Tunnels } from './tunnels.ts'
 
 const named = { serviceId: 's1', identityId: 'i1', identityName: 'clerk' }
-const admitted: ClaimDecision = {
+const admitted: ClientAccessDecision = {
   ok: true,
   client: { ...named, sessionId: 'dial', apiSessionId: 'session' },
 }
@@ -50,9 +54,9 @@ let handler: CircuitHandler
 let tunnels: Tunnels
 let circuits: CircuitTable
 let told: EventLog
-let judged: ClaimDecision
+let judged: ClientAccessDecision
 let hosts: Host[]
-let claims: ClientClaim[]
+let claims: ClientAccessRequest[]
 let encryptionRequired: boolean
 let strategy: HostedService['strategy']
 
@@ -75,12 +79,12 @@ beforeEach(() => {
     owner: 'ctrl1',
     isBarred: () => false,
     isConnected: (id) => channels.connection(id) !== undefined,
-    sendGone: (id, link) => channels.connection(id)?.channel.send(linkGoneMessage(link)),
+    sendGone: (id, link) => channels.connection(id)?.channel.send(closeLinkMessage(link)),
     onGone: (link) => handler.upkeep.onLinkGone(link),
   })
   const log = { info: () => undefined, warn: () => undefined }
   const clients = {
-    judge: (claim: ClientClaim) => {
+    judge: (claim: ClientAccessRequest) => {
       claims.push(claim)
       return Promise.resolve(judged)
     },
@@ -108,7 +112,7 @@ beforeEach(() => {
   isBuilt = true
   channels.add(handler)
   channels.add(
-    linkHandler({
+    createLinkHandler({
       table: links,
       log,
       isCertificateOf: () => false,
@@ -217,8 +221,8 @@ async function askForListener(
 const textOf = (message: ChannelMessage | undefined): string =>
   Buffer.from(message?.body ?? []).toString()
 
-describe('a circuit for a listener of a router', () => {
-  test('is authorized by the rights of the router, and answered with its end and the data of the host', async () => {
+describe('a circuit that a router’s own listener requests', () => {
+  test('is authorized by the rights of the router, and the response contains the circuit’s endpoint and the data of the host', async () => {
     hosts = [host('t1', 'er1')]
     const er1 = await stage.dial('er1')
     await askForListener(er1, 'web')
@@ -238,7 +242,7 @@ describe('a circuit for a listener of a router', () => {
     expect(circuits.list()).toMatchObject([{ clientId: 'er1', serviceId: 's1' }])
   })
 
-  test('may name one instance of the hosts', async () => {
+  test('can be requested for one named instance of the service’s hosts', async () => {
     hosts = [host('t1', 'er1'), { ...host('t2', 'er1'), instanceId: 'blue' }]
     const er1 = await stage.dial('er1')
     await askForListener(er1, 'blue@web')
@@ -247,7 +251,7 @@ describe('a circuit for a listener of a router', () => {
   })
 
   test.each(['tunnel', 'service', 'access', 'router', 'posture'] as const)(
-    'is refused with a text that names the fault: %s',
+    'is refused with a message that names the fault: %s',
     async (fault) => {
       hosts = [host('t1', 'er1')]
       const er1 = await stage.dial('er1')
@@ -280,7 +284,7 @@ describe('a circuit for a listener of a router', () => {
 })
 
 describe('a circuit', () => {
-  test('is requested by older routers in a body, and answered in one', async () => {
+  test('is requested in a message body by older routers, and then the response is a message body too', async () => {
     hosts = [host('t1', 'er1')]
     const er1 = await stage.dial('er1')
     const asked = create(CreateCircuitSchema, {
@@ -313,7 +317,7 @@ describe('a circuit', () => {
     expect(readInt32(refusal?.headers ?? new Map(), 1014)).toBe(14)
   })
 
-  test('is routed from the router of the client to that of the host, and answered with its ingress', async () => {
+  test('is routed from the client’s router to the host’s router, and the response contains the ingress address', async () => {
     const { er1, er2, id } = await laid()
     const [near] = routes(er1)
     const [far] = routes(er2)
@@ -346,7 +350,7 @@ describe('a circuit', () => {
     expect(claims).toEqual([{ ...asked, ...shown, isJudgedByRouter: false }])
   })
 
-  test('whose host fails is requested at another host', async () => {
+  test('whose dialed host fails is routed to another host', async () => {
     hosts = [host('t1', 'er2'), host('t2', 'er2')]
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
@@ -366,7 +370,7 @@ describe('a circuit', () => {
   test.each([
     ['Ingress', FaultSubject.INGRESS],
     ['Egress', FaultSubject.EGRESS],
-  ])('ends at its routers when one reports %s', async (_what, subject) => {
+  ])('is ended on all its routers when one of them reports %s', async (_what, subject) => {
     const { er1, er2, id } = await laid()
     await tellFault(er1, subject, id)
     expect(circuits.list()).toEqual([])
@@ -389,7 +393,7 @@ describe('a circuit', () => {
     expect(unroutes(er2)).toEqual([[id, true]])
   })
 
-  test('ends at once when the other router of its link reports it lost, together with the router that dialed it', async () => {
+  test('ends at once if one router of its link reports the link lost while the router that dialed the link is disconnected', async () => {
     const { er1, er2, id } = await laid()
     er1.destroy()
     await settle()
@@ -409,7 +413,7 @@ describe('a circuit', () => {
     expect(unroutes(again)).toEqual([[id, true]])
   })
 
-  test('ends when one of its routers refuses a reroute because it no longer has its end', async () => {
+  test('ends when one of its routers refuses a new route because the circuit’s endpoint no longer exists there', async () => {
     const { er2, id } = await laid()
     await stage.dial('er3')
     linked('l2', 'er1', 'er3')
@@ -433,7 +437,7 @@ describe('a circuit', () => {
     expect(circuits.list()).toEqual([])
   })
 
-  test('survives a late answer to an earlier attempt', async () => {
+  test('is not affected by a late response to an earlier routing attempt', async () => {
     hosts = [host('t1', 'er2'), host('t2', 'er2')]
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
@@ -444,7 +448,7 @@ describe('a circuit', () => {
     expect(unroutes(er1), 'of the first attempt').toHaveLength(1)
   })
 
-  test('that this controller does not know is unrouted when a router confirms it or reports its end', async () => {
+  test('is removed from a router if the router confirms it or reports its fault and this controller does not know it', async () => {
     const { er1, id } = await laid()
     const ids = create(CircuitConfirmationSchema, { circuitIds: [id, 'of another start'] })
     er1.say({ contentType: 1034, body: toBinary(CircuitConfirmationSchema, ids) })
@@ -456,32 +460,45 @@ describe('a circuit', () => {
   })
 
   test.each([
-    ['of an end', 'er2', 60_000, []],
-    ['of an end, but not so long', 'er2', 59_999, ['c']],
-    ['of a router on the way alone', 'er3', 60_000, ['c']],
-  ])('ends after the maximum idle time of its service, by the report %s', async (...of) => {
-    const [, routerId, idleMs, left] = of
-    const { er2, id } = await laid()
-    const er3 = await stage.dial('er3')
-    linked('l2', 'er1', 'er3')
-    linked('l3', 'er3', 'er2')
-    links.lost('er1', 'l1', 1)
-    const idle = { circuitIds: [id], idleTimes: { [id]: BigInt(idleMs) * 1_000_000n } }
-    const body = toBinary(CircuitConfirmationSchema, create(CircuitConfirmationSchema, idle))
-    const pipe = routerId === 'er2' ? er2 : er3
-    pipe.say({ contentType: 1034, body })
-    await settle()
-    expect(circuits.list().map(() => 'c')).toEqual(left)
-  })
+    ['from a router at an end of the circuit', 'er2', 60_000, []],
+    [
+      'from a router at an end, one millisecond too early (the circuit does not end)',
+      'er2',
+      59_999,
+      ['c'],
+    ],
+    [
+      'only from a router in the middle of the path (the circuit does not end)',
+      'er3',
+      60_000,
+      ['c'],
+    ],
+  ])(
+    'ends when its service’s maximum idle time has passed, according to a report %s',
+    async (...of) => {
+      const [, routerId, idleMs, left] = of
+      const { er2, id } = await laid()
+      const er3 = await stage.dial('er3')
+      linked('l2', 'er1', 'er3')
+      linked('l3', 'er3', 'er2')
+      links.lost('er1', 'l1', 1)
+      const idle = { circuitIds: [id], idleTimes: { [id]: BigInt(idleMs) * 1_000_000n } }
+      const body = toBinary(CircuitConfirmationSchema, create(CircuitConfirmationSchema, idle))
+      const pipe = routerId === 'er2' ? er2 : er3
+      pipe.say({ contentType: 1034, body })
+      await settle()
+      expect(circuits.list().map(() => 'c')).toEqual(left)
+    },
+  )
 
-  test('whose owner a router does not know is not unrouted if another controller may own it', async () => {
+  test('whose owner a router does not know is not removed from the router if another controller may own it', async () => {
     const { er1, id } = await laid()
     await tellFault(er1, FaultSubject.UNKNOWN_OWNER_FORWARD, `of-another ${id}`)
     expect(unroutes(er1)).toEqual([])
     expect(routes(er1)).toHaveLength(2)
   })
 
-  test('uses another host after failed dials at the cheaper one', async () => {
+  test('is routed to another host after dials to the cheaper host have failed', async () => {
     hosts = [host('t1', 'er1'), { ...host('t2', 'er1'), cost: 15 }]
     const er1 = await stage.dial('er1')
     await dial(er1)
@@ -493,7 +510,7 @@ describe('a circuit', () => {
     expect(dialed).toEqual(['at t1', 'at t2', 'at t2'])
   })
 
-  test('uses the host with fewer circuits of this controller', async () => {
+  test('is routed to the host with fewer circuits of this controller', async () => {
     hosts = [host('t1', 'er1'), { ...host('t2', 'er1'), cost: 1 }]
     const er1 = await stage.dial('er1')
     for (const at of [0, 1]) {
@@ -506,7 +523,7 @@ describe('a circuit', () => {
     expect(routes(er1).at(-1)?.egress?.destination).toBe('at t1')
   })
 
-  test('returns to the client’s previous host if the service is sticky', async () => {
+  test('is routed to the client’s previous host if the service is sticky', async () => {
     strategy = 'sticky'
     hosts = [host('t1', 'er1'), { ...host('t2', 'er1'), cost: 100 }]
     const er1 = await stage.dial('er1')
@@ -519,7 +536,7 @@ describe('a circuit', () => {
     expect(Buffer.from(told?.get(1114) ?? []).toString()).toBe('t2')
   })
 
-  test('continues while its router is disconnected from this controller', async () => {
+  test('continues while a router on its path is disconnected from this controller', async () => {
     const { er1, id } = await laid()
     er1.destroy()
     await settle()
@@ -563,11 +580,11 @@ class EventLog {
     await new Promise((resolve) => setImmediate(resolve))
     this.#bus.want(['service'])
     const cluster = { selfId: 'ctrl1', members: () => [], leaderId: () => null }
-    new Sampler({
+    new MetricSampler({
       bus: this.#bus,
       clock: systemClock,
       dials: this.#dials,
-      vitals: () => NO_VITALS,
+      vitals: () => ZERO_CONSENSUS_STATS,
       cluster: { ...cluster, leaderContactMs: () => 0 },
       state: { count: () => 0, appliedIndex: 7 },
       metricsIntervalMs: 1000,
@@ -577,7 +594,7 @@ class EventLog {
   }
 }
 
-describe('Events report', () => {
+describe('Circuit events report', () => {
   test('a circuit when it is created, rerouted and ended', async () => {
     const { id } = await laid()
     await stage.dial('er3')
@@ -649,7 +666,7 @@ describe('Events report', () => {
   })
 })
 
-describe('a client is refused', () => {
+describe('a dial is refused', () => {
   const refusal = (pipe: Pipe): readonly [number | null, string] => {
     const [message] = pipe.ofType(20_002)
     const { headers = new Map<number, Uint8Array>(), body } = message ?? {}
@@ -664,22 +681,25 @@ describe('a client is refused', () => {
     ['service', 6, 'dial refused: service'],
     ['access', 14, 'dial refused: access'],
     ['posture', 15, 'dial refused: posture'],
-  ] as const)('with the code and text of its fault: %s', async (fault, code, text) => {
-    judged = { ok: false, fault }
-    const er1 = await stage.dial('er1')
-    await dial(er1)
-    expect(refusal(er1)).toEqual([code, text])
-    expect(routes(er1)).toEqual([])
-  })
+  ] as const)(
+    'with the error code and text that correspond to the fault: %s',
+    async (fault, code, text) => {
+      judged = { ok: false, fault }
+      const er1 = await stage.dial('er1')
+      await dial(er1)
+      expect(refusal(er1)).toEqual([code, text])
+      expect(routes(er1)).toEqual([])
+    },
+  )
 
-  test('when the service is encrypted and the client sends no key', async () => {
+  test('if the service is encrypted end to end and the client sends no key', async () => {
     encryptionRequired = true
     const er1 = await stage.dial('er1')
     await dial(er1)
     expect(refusal(er1)).toEqual([11, 'the service is encrypted end to end'])
   })
 
-  test('when no host can be reached, and when all hosts fail', async () => {
+  test('if no host can be reached, or if all hosts fail', async () => {
     const er1 = await stage.dial('er1')
     await dial(er1)
     expect(refusal(er1)).toEqual([8, 'the service has no host that can be reached'])

@@ -20,16 +20,16 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import type {
-  ClientFollower,
+  ClientSessionListener,
   ClientSession,
   EndedServiceSession,
-  ClaimDecision,
+  ClientAccessDecision,
   RouterClients,
   SessionIdentities,
 } from '../../src/ports/router-clients.ts'
 import { ConnectionHandler } from '../../src/fabric/clients/connection-handler.ts'
 import { SessionHandler } from '../../src/fabric/clients/session-handler.ts'
-import { PresentedSessionTokens } from '../../src/fabric/clients/shown-sessions.ts'
+import { PresentedSessionTokens } from '../../src/fabric/clients/presented-session-tokens.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
@@ -43,9 +43,9 @@ const session = (id: string): ClientSession => ({
 
 class Clients implements RouterClients {
   all: ClientSession[] = []
-  follower: ClientFollower | null = null
+  follower: ClientSessionListener | null = null
   readonly usedTokens: string[] = []
-  judged: ClaimDecision = {
+  judged: ClientAccessDecision = {
     ok: true,
     client: {
       sessionId: 'bind',
@@ -80,7 +80,7 @@ class Clients implements RouterClients {
     return [`token of ${id}`]
   }
 
-  follow(follower: ClientFollower): () => void {
+  follow(follower: ClientSessionListener): () => void {
     this.follower = follower
     return () => undefined
   }
@@ -97,7 +97,7 @@ class Clients implements RouterClients {
     return Promise.resolve(true)
   }
 
-  judge(): Promise<ClaimDecision> {
+  judge(): Promise<ClientAccessDecision> {
     return Promise.resolve(this.judged)
   }
 }
@@ -171,7 +171,7 @@ const ends = (pipe: Pipe) =>
   pipe.ofType(20_102).map(({ body }) => fromBinary(SessionRemovedSchema, body))
 
 describe('API sessions that controllers send to routers', () => {
-  test('are sent completely to a router that connects, a hundred per message, under one transfer ID', async () => {
+  test('are all sent to a router that connects, a hundred per message, with one transfer ID', async () => {
     clients.all = Array.from({ length: 250 }, (_, at) => session(`s${at}`))
     const pipe = await stage.dial('er1')
     const told = added(pipe)
@@ -194,7 +194,7 @@ describe('API sessions that controllers send to routers', () => {
     })
   })
 
-  test('are sent only by the leader, and completely by a new leader with a transfer ID that sorts later', async () => {
+  test('are sent only by the leader, and are all sent again by a new leader with a transfer ID that sorts later', async () => {
     isLeader = false
     clients.all = [session('s1')]
     const pipe = await stage.dial('er1')
@@ -238,7 +238,7 @@ describe('API sessions that controllers send to routers', () => {
     expect(removed(far)).toMatchObject([{ ids: ['s3'], tokens: ['token of s3'] }])
   })
 
-  test('are updated with the differences only when policies change', async () => {
+  test('are sent again only as far as they differ when policies change', async () => {
     clients.all = Array.from({ length: 300 }, (_, at) => session(`s${at}`))
     clients.kept.set('er1', ['s1', 's2'])
     const pipe = await stage.dial('er1')
@@ -261,7 +261,7 @@ describe('API sessions that controllers send to routers', () => {
     expect(clients.usedTokens).toEqual(['er1 a', 'er1 b'])
   })
 
-  test('are sent completely to the next router in their current state, and encoded again only after a change', async () => {
+  test('are sent to the next router from a cached encoding, which is renewed only after a change', async () => {
     clients.all = [session('s1')]
     const ids = async (router: string) =>
       added(await stage.dial(router))
@@ -273,7 +273,7 @@ describe('API sessions that controllers send to routers', () => {
     expect(await ids('er2')).toEqual(['s1', 's2'])
   })
 
-  test('are sent completely again to a router that requests them', async () => {
+  test('are all sent again to a router that requests them', async () => {
     const pipe = await stage.dial('er1')
     pipe.say({ contentType: 20_204 })
     await settle()
@@ -281,7 +281,7 @@ describe('API sessions that controllers send to routers', () => {
   })
 })
 
-test('an identity is connected as long as the last full report of any router says so', async () => {
+test('an identity counts as connected as long as the last full report of any router lists it', async () => {
   const connected = new ConnectionHandler()
   const second = new RouterStage()
   second.channels.add(connected)
@@ -310,7 +310,7 @@ test('an identity is connected as long as the last full report of any router say
   second.channels.stop()
 })
 
-test('a router that requests it receives the list of its service sessions that have ended', async () => {
+test('a router that asks about service sessions receives the list of those that have ended', async () => {
   const pipe = await stage.dial('er1')
   const asked = create(ValidateSessionsSchema, { sessionTokens: ['gone 1', 'there', 'gone 2'] })
   pipe.say({ contentType: 20_213, body: toBinary(ValidateSessionsSchema, asked) })
@@ -321,8 +321,8 @@ test('a router that requests it receives the list of its service sessions that h
   expect(answer?.ids).toEqual(['id of gone 1', 'id of gone 2'])
 })
 
-describe('the end of a service session', () => {
-  test('is reported to the routers that know the API session, and ends the service session’s circuits here', async () => {
+describe('the notice that a service session has ended', () => {
+  test('is sent to the routers that know the API session, and the service session’s circuits on this controller end', async () => {
     clients.kept.set('far', ['s1'])
     clients.all = [session('s1')]
     const [near, far] = [await stage.dial('near'), await stage.dial('far')]
@@ -333,7 +333,7 @@ describe('the end of a service session', () => {
     expect(ended).toEqual(['dial'])
   })
 
-  test('is reported if the API session ends at the same time, and before the end of the API session', async () => {
+  test('is sent before the notice about the API session if both end at the same time', async () => {
     clients.all = [session('s1')]
     const pipe = await stage.dial('er1')
     clients.all = []
@@ -344,7 +344,7 @@ describe('the end of a service session', () => {
     expect(types.filter((type) => type === 20_102 || type === 20_202)).toEqual([20_102, 20_202])
   })
 
-  test('is reported by any controller to the router that presented the service session, with the presented token', async () => {
+  test('is sent by any controller to the router that presented the service session, with the presented token', async () => {
     isLeader = false
     const pipe = await stage.dial('er1')
     const asked = create(CreateTerminatorV2Schema, { address: 't1', sessionToken: 'shown' })
@@ -356,7 +356,7 @@ describe('the end of a service session', () => {
   })
 })
 
-describe('a client that hosts a service', () => {
+describe('a client’s request to host a service', () => {
   async function host(): Promise<{ result?: CreateTerminatorResult; errorCode?: number }> {
     const pipe = await stage.dial('er1')
     const asked = create(CreateTerminatorV2Schema, {
@@ -377,14 +377,14 @@ describe('a client that hosts a service', () => {
     return answer ?? {}
   }
 
-  test('is checked again at the latest commit, because another controller may have created its session', async () => {
+  test('is evaluated again at the latest commit if it fails, because another controller may have created its session', async () => {
     const { judged } = clients
     clients.judged = { ok: false, fault: 'session' }
     onLatest = () => (clients.judged = judged)
     expect(await host()).toMatchObject({ result: CreateTerminatorResult.SUCCESS })
   })
 
-  test('gets a terminator, which the router writes with the session that was checked', async () => {
+  test('creates a terminator, and the log entry names the session that was checked and the router as actor', async () => {
     expect(await host()).toMatchObject({ result: CreateTerminatorResult.SUCCESS })
     const [{ kind, actor, payload }] = proposals as [ProposalInput]
     expect(kind).toBe(CommandKind.HOSTED_TERMINATOR_CREATE)
@@ -407,14 +407,17 @@ describe('a client that hosts a service', () => {
     ['service', { errorCode: 6, retryHint: 3, msg: 'bind refused: service' }],
     ['access', { errorCode: 14, retryHint: 2, msg: 'bind refused: access' }],
     ['posture', { errorCode: 15, retryHint: 2, msg: 'bind refused: posture' }],
-  ] as const)('is refused because of its %s, and nothing is written', async (fault, refusal) => {
-    clients.judged = { ok: false, fault }
-    const result = CreateTerminatorResult.FAILED_OTHER
-    expect(await host()).toMatchObject({ result, ...refusal })
-    expect(proposals).toEqual([])
-  })
+  ] as const)(
+    'is refused because of its %s, and no log entry is written',
+    async (fault, refusal) => {
+      clients.judged = { ok: false, fault }
+      const result = CreateTerminatorResult.FAILED_OTHER
+      expect(await host()).toMatchObject({ result, ...refusal })
+      expect(proposals).toEqual([])
+    },
+  )
 
-  test('is refused permanently, and its listener is closed, if the instance belongs to another identity', async () => {
+  test('is refused permanently, and the listener is closed, if the terminator instance belongs to another identity', async () => {
     const fault = { field: 'identity', reason: 'another identity hosts this instance' }
     const outcome = { ok: false, code: 'COULD_NOT_VALIDATE', fault, detail: null } as const
     propose = () => Promise.resolve({ index: 1, outcome })
@@ -425,12 +428,12 @@ describe('a client that hosts a service', () => {
     })
   })
 
-  test('receives a response to retry while there is no leader', async () => {
+  test('gets a response that asks for a retry while there is no leader', async () => {
     propose = () => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
     expect(await host()).toMatchObject({ result: CreateTerminatorResult.FAILED_BUSY })
   })
 
-  test('has all its terminators removed in one write when it stops', async () => {
+  test('removes, when the client stops hosting, all its terminators in one write', async () => {
     const pipe = await stage.dial('er1')
     const done = create(RemoveTerminatorsSchema, { terminatorIds: ['t1', 't2'] })
     pipe.say({ contentType: 1038, sequence: 12, body: toBinary(RemoveTerminatorsSchema, done) })

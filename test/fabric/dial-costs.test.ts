@@ -21,7 +21,7 @@ test('each open circuit adds two to the cost of its terminator', () => {
   expect(costs.of('t1')).toBe(6)
 })
 
-test('each failed dial adds twenty to the cost of a terminator, and each successful dial reduces this amount by two', () => {
+test('each failed dial adds twenty to the cost of a terminator, and each successful dial removes two of this addition', () => {
   costs.failed('t1')
   costs.failed('t1')
   costs.succeeded('t1')
@@ -30,7 +30,7 @@ test('each failed dial adds twenty to the cost of a terminator, and each success
   expect(costs.of('t1')).toBe(0)
 })
 
-test('the cost caused by failures decreases by ten per minute, and faster the longer there was no failure', () => {
+test('the cost that failures have added decreases by ten per minute, and faster the longer there was no failure', () => {
   for (let times = 0; times < 20; times += 1) costs.failed('t1')
   clock.advance(MINUTE_MS - 1)
   expect(costs.of('t1')).toBe(400)
@@ -49,7 +49,7 @@ test('the cost caused by failures decreases by ten per minute, and faster the lo
   expect(costs.of('t1')).toBe(0)
 })
 
-test('at the maximum number of terminators with failures, the terminator that failed longest ago is evicted', () => {
+test('at the maximum number of terminators with recorded failures, the record of the terminator that failed longest ago is evicted', () => {
   costs.failed('t1')
   for (let at = 0; at < routerLimits.failingHostsMax; at += 1) costs.failed(`other ${at}`)
   expect([costs.of('t1'), costs.of('other 0')]).toEqual([0, 20])

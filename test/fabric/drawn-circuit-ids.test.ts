@@ -32,7 +32,7 @@ async function answerRoute(route: Route | undefined): Promise<void> {
 }
 
 describe('a circuit that a router requests by service', () => {
-  test('has the ID that the router chose', async () => {
+  test('has the ID that the router chose for it', async () => {
     await askByService(er1, drawn)
     await answerRoute(routes(er1)[0])
     const [reply] = er1.ofType(20_223)
@@ -45,7 +45,7 @@ describe('a circuit that a router requests by service', () => {
     expect(routes(er1)[0]?.circuitId).toMatch(/^[0-9a-f-]{36}$/)
   })
 
-  test('is refused with the code for an unknown service if the client may not dial it', async () => {
+  test('is refused with the error code of an unknown service if the client may not dial the service', async () => {
     stage.judged = { ok: false, fault: 'access' }
     await askByService(er1, drawn)
     expect(refusals()).toEqual(['dial refused: access'])
@@ -53,7 +53,7 @@ describe('a circuit that a router requests by service', () => {
     expect(readInt32(message?.headers ?? new Map(), 1014)).toBe(6)
   })
 
-  test('is refused while another circuit has that ID, and accepted afterwards', async () => {
+  test('is refused while another circuit has the chosen ID, and accepted afterwards', async () => {
     await askByService(er1, drawn)
     await answerRoute(routes(er1)[0])
     await askByService(er1, drawn)
@@ -66,7 +66,7 @@ describe('a circuit that a router requests by service', () => {
   })
 
   test.each(['short', 'x'.repeat(65), 'with some spaces'])(
-    'is refused with the ID %j',
+    'is refused if the chosen ID is %j',
     async (id) => {
       await askByService(er1, id)
       expect(refusals()).toEqual(['the circuit id is malformed'])

@@ -6,19 +6,19 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import type { RouterClients } from '../../src/ports/router-clients.ts'
 import type { RouterModel } from '../../src/ports/router-model.ts'
-import { certificateHandler } from '../../src/fabric/certificate-handler.ts'
+import { createCertificateHandler } from '../../src/fabric/certificate-handler.ts'
 import { CircuitHandler } from '../../src/fabric/circuits/circuit-handler.ts'
 import { createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 import { ConnectionHandler } from '../../src/fabric/clients/connection-handler.ts'
 import { SessionHandler } from '../../src/fabric/clients/session-handler.ts'
-import { PresentedSessionTokens } from '../../src/fabric/clients/shown-sessions.ts'
+import { PresentedSessionTokens } from '../../src/fabric/clients/presented-session-tokens.ts'
 import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
 import { TerminatorValidation } from '../../src/fabric/clients/terminator-validation.ts'
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
-import { linkHandler } from '../../src/fabric/links/link-handler.ts'
+import { createLinkHandler } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { RouterPeersHandler } from '../../src/fabric/links/router-peers-handler.ts'
-import { controlMessage } from '../../src/channel/messages/control.ts'
+import { controlContentType } from '../../src/channel/messages/control.ts'
 import { ModelHandler } from '../../src/fabric/model/model-handler.ts'
 import type { RouterChannelsDeps } from '../../src/fabric/router-channels.ts'
 import { settle } from '../channel/pipe.ts'
@@ -26,11 +26,12 @@ import { TunnelHandler } from '../../src/fabric/clients/tunnel-handler.ts'
 import { Tunnels } from './tunnels.ts'
 import { RouterStage, upToDate } from './stage.ts'
 
-// Messages of every type with bytes that are none of it, in bodies and headers, from a router that is admitted: its channel may
-// be closed, and nothing else may happen. `node test/fabric/fuzz.ts --messages 1000000 --seed 1`.
+// Messages of every type with bytes that are none of it, in bodies and headers, from a router that
+// is admitted: its channel may be closed, and nothing else may happen. `node test/fabric/fuzz.ts
+// --messages 1000000 --seed 1`.
 
 const log = { info: () => undefined, warn: () => undefined }
-const types = [...Object.values(controlMessage), 3, 4, 5, 99, -1, 2 ** 30]
+const types = [...Object.values(controlContentType), 3, 4, 5, 99, -1, 2 ** 30]
 /** Keys of headers that somebody reads. */
 const keys = [1, 2, 5, 6, 10, 11, 12, 13, 14, 128, 1014, 1022, 1024, 1025, 1101, 1102, 1103, 1104]
 
@@ -108,7 +109,7 @@ export function dutiesStage(processor?: RouterChannelsDeps['processor']): {
   for (const handler of [
     circuits,
     new RouterPeersHandler({ routerIds: () => ['er1', 'er2'], connections }),
-    linkHandler({
+    createLinkHandler({
       table: links,
       log,
       isCertificateOf: () => false,
@@ -151,7 +152,7 @@ export function dutiesStage(processor?: RouterChannelsDeps['processor']): {
       endCircuits: (isGranted) => circuits.upkeep.endUngranted(isGranted),
     }),
     new ConnectionHandler(),
-    certificateHandler({
+    createCertificateHandler({
       state: { featureLevel: FEATURE_LEVEL },
       proposer,
       log,

@@ -3,13 +3,13 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { type Route, RouteSchema, UnrouteSchema } from '../../proto/gen/router_pb.ts'
 import { encodeText } from '../../src/channel/headers.ts'
 import { CircuitHandler } from '../../src/fabric/circuits/circuit-handler.ts'
-import { encodeCircuit } from '../../src/fabric/circuits/circuit-record.ts'
+import { encodeCircuit } from '../../src/fabric/circuits/circuit-codec.ts'
 import { type Circuit, createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
-import type { Host } from '../../src/fabric/circuits/hosts.ts'
+import type { Host } from '../../src/fabric/circuits/host-lookup.ts'
 import { SharedCircuits } from '../../src/fabric/circuits/shared-circuits.ts'
-import { linkHandler, linkGoneMessage } from '../../src/fabric/links/link-handler.ts'
+import { createLinkHandler, closeLinkMessage } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
-import type { ClaimDecision } from '../../src/ports/router-clients.ts'
+import type { ClientAccessDecision } from '../../src/ports/router-clients.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage, upToDate } from './stage.ts'
@@ -34,7 +34,7 @@ export class HeirStage {
   /** Terminators of every service, with their routers. */
   hosted: readonly (readonly [terminatorId: string, routerId: string])[] = []
   /** Result of the checks of every client that dials. */
-  judged: ClaimDecision = { ok: false, fault: 'access' }
+  judged: ClientAccessDecision = { ok: false, fault: 'access' }
   nowMs = 1_000_000
 
   constructor() {
@@ -48,7 +48,7 @@ export class HeirStage {
       owner: 'ctrl1',
       isBarred: () => false,
       isConnected: (id) => connection(id) !== undefined,
-      sendGone: (id, link) => connection(id)?.channel.send(linkGoneMessage(link)),
+      sendGone: (id, link) => connection(id)?.channel.send(closeLinkMessage(link)),
       onGone: (link) => this.handler.upkeep.onLinkGone(link),
     })
     this.handler = new CircuitHandler({
@@ -84,7 +84,7 @@ export class HeirStage {
     })
     channels.add(this.handler)
     channels.add(
-      linkHandler({
+      createLinkHandler({
         table: this.links,
         log: quiet,
         isCertificateOf: () => false,

@@ -2,8 +2,8 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { beforeEach, expect, test } from 'vitest'
 
 import { CommandKind, EntityDeleteSchema, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
-import type { Host } from '../../src/fabric/circuits/hosts.ts'
-import { UnknownTerminatorHandler } from '../../src/fabric/circuits/invalid-hosts.ts'
+import type { Host } from '../../src/fabric/circuits/host-lookup.ts'
+import { UnknownTerminatorHandler } from '../../src/fabric/circuits/unknown-terminator-handler.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import { eventually } from '../support/eventually.ts'
@@ -43,7 +43,7 @@ beforeEach(() => {
   })
 })
 
-test('a terminator that a router created and no longer knows is deleted after an invalid dial', () => {
+test('a terminator that a router created but no longer knows is deleted after a dial to it fails as invalid', () => {
   invalid.note(host)
   invalid.note(host)
   expect(proposed.map(({ kind }) => kind)).toEqual([CommandKind.ENTITY_DELETE])
@@ -51,7 +51,7 @@ test('a terminator that a router created and no longer knows is deleted after an
   expect([entity, id]).toEqual(['terminator', 't1'])
 })
 
-test('an invalid terminator that an operator created gets the precedence failed, and is written once', () => {
+test('a terminator that an operator created and that proves invalid gets the precedence failed, and the change is written only once', () => {
   const fixed: Host = { ...host, isMadeByRouter: false, binding: 'transport' }
   invalid.note(fixed)
   invalid.note({ ...fixed, terminatorId: 't2', precedence: 'failed' })
@@ -60,7 +60,7 @@ test('an invalid terminator that an operator created gets the precedence failed,
   expect([id, Buffer.from(json).toString()]).toEqual(['t1', '{"precedence":"failed"}'])
 })
 
-test('without a leader the invalid terminator stays, and the next failed dial tries to remove it again', async () => {
+test('without a leader an invalid terminator stays, and the next failed dial tries to remove it again', async () => {
   hasLeader = false
   invalid.note(host)
   await eventually(() => expect(lines).toEqual(['an invalid terminator stays']))

@@ -3,13 +3,13 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
 import { CreateFabricCircuitSchema, type Route, RouteSchema } from '../../proto/gen/router_pb.ts'
 import { encodeInt32, readInt32, encodeText } from '../../src/channel/headers.ts'
-import type { Host } from '../../src/fabric/circuits/hosts.ts'
+import type { Host } from '../../src/fabric/circuits/host-lookup.ts'
 import { CircuitHandler } from '../../src/fabric/circuits/circuit-handler.ts'
 import { createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
-import { PresentedSessionTokens } from '../../src/fabric/clients/shown-sessions.ts'
+import { PresentedSessionTokens } from '../../src/fabric/clients/presented-session-tokens.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import type { ClaimDecision } from '../../src/ports/router-clients.ts'
+import type { ClientAccessDecision } from '../../src/ports/router-clients.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { readsThat, RouterStage } from './stage.ts'
 import { Tunnels } from './tunnels.ts'
@@ -36,7 +36,7 @@ const host: Host = {
 
 let stage: RouterStage
 let tunnels: Tunnels
-let judged: ClaimDecision
+let judged: ClientAccessDecision
 let judgements: number
 let hosts: Host[]
 let links: LinkTable
@@ -126,7 +126,7 @@ test('A controller whose state lags creates a circuit to a terminator that anoth
   expect(routes(er1).map(({ egress }) => egress?.destination)).toEqual(['at t1'])
 })
 
-test('A controller whose state lags creates a circuit for a router whose right another controller has just granted', async () => {
+test('A controller whose state lags creates a circuit for a router to which another controller has just granted the right', async () => {
   const granted = tunnels.judged
   tunnels.judged = { ok: false, fault: 'service' }
   onLatest = () => (tunnels.judged = granted)
@@ -138,7 +138,7 @@ test('A controller whose state lags creates a circuit for a router whose right a
   expect(routes(er1)).toHaveLength(1)
 })
 
-test('A dial is refused if it is invalid at the latest commit, or if there is no leader', async () => {
+test('A dial is refused if it is not permitted at the latest commit, or if there is no leader', async () => {
   judged = { ok: false, fault: 'access' }
   const er1 = await stage.dial('er1')
   await dial(er1)
@@ -185,7 +185,7 @@ describe('A controller that has just started', () => {
     expect(refusals(er1)).toBe(1)
   })
 
-  test('does not wait for a service without hosts, or whose hosts have only another instance', async () => {
+  test('does not wait for a service without hosts, or for an instance that none of the hosts has', async () => {
     for (const none of [[], [{ ...host, routerId: 'er2', instanceId: 'blue' }]]) {
       hosts = none
       const er1 = await stage.dial('er1')
@@ -216,7 +216,7 @@ describe('A controller that has just started', () => {
     expect(refusals(er1), 'the room is free again').toBe(15)
   })
 
-  test('dials no host if the client’s right ended while it waited', async () => {
+  test('dials no host if the client’s right ended while the request waited', async () => {
     const er1 = await stage.dial('er1')
     await dial(er1)
     handler.onSessionsEnded(new Set([client.sessionId]))
@@ -225,7 +225,7 @@ describe('A controller that has just started', () => {
     expect([refusals(er1), routes(er1).length, routes(er2).length]).toEqual([1, 0, 0])
   })
 
-  test('dials no host if the client’s router disconnected while it waited', async () => {
+  test('dials no host if the client’s router disconnected while the request waited', async () => {
     const er1 = await stage.dial('er1')
     await dial(er1)
     await passes(500)
@@ -237,7 +237,7 @@ describe('A controller that has just started', () => {
     expect(routes(er2)).toEqual([])
   })
 
-  test('refuses dials at once after its first period', async () => {
+  test('refuses dials at once, without waiting, after the initial period', async () => {
     nowMs += NEW_MS
     const er1 = await stage.dial('er1')
     await dial(er1)

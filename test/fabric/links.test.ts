@@ -13,7 +13,7 @@ import {
   RouterLinksSchema,
   VerifyRouterSchema,
 } from '../../proto/gen/router_pb.ts'
-import { linkHandler, linkGoneMessage } from '../../src/fabric/links/link-handler.ts'
+import { createLinkHandler, closeLinkMessage } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import { RouterPeersHandler } from '../../src/fabric/links/router-peers-handler.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
@@ -38,7 +38,7 @@ beforeEach(() => {
     isConnected: (id) => channels.connection(id) !== undefined,
     onSeen: ({ id }, how) => seen.push(`${id} ${how}`),
     onGone: () => undefined,
-    sendGone: (id, link) => channels.connection(id)?.channel.send(linkGoneMessage(link)),
+    sendGone: (id, link) => channels.connection(id)?.channel.send(closeLinkMessage(link)),
   })
   channels.add(
     new RouterPeersHandler({
@@ -47,7 +47,7 @@ beforeEach(() => {
     }),
   )
   channels.add(
-    linkHandler({
+    createLinkHandler({
       table,
       log: { info: () => undefined, warn: (_fields, message) => stage.lines.push(message) },
       onOtherFault: () => undefined,
@@ -82,7 +82,7 @@ function peersTold(pipe: Pipe): PeerStateChange[] {
 }
 
 describe('a link', () => {
-  test('is shown once the router that dialed it reports it, and connected once both routers are connected', async () => {
+  test('is shown once the router that dialed it has reported it, and shown as connected once both routers are connected', async () => {
     const er1 = await stage.dial('er1')
     await report(er1, [link])
     expect(table.get('l1')).toMatchObject({
@@ -103,7 +103,7 @@ describe('a link', () => {
     expect(table.list().map(({ id }) => id)).toEqual(['l2'])
   })
 
-  test('with a disabled router is not shown, and the controller requests the other router to close it', async () => {
+  test('with a disabled router is not shown, and the controller requests the other router to close the link', async () => {
     const er1 = await stage.dial('er1')
     barred.add('er2')
     await report(er1, [link, { ...link, id: 'l2', destRouterId: 'er3' }])
@@ -133,7 +133,7 @@ describe('a link', () => {
     expect(table.get('l1')).toMatchObject({ sourceRouterId: 'er1', destRouterId: 'er2' })
   })
 
-  test('is removed if one of its routers has lost it, and the controller informs the other router', async () => {
+  test('is removed if one of its routers reports that the link is lost, and the controller informs the other router', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     await report(er1, [{ ...link, iteration: 3 }])
@@ -160,7 +160,7 @@ describe('a link', () => {
     expect(table.get('l1')).toMatchObject({ sourceLatencyNs: 2_400_000, cost: 6 })
   })
 
-  test('has the sockets that its router reports for the current link iteration', async () => {
+  test('shows the sockets that its router reports for the current iteration of the link', async () => {
     const er1 = await stage.dial('er1')
     await report(er1, [link])
     const conns = [{ type: 'link.default', localAddr: 'a', remoteAddr: 'b' }]
@@ -178,7 +178,7 @@ describe('a link', () => {
     ])
   })
 
-  test('is closed by the router at the other side when one of its routers is disabled', async () => {
+  test('is closed by its other router when one of its routers is disabled', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     await report(er1, [link])
@@ -202,7 +202,7 @@ describe('a link', () => {
     expect(er2.ofType(1004)).toHaveLength(1)
   })
 
-  test('that occurs twice in one report has the later values, and a link without an ID is ignored', async () => {
+  test('that occurs twice in one report has the values of its second occurrence, and a link without an ID is ignored', async () => {
     const er1 = await stage.dial('er1')
     await report(er1, [
       { ...link, iteration: 2 },
@@ -213,7 +213,7 @@ describe('a link', () => {
     expect(seen).toEqual(['l1 new'])
   })
 
-  test('beyond a router’s limit is omitted, and the omission is logged once per report', async () => {
+  test('beyond the limit of links per router is omitted, and the omission is logged once per report', async () => {
     const er1 = await stage.dial('er1')
     const many = Array.from({ length: routerLimits.linksPerRouterMax + 3 }, (_, at) => ({
       ...link,
@@ -237,11 +237,11 @@ describe('a link', () => {
   })
 })
 
-describe('a router', () => {
+describe('a connected router', () => {
   const listeners = [{ address: 'tls:one:6000', protocol: 'tls', groups: ['default'] }]
   const hello = toBinary(LinkListenersSchema, create(LinkListenersSchema, { listeners }))
 
-  test('receives the list of all other routers when it connects, with the listeners of connected routers', async () => {
+  test('receives the list of all other routers when it connects, and the link listeners of those that are connected', async () => {
     stage.routerIds.add('er9')
     await stage.dial('er1', [[1000, hello]])
     const er2 = await stage.dial('er2')
@@ -254,7 +254,7 @@ describe('a router', () => {
     expect(stage.statuses.of('er1')).toMatchObject({ linkListeners })
   })
 
-  test('is reported to the other routers at the next sweep, and never to itself', async () => {
+  test('is reported to the other routers at the next periodic run, and never to itself', async () => {
     const er1 = await stage.dial('er1')
     stage.channels.sweep()
     const er2 = await stage.dial('er2', [[1000, hello]])
@@ -275,7 +275,7 @@ describe('a router', () => {
     ).toEqual([PeerState.UNHEALTHY, PeerState.REMOVED])
   })
 
-  test('is reported again when its listeners change', async () => {
+  test('is reported again when its link listeners change', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     stage.channels.sweep()

@@ -4,11 +4,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
-import { peerCertificateChain } from '../../src/api/http/transport/peer.ts'
+import { peerCertificateChain } from '../../src/api/http/transport/peer-certificate-chain.ts'
 import { listenerTls } from '../../src/api/http/transport/tls.ts'
 import { type ChannelMessage, FrameDecoder } from '../../src/channel/frame.ts'
 import { encodeMask, encodeText } from '../../src/channel/headers.ts'
-import { CertificateAdoption } from '../../src/auth/certificates/adoption.ts'
+import { CertificateAdoption } from '../../src/auth/certificates/certificate-adoption.ts'
 import { createRouterGate } from '../../src/controller/service/routers.ts'
 import { defaultApiLimits } from '../../src/api/limits.ts'
 import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
@@ -22,8 +22,8 @@ import {
 } from '../../src/pki/authority/certificate-request.ts'
 import type { RouterStatus } from '../../proto/gen/soft_pb.ts'
 import { RouterChannels } from '../../src/fabric/router-channels.ts'
-import { RouterListener } from '../../src/fabric/listener.ts'
-import { RouterStatusTopic } from '../../src/fabric/status-topic.ts'
+import { RouterListener } from '../../src/fabric/router-listener.ts'
+import { RouterStatusTopic } from '../../src/fabric/router-status-topic.ts'
 import { frameOf } from '../channel/pipe.ts'
 import { CallerOf, client, fabric, management } from '../api/support/caller.ts'
 import { admin, startController, type TestController } from '../api/support/controller.ts'
@@ -209,7 +209,7 @@ describe('a migrated router', () => {
     await root.call('DELETE', `${edgeRouters}/${id}`)
   })
 
-  test('gets no response while there is no leader to store its certificate, and is admitted later', async () => {
+  test('gets no response while there is no leader that could store its certificate, and is admitted later', async () => {
     const { id, key } = await migrated('without a leader')
     controller.cluster.hasLeader = false
     const dialed = await dial(id, key)
@@ -291,7 +291,7 @@ describe('an enrolled router', () => {
   })
 })
 
-describe('a router’s connection is refused', () => {
+describe('a router’s connection is refused if it is made', () => {
   test('without a certificate, or with a certificate of the network that is not a router certificate', async () => {
     const { id } = await enrolled('victim')
     const none = await dial(id, null)
@@ -303,7 +303,7 @@ describe('a router’s connection is refused', () => {
     await close(other)
   })
 
-  test('with the certificate of another router', async () => {
+  test('with the certificate of a router other than the one in the hello', async () => {
     const { id } = await enrolled('victim 2')
     const { key } = await enrolled('attacker')
     const refused = await dial(id, key)
@@ -311,7 +311,7 @@ describe('a router’s connection is refused', () => {
     await close(refused)
   })
 
-  test('with another application protocol, or with none', async () => {
+  test('with an application protocol other than the expected one, or with none', async () => {
     const { id, key } = await enrolled('h2')
     expect((await dial(id, key, { ALPNProtocols: ['h2'] })).answer).toBeNull()
     expect((await dial(id, key, { ALPNProtocols: [] })).answer).toBeNull()

@@ -11,12 +11,15 @@ import { readText } from '../../src/channel/headers.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
 import type {
   ModelEvent,
-  ModelFollower,
+  ModelListener,
   ModelIdentity,
   RouterModel,
 } from '../../src/ports/router-model.ts'
 import { ModelHandler } from '../../src/fabric/model/model-handler.ts'
-import { withPreviousIndex, ModelChangeHistory } from '../../src/fabric/model/model-log.ts'
+import {
+  appendPreviousIndex,
+  ModelChangeHistory,
+} from '../../src/fabric/model/model-change-history.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { until } from '../process/support/client.ts'
 import { RouterStage } from './stage.ts'
@@ -26,7 +29,7 @@ class Model implements RouterModel {
   appliedIndex = 10
   readonly events: ModelEvent[] = []
   readonly identities = new Map<string, ModelIdentity>()
-  follower: ModelFollower | null = null
+  follower: ModelListener | null = null
 
   all(): readonly ModelEvent[] {
     return this.events
@@ -40,7 +43,7 @@ class Model implements RouterModel {
     return []
   }
 
-  follow(follower: ModelFollower): () => void {
+  follow(follower: ModelListener): () => void {
     this.follower = follower
     return () => {
       this.follower = null
@@ -155,7 +158,7 @@ describe('an edge router that subscribes to the data model', () => {
     ])
   })
 
-  test('gets nothing if it is up to date, even if its last changes came from another controller that had applied more', async () => {
+  test('gets nothing if it is up to date, even if it has its last changes from another controller that had applied more entries', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 11 })
     expect([wholes(pipe), sets(pipe)]).toEqual([[], []])
@@ -180,15 +183,15 @@ describe('an edge router that subscribes to the data model', () => {
 
   test.each([
     ['of another timeline', { at: 10, timelineId: 'timeline-0' }],
-    ['older than what is kept', { at: 5 }],
-    ['that has nothing', { at: 0 }],
+    ['older than the retained changes', { at: 5 }],
+    ['that is empty', { at: 0 }],
   ])('with a model %s gets the full model', async (_what, asked) => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, asked)
     await wholeSent(pipe, 1)
   })
 
-  test('keeps its position when it renews its subscription, even if it sends another index', async () => {
+  test('keeps its position in the changes when it renews its subscription, even if it sends another index', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 10 })
     model.make('ledger')
@@ -269,13 +272,13 @@ describe('the log of data model changes', () => {
     expect(small.after(0).length).toBeLessThan(2)
   })
 
-  test('adds the previous index to each set of changes', () => {
+  test('contains, for each set of changes, the index of the previous set', () => {
     const log = new ModelChangeHistory(5, { modelEntriesMax: 3, modelEntriesBytesMax: 10_000 })
     log.add(6, [], 't')
     const [change] = log.after(5)
     const set = fromBinary(
       ModelChangeSetSchema,
-      withPreviousIndex(change?.bytes ?? new Uint8Array(), 5),
+      appendPreviousIndex(change?.bytes ?? new Uint8Array(), 5),
     )
     expect(set).toMatchObject({ index: 6n, previousIndex: 5n, timelineId: 't' })
   })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import { seededRandom } from '../../src/lib/random.ts'
 import type { LiveLink, LiveLinks } from '../../src/ports/live-table.ts'
-import type { Host } from '../../src/fabric/circuits/hosts.ts'
+import type { Host } from '../../src/fabric/circuits/host-lookup.ts'
 import { chooseHost, type HostCandidate } from '../../src/fabric/circuits/choose-host.ts'
 import { cheapestPaths, type PathRules } from '../../src/fabric/circuits/path.ts'
 
@@ -50,14 +50,14 @@ describe('the path of a circuit', () => {
     expect(way(links, 'b', dear)).toMatchObject({ routerIds: ['a', 'b'], cost: 40 })
   })
 
-  test('does not pass through a router that may only be the first or last router of a path, but may end there', () => {
+  test('does not pass through a router that may only be an endpoint of paths, but may begin or end there', () => {
     const links = [link('l1', 'a', 'c', 1), link('l2', 'c', 'b', 1)]
     const rules = { ...plain, isEndOnly: (id: string) => id === 'c' }
     expect(way(links, 'b', rules)).toBeUndefined()
     expect(way(links, 'c', rules)?.routerIds).toEqual(['a', 'c'])
   })
 
-  test('is never more expensive than any other, in random networks', () => {
+  test('never costs more than any other path, in random networks', () => {
     for (let seed = 1; seed <= 200; seed += 1) {
       const random = seededRandom(seed)
       const ids = ['a', 'b', 'c', 'd', 'e', 'f'].slice(0, random.integer(2, 6))
@@ -91,7 +91,7 @@ function everyCost(ids: readonly string[], links: readonly LiveLink[]): Map<stri
   return costs
 }
 
-describe('among several hosts', () => {
+describe('among several hosts of a service', () => {
   const candidate = (id: string, cost: number, precedence: Host['precedence'] = 'default') =>
     ({
       host: { terminatorId: id, cost, precedence } as Host,
@@ -120,7 +120,7 @@ describe('among several hosts', () => {
     expect(chosen([candidate('t1', 1, 'failed')])).toBe('t1')
   })
 
-  test('a random strategy decides by weight, so that cheaper hosts are more likely', () => {
+  test('a random strategy draws hosts by weight, so that cheaper hosts are more likely', () => {
     const both = [candidate('t1', 0), candidate('t2', 8)]
     expect([chosen(both, 'random', 0.4), chosen(both, 'random', 0.6)]).toEqual(['t1', 't2'])
     const weighed = [candidate('t1', 2), candidate('t2', 8)]
@@ -132,7 +132,7 @@ describe('among several hosts', () => {
     expect([chosen(free, 'weighted', 0.4), chosen(free, 'weighted', 0.6)]).toEqual(['t1', 't2'])
   })
 
-  test('the dynamic costs for dials and circuits are included, except with the random strategy', () => {
+  test('the costs that dials and circuits add are included, except with the random strategy', () => {
     const both = [candidate('t1', 0), candidate('t2', 5)]
     const costs = { t1: 20 }
     expect(chosen(both, 'smartrouting', 0, { costs })).toBe('t2')
@@ -141,7 +141,7 @@ describe('among several hosts', () => {
     expect(drawn.sort()).toEqual(['t1', 't2'])
   })
 
-  test('a sticky client keeps its previous host, unless another host has a better precedence', () => {
+  test('a client of a sticky service keeps its previous host, unless another host has a better precedence', () => {
     const both = [candidate('t1', 0), candidate('t2', 60)]
     expect(chosen(both, 'sticky', 0, { sticksTo: 't2' })).toBe('t2')
     expect(chosen(both, 'sticky', 0, { sticksTo: 'gone' })).toBe('t1')

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { RouterStatus as RouterStatusMessage } from '../../proto/gen/soft_pb.ts'
-import { RouterPresenceLog } from '../../src/fabric/presence-log.ts'
-import { RouterStatusTopic, routerStatusMessage } from '../../src/fabric/status-topic.ts'
+import { RouterPresenceLog } from '../../src/fabric/router-presence-log.ts'
+import { RouterStatusTopic, routerStatusMessage } from '../../src/fabric/router-status-topic.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 import { listed, made, shown } from '../api/support/network.ts'
@@ -65,13 +65,13 @@ const first = started()
 let onlineMs = 0
 let offlineMs = 0
 
-test('a router that never connected is online and offline since no time', async () => {
+test('a router that never connected has neither an online-since nor an offline-since time', async () => {
   await first.log.write()
   expect(await presence(routerId)).toEqual({ onlineSince: null, offlineSince: null })
   expect(entries()).toBe(0)
 })
 
-test('a router shows at once since when it is online, and the leader stores it once', async () => {
+test('a router shows its online-since time at once, and the leader stores the time once', async () => {
   onlineMs = clock.nowMs()
   first.connect(routerId)
   clock.advance(5000)
@@ -89,7 +89,7 @@ test('a router shows at once since when it is online, and the leader stores it o
   expect(await presence(routerId)).toEqual(online)
 })
 
-test('a router shows at once since when it is offline, and the leader stores it once', async () => {
+test('a router shows its offline-since time at once, and the leader stores the time once', async () => {
   const { revision, updatedAt } = machine.get('router', routerId) ?? {}
   offlineMs = clock.nowMs()
   first.disconnect(routerId)
@@ -105,7 +105,7 @@ test('a router shows at once since when it is offline, and the leader stores it 
   expect(machine.get('router', routerId)).toMatchObject(stored)
 })
 
-test('filters and sorts find routers by these times', async () => {
+test('routers can be filtered and sorted by their online-since and offline-since times', async () => {
   const other = await made(root, edgeRouters, { name: 'paris', isTunnelerEnabled: false })
   clock.advance(minute)
   const connectedMs = clock.nowMs()
@@ -119,13 +119,13 @@ test('filters and sorts find routers by these times', async () => {
   first.disconnect(other)
 })
 
-test('the time of an outage survives a restart of all controllers', async () => {
+test('the start of a router’s outage survives a restart of all controllers', async () => {
   clock.advance(minute)
   await started().log.write()
   expect(await presence(routerId)).toEqual({ onlineSince: null, offlineSince: text(offlineMs) })
 })
 
-test('a router that is gone after a restart of all controllers is offline once others had time to connect', async () => {
+test('a router that does not return after a restart of all controllers is shown as offline once routers had time to connect', async () => {
   const before = started()
   before.connect(routerId)
   await before.log.write()
@@ -142,7 +142,7 @@ test('a router that is gone after a restart of all controllers is offline once o
   })
 })
 
-test('a router that stays connected during a restart of all controllers is online since before it', async () => {
+test('a router that stays connected during a restart of all controllers keeps its earlier online-since time', async () => {
   const before = started()
   before.connect(routerId)
   const sinceMs = clock.nowMs()
@@ -154,7 +154,7 @@ test('a router that stays connected during a restart of all controllers is onlin
   expect(await presence(routerId)).toEqual({ onlineSince: text(sinceMs), offlineSince: null })
 })
 
-test('a short outage between two writes counts', async () => {
+test('a short outage of a router between two stored updates changes its online-since time', async () => {
   const { log, connect, disconnect } = started()
   connect(routerId)
   await log.write()

@@ -14,10 +14,10 @@ import { defaultApiLimits } from '../../src/api/limits.ts'
 import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { RouterStatus } from '../../proto/gen/soft_pb.ts'
-import type { AdmittedRouter, RouterAdmission } from '../../src/fabric/admission.ts'
+import type { AdmittedRouter, RouterAdmission } from '../../src/fabric/router-admission.ts'
 import type { ClusterAddresses } from '../../src/channel/messages/control.ts'
 import { RouterChannels } from '../../src/fabric/router-channels.ts'
-import { RouterStatusTopic } from '../../src/fabric/status-topic.ts'
+import { RouterStatusTopic } from '../../src/fabric/router-status-topic.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 import { ManualFeed } from '../support/manual-feed.ts'
 import { Pipe, settle } from '../channel/pipe.ts'
@@ -193,7 +193,7 @@ describe('a router that is admitted', () => {
     expect(pipe.ofType(1037)).toHaveLength(2)
   })
 
-  test('receives a changed address from the leader with a growing index, and nothing when only the log grows', async () => {
+  test('receives a member’s changed address from the leader with a higher index, and nothing when only the log grows', async () => {
     const leading = { configurationIndex: 7, isLeader: true }
     const other = {
       id: 'ctrl2',
@@ -279,7 +279,7 @@ describe('a router that is admitted', () => {
     })
   })
 
-  test('stays connected when its report about itself cannot be decoded', async () => {
+  test('stays connected when the report about its own state cannot be decoded', async () => {
     const pipe = await stage.dial()
     const headers = new Map([[1, encodeInt32(pipe.ofType(20_000)[0]?.sequence ?? 0)]])
     pipe.say({ contentType: 20_001, headers, body: Uint8Array.of(0xff, 0xff) })
@@ -303,7 +303,7 @@ describe('a router that is admitted', () => {
     [1043, false],
     [1011, false],
     [4_000_000, false],
-  ])('gets the result for %i: %s', async (contentType, expected) => {
+  ])('gets, for the request type %i, a result with success: %s', async (contentType, expected) => {
     const pipe = await stage.dial()
     pipe.say({ contentType, sequence: 42 })
     await settle()
@@ -313,7 +313,7 @@ describe('a router that is admitted', () => {
   })
 
   test.each([20_400, 20_402, 20_404, 20_406])(
-    'is refused the request %i in the form of edge requests: an error with a code and a text',
+    'gets, for the unsupported request type %i, an error in the format of edge requests, with a code and a text',
     async (contentType) => {
       const pipe = await stage.dial()
       pipe.say({ contentType, sequence: 42 })
@@ -326,7 +326,7 @@ describe('a router that is admitted', () => {
     },
   )
 
-  test('gets no response to a response, nor to a message that expects none', async () => {
+  test('gets no response to a message that is itself a response, nor to a message that expects none', async () => {
     const pipe = await stage.dial()
     const before = pipe.sent.length
     const headers = new Map([[1, encodeInt32(7)]])
@@ -389,7 +389,7 @@ describe('a router that is admitted', () => {
     expect(stage.feed.followed).toEqual([])
   })
 
-  test('is a row of the live table, and removing the row disconnects the router', async () => {
+  test('has a row in the live table, and removing the row disconnects the router', async () => {
     const pipe = await stage.dial()
     const { table } = stage.channels
     expect(table.owner).toBe('ctrl1')
@@ -401,13 +401,13 @@ describe('a router that is admitted', () => {
   })
 })
 
-describe('a router that is refused', () => {
+describe('a router whose connection is refused', () => {
   const reasonOf = (pipe: Pipe): string => Buffer.from(pipe.sent[0]?.body ?? []).toString()
   const withHeaders = (headers: readonly (readonly [number, Uint8Array])[]) => ({
     headers: new Map(headers),
   })
 
-  test('gets the reason that its certificate causes', async () => {
+  test('gets as reason the fault of its certificate', async () => {
     stage.admission = { ok: false, reason: 'the router is disabled' }
     const pipe = await stage.dial()
     expect(reasonOf(pipe)).toBe('the router is disabled')
@@ -416,14 +416,14 @@ describe('a router that is refused', () => {
     expect(stage.statuses.of('er1')).toBeNull()
   })
 
-  test('gets the reason that it claims to be another router, which keeps its channel', async () => {
+  test('gets as reason that it claims to be another router, and the other router keeps its channel', async () => {
     const pipe = await stage.dial()
     stage.admission = { ok: true, router: { ...er1, id: 'er2' } }
     expect(reasonOf(await stage.dial())).toBe('the certificate belongs to another router')
     expect(pipe.destroyed).toBe(false)
   })
 
-  test('gets no reason when an unexpected error occurs, which affects no other router', async () => {
+  test('gets no reason if an unexpected error occurs, and other routers are not affected', async () => {
     const other = await stage.dial()
     stage.judge = () => {
       throw new Error('a mistake')
@@ -434,11 +434,11 @@ describe('a router that is refused', () => {
     expect(other.destroyed).toBe(false)
   })
 
-  test('gets the reason that it sent no version', async () => {
+  test('gets as reason that its hello contains no version', async () => {
     expect(reasonOf(await stage.dial(withHeaders([])))).toMatch('no version')
   })
 
-  test('gets the reason that its additional socket has no first socket here', async () => {
+  test('gets as reason that this controller has no channel to which its additional socket could belong', async () => {
     const second = withHeaders([
       [4, encodeText(version)],
       [9, encodeFlag(true)],

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { RouterStatus as RouterStatusMessage } from '../../proto/gen/soft_pb.ts'
 import { noRouterStatuses, type RouterStatus } from '../../src/ports/router-status.ts'
 import { softTopics } from '../../src/ports/soft-topics.ts'
-import { routerStatusMessage, RouterStatusTopic } from '../../src/fabric/status-topic.ts'
+import { routerStatusMessage, RouterStatusTopic } from '../../src/fabric/router-status-topic.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 
@@ -42,7 +42,7 @@ function heard() {
   return { board, say, clock, own: topic.own }
 }
 
-test('a router is online while any controller holds a channel to it', () => {
+test('a router is online while any controller has a channel to the router', () => {
   const { board, say } = heard()
   expect(board.of('er1')).toBeNull()
   board.publish('er1', statusOf(''))
@@ -55,7 +55,7 @@ test('a router is online while any controller holds a channel to it', () => {
   expect(board.of('er1')).toBeNull()
 })
 
-test('of several statuses of a router, all controllers show the same one: statuses with a host name come first, then the order of controller IDs decides', () => {
+test('if a router has several statuses, all controllers show the same one: statuses with a host name take precedence, then the order of controller IDs decides', () => {
   const { board, say } = heard()
   board.publish('er1', statusOf('b'))
   say('ctrl1', 'er1', statusOf(''))
@@ -98,7 +98,7 @@ test('the status that a router reports is limited in size before it is published
   expect(shown?.interfaces[0]?.addresses).toHaveLength(8)
 })
 
-test('a router is online since its oldest channel opened, and offline since its last one closed', () => {
+test('a router’s online-since time is the opening of its oldest channel, and its offline-since time the closing of its last channel', () => {
   const { board, say, clock } = heard()
   const startMs = clock.nowMs()
   expect(board.presenceOf('er1')).toEqual({ connectedMs: null, returnedMs: null, lostMs: null })
@@ -121,7 +121,7 @@ test('a router is online since its oldest channel opened, and offline since its 
   expect(board.presenceOf('er1')).toEqual({ connectedMs: returnedMs, returnedMs, lostMs: null })
 })
 
-test('a controller whose clock is ahead does not show a router as online since a later time', () => {
+test('a controller whose clock is ahead does not make the online-since time of a router later', () => {
   const { board, say, clock } = heard()
   say('ctrl1', 'er1', statusOf('edge'), clock.nowMs() + 60_000)
   expect(board.presenceOf('er1').connectedMs).toBe(clock.nowMs())

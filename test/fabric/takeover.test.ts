@@ -7,7 +7,7 @@ import {
   FaultSubject,
   RouterLinksSchema,
 } from '../../proto/gen/router_pb.ts'
-import { decodeCircuit, encodeCircuit } from '../../src/fabric/circuits/circuit-record.ts'
+import { decodeCircuit, encodeCircuit } from '../../src/fabric/circuits/circuit-codec.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { circuitOf, HeirStage, routes, unroutes } from './heir-stage.ts'
 
@@ -45,7 +45,7 @@ const attempts = (pipe: Pipe | undefined) =>
   pipe === undefined ? [] : routes(pipe).map(({ circuitId, attempt }) => [circuitId, attempt])
 const endsTold = (pipe: Pipe | undefined) => (pipe === undefined ? [] : unroutes(pipe))
 
-test('A circuit record contains everything that the next owner needs', () => {
+test('A published circuit record contains everything that the next owner needs', () => {
   const circuit = circuitOf('c1', { turn: 3, isOfTunnel: true, instanceId: 'blue' })
   expect(decodeCircuit('c1', encodeCircuit(circuit))).toEqual(circuit)
 })
@@ -62,7 +62,7 @@ describe('A circuit whose owning controller is gone', () => {
     expect(decodeCircuit('c1', stage.topic.own.get('c1') ?? Uint8Array.of())?.turn).toBe(1)
   })
 
-  test('is left to another controller if that one is next, and taken over here when that one is gone as well', async () => {
+  test('is left to another controller if that one is next in order, and taken over here when that one is gone as well', async () => {
     stage.told('ctrl1b', 'c1')
     stage.controllers.add('ctrl1b')
     await stage.lose('ctrl1b')
@@ -83,7 +83,7 @@ describe('A circuit whose owning controller is gone', () => {
     expect(stage.circuits.list()).toHaveLength(1)
   })
 
-  test('is not taken over when its previous owner has ended it', async () => {
+  test('is not taken over if its previous owner has ended the circuit', async () => {
     stage.told('ctrl0', 'c1')
     stage.topic.hear('ctrl0', 'c1', undefined)
     await stage.lose('ctrl0')
@@ -101,7 +101,7 @@ describe('A circuit whose owning controller is gone', () => {
     expect(stage.circuits.list()).toEqual([])
   })
 
-  test('is rerouted if its link was lost meanwhile, and ends if there is no other path', async () => {
+  test('is rerouted if its link was lost in the meantime, and ends if there is no other path', async () => {
     const er3 = await stage.routers.dial('er3')
     stage.linked('l2', 'er1', 'er3')
     stage.linked('l3', 'er3', 'er2')
@@ -130,7 +130,7 @@ describe('A circuit whose owning controller is gone', () => {
     expect(attempts(again), 'it hears whose the circuit is').toEqual([['c1', REROUTE_ATTEMPT]])
   })
 
-  test('ends when its router responds or reports that a circuit endpoint is gone', async () => {
+  test('ends when one of its routers responds or reports that a circuit endpoint no longer exists', async () => {
     for (const id of ['c1', 'c2']) stage.told('ctrl0', id)
     await stage.lose('ctrl0')
     await tellFault(er1, FaultSubject.INGRESS, 'c1')
@@ -140,7 +140,7 @@ describe('A circuit whose owning controller is gone', () => {
     expect([...stage.topic.own]).toEqual([])
   })
 
-  test('ends when it was idle for the maximum time that its service allows', async () => {
+  test('ends when it has been idle for its service’s maximum idle time', async () => {
     stage.told('ctrl0', 'c1')
     await stage.lose('ctrl0')
     await confirm(er1, 'c1', 59_999)
@@ -156,20 +156,20 @@ describe('When two controllers claim a circuit', () => {
     await stage.lose('ctrl0')
   })
 
-  test('the controller that took it over last keeps it, and the other controller leaves it unchanged', async () => {
+  test('the controller that took over last keeps the circuit, and the other controller sends the circuit’s routers nothing', async () => {
     stage.told('ctrl2', 'c1', { turn: 2 })
     await settle()
     expect([stage.circuits.list(), [...stage.topic.own], endsTold(er1)]).toEqual([[], [], []])
   })
 
-  test('the controller whose ID sorts first keeps it if both took it over at once', async () => {
+  test('the controller whose ID sorts first keeps the circuit if both took over at once', async () => {
     stage.told('ctrl2', 'c1', { turn: 1 })
     expect(stage.circuits.list()).toHaveLength(1)
     stage.told('ctrl0', 'c1', { turn: 1 })
     expect(stage.circuits.list()).toEqual([])
   })
 
-  test('the controller that keeps it informs the circuit’s routers again', async () => {
+  test('the controller that keeps the circuit informs the circuit’s routers again', async () => {
     stage.told('ctrl2', 'c1')
     await settle()
     expect(attempts(er1)).toHaveLength(2)
@@ -192,16 +192,16 @@ describe('A controller that a router asks about another controller’s circuit',
       [...stage.topic.own].map(([id, record]) => decodeCircuit(id, record)?.turn)
 
     test.each<[string, () => Promise<void>]>([
-      ['the fault of an end', () => tellFault(er2, FaultSubject.EGRESS, 'c1')],
-      ['a time in which nothing passed', () => confirm(er1, 'c1', 60_000)],
+      ['a fault of a circuit endpoint', () => tellFault(er2, FaultSubject.EGRESS, 'c1')],
+      ['the idle time of the circuit', () => confirm(er1, 'c1', 60_000)],
       [
-        'the end of its session',
+        'the end of its service session',
         () => {
           stage.endedSessions.add('dial')
           return confirm(er1, 'c1')
         },
       ],
-    ])('by %s, informs the other controller of the owner', async (_by, end) => {
+    ])('because of %s, publishes for a limited time that it became the owner', async (_by, end) => {
       stage.told('ctrl2', 'c1', { turn: 1 })
       await end()
       expect(stage.circuits.list()).toEqual([])
@@ -228,7 +228,7 @@ describe('A controller that a router asks about another controller’s circuit',
       expect([stage.circuits.list(), turnsTold()]).toEqual([[], []])
     })
 
-    test('stops publishing the circuit once another controller took the ended circuit over', async () => {
+    test('stops publishing the circuit once another controller has taken over the ended circuit', async () => {
       stage.told('ctrl2', 'c1', { turn: 1 })
       await tellFault(er2, FaultSubject.EGRESS, 'c1')
       stage.told('ctrl2', 'c1', { turn: 1 })
@@ -247,7 +247,7 @@ describe('A controller that a router asks about another controller’s circuit',
       expect(turnsTold()).toEqual([])
     })
 
-    test('leaves the circuit to the controller that a router asks next, which then publishes the circuit', async () => {
+    test('leaves the circuit to the next controller that a router asks, which then publishes the circuit', async () => {
       for (const id of ['c1', 'c2']) {
         stage.told('ctrl2', id, { turn: 1 })
         await tellFault(er2, FaultSubject.EGRESS, id)
@@ -261,7 +261,7 @@ describe('A controller that a router asks about another controller’s circuit',
     })
   })
 
-  test('does not end an unknown circuit while the circuit’s record may not have arrived yet', async () => {
+  test('does not end an unknown circuit as long as the circuit’s record may still be on its way from another controller', async () => {
     await confirm(er1, 'c1')
     await tellFault(er1, FaultSubject.FORWARD, 'c1')
     expect(endsTold(er1)).toEqual([])

@@ -7,7 +7,7 @@ import {
   ValidateTerminatorsSchema,
 } from '../../proto/gen/router_pb.ts'
 import { encodeInt32 } from '../../src/channel/headers.ts'
-import { headerKey } from '../../src/channel/numbers.ts'
+import { channelHeaderKey } from '../../src/channel/numbers.ts'
 import { TerminatorValidation } from '../../src/fabric/clients/terminator-validation.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import type { RouterTerminator } from '../../src/ports/hosted-terminators.ts'
@@ -101,7 +101,7 @@ test('the leader validates a router’s terminators once the router has connecte
   expect(asked(er1), 'once a connection').toHaveLength(1)
 })
 
-test('a router cannot affect terminators of other routers, or respond with another marker', async () => {
+test('a router’s response cannot affect terminators of other routers, and is ignored if it has another marker than the query', async () => {
   const er1 = await stage.dial('er1')
   await answer(er1, { t1: false }, 0n)
   await pass(5000)
@@ -149,7 +149,7 @@ describe('a validation of terminators', () => {
     return { findings, marker: markerOf(pipe) }
   }
 
-  test('queries the router and, through the router, the hosts, and removes nothing itself', async () => {
+  test('queries the router and, through the router, the hosts, and itself removes nothing', async () => {
     const er1 = await stage.dial('er1')
     const { findings, marker } = await looked(er1, ['t1', 't2'])
     expect(asked(er1).at(-1)).toMatchObject({ fixInvalid: false, postCreate: false })
@@ -172,7 +172,7 @@ describe('a validation of terminators', () => {
     expect((await findings).size).toBe(1)
   })
 
-  test('accepts each response of its router once, and no response of another router', async () => {
+  test('accepts each response of the queried router once, and no response of another router', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     const { findings, marker } = await looked(er1, ['t1', 't2'])
@@ -212,7 +212,7 @@ describe('a validation of terminators', () => {
       t1: { valid: false, reason: TerminatorFault.BAD_STATE, detail: 'gone', marker },
     }
     const body = toBinary(TerminatorStatesSchema, create(TerminatorStatesSchema, { states }))
-    const headers = new Map([[headerKey.replyFor, encodeInt32(99)]])
+    const headers = new Map([[channelHeaderKey.replyFor, encodeInt32(99)]])
     er1.say({ contentType: 1042, body, headers })
     await settle()
     expect(await findings).toEqual(new Map([['t1', { state: 'badState', detail: 'gone' }]]))

@@ -39,8 +39,8 @@ function begin(at: number, traceId: string, ms = 60_000, key = 'alice'): boolean
 
 const seen = (key = 'alice'): (string | undefined)[] => traces.map((each) => each.of(key)?.traceId)
 
-describe('a trace', () => {
-  test('is known to all controllers, and ends at all controllers when it expires at the controller that started it', () => {
+describe('a trace of an identity', () => {
+  test('is known to all controllers, and ends on all controllers when it expires on the controller that started it', () => {
     begin(0, 'mine')
     carry()
     expect(seen()).toEqual(['mine', 'mine', 'mine'])

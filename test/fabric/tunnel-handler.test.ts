@@ -76,7 +76,7 @@ const payload = (at = 0): Uint8Array => proposals[at]?.payload ?? new Uint8Array
 const kinds = () => proposals.map(({ kind }) => kind)
 
 describe('A router’s tunneler', () => {
-  test('hosts with the terminator ID that its router chose', async () => {
+  test('hosts a service with the terminator ID that its router chose', async () => {
     const asked = create(CreateTunnelTerminatorSchema, {
       serviceId: 's1',
       address: 't1',
@@ -110,7 +110,7 @@ describe('A router’s tunneler', () => {
     })
   })
 
-  test('is checked again at the latest commit, because another controller may have granted its right', async () => {
+  test('is evaluated again at the latest commit if it may not host, because another controller may have granted the right', async () => {
     const { judged } = tunnels
     tunnels.judged = { ok: false, fault: 'access' }
     onLatest = () => (tunnels.judged = judged)
@@ -121,7 +121,7 @@ describe('A router’s tunneler', () => {
     expect(kinds()).toEqual([CommandKind.HOSTED_TERMINATOR_CREATE])
   })
 
-  test('receives, for its terminator ID, the response that it may not host and should not retry', async () => {
+  test('receives, with its terminator ID, the response that it may not host and should not retry', async () => {
     tunnels.judged = { ok: false, fault: 'access' }
     const asked = create(CreateTunnelTerminatorSchema, { address: 't1', startTime: 5n })
     const body = toBinary(CreateTunnelTerminatorSchema, asked)
@@ -138,7 +138,7 @@ describe('A router’s tunneler', () => {
     expect(proposals).toEqual([])
   })
 
-  test('receives a response to retry while there is no leader', async () => {
+  test('gets a response that asks for a retry while there is no leader', async () => {
     propose = () => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
     const asked = create(CreateTunnelTerminatorSchema, { serviceId: 's1', address: 't1' })
     const body = toBinary(CreateTunnelTerminatorSchema, asked)
@@ -175,7 +175,7 @@ describe('A router’s tunneler', () => {
   test.each([
     [20_408, toBinary(UpdateTunnelTerminatorSchema, create(UpdateTunnelTerminatorSchema))],
     [20_410, encodeText('t1')],
-  ])('is refused %i with a text', async (contentType, body) => {
+  ])('gets an error text when its request of the type %i is refused', async (contentType, body) => {
     propose = () => Promise.resolve({ index: 1, outcome: refusedOutcome('NOT_FOUND') })
     pipe.say({ contentType, sequence: 42, body })
     await settle()

@@ -1,18 +1,18 @@
 import type {
-  TunnelDecision,
+  TunnelAccessDecision,
   RouterTunnels,
-  TunnelClaim,
+  TunnelAccessRequest,
   TunnelTerminator,
 } from '../../src/ports/router-tunnels.ts'
 
 /** Tunnels of routers, each with the rights that a test gives it. */
 export class Tunnels implements RouterTunnels {
-  readonly claims: TunnelClaim[] = []
-  judged: TunnelDecision = { ok: true, serviceId: 's1', identityName: 'er1' }
+  readonly claims: TunnelAccessRequest[] = []
+  judged: TunnelAccessDecision = { ok: true, serviceId: 's1', identityName: 'er1' }
   hosted: TunnelTerminator[] = []
   onMoved: () => void = () => undefined
 
-  judge(claim: TunnelClaim): TunnelDecision {
+  judge(claim: TunnelAccessRequest): TunnelAccessDecision {
     this.claims.push(claim)
     return this.judged
   }

@@ -1,7 +1,7 @@
 import { deepStrictEqual, strictEqual } from 'node:assert'
 import { parseArgs } from 'node:util'
 import type { KindName } from '../../src/entities/kind-records.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import type { ListResult } from '../../src/ports/state-view.ts'
 import { RandomNetwork } from './support/access-network.ts'

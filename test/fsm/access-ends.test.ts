@@ -5,9 +5,9 @@ import {
   LogTimeResetSchema,
   ServiceSessionCreateSchema,
 } from '../../proto/gen/command_pb.ts'
-import { accessEndId } from '../../src/entities/kinds/access-end.ts'
-import { accessEndLimits, nextAccessEndMs } from '../../src/fsm/ends/end-access.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
+import { accessEndRecordId } from '../../src/entities/kinds/access-end.ts'
+import { accessExpiryLimits, nextAccessExpiryMs } from '../../src/fsm/expiry/expire-access.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
 
@@ -51,8 +51,8 @@ const attributeEnd = {
 describe.each([
   ['A service policy', policyEnd],
   ['A role attribute', attributeEnd],
-])('%s with an end', (_name, ends) => {
-  test('gives access until log time reaches the end, and not one entry longer', () => {
+])('%s with an expiry', (_name, ends) => {
+  test('gives access until log time reaches the expiry, and in no log entry after that', () => {
     const { log, rights, dial, sessions, reader } = network(ends)
     expect(dial()).toBe(true)
     log.timeMs = endMs - 1
@@ -65,7 +65,7 @@ describe.each([
     expect(reader.lastChangeAt('as')).toBe(endMs)
   })
 
-  test('records who ended it and what changed, once', () => {
+  test('is recorded in the audit log when it expires, once, with the changed record and fields', () => {
     const { log } = network(ends)
     log.timeMs = endMs
     const record =
@@ -81,8 +81,8 @@ describe.each([
   })
 })
 
-describe('The end of a service policy', () => {
-  test('must be in the future, unless the write keeps it', () => {
+describe('The expiry of a service policy', () => {
+  test('must be in the future, unless the write leaves it unchanged', () => {
     const { log } = network(policyEnd)
     const past = { expiresAt: startMs }
     const fault = { field: 'expiresAt', reason: 'expiresAt must be in the future' }
@@ -94,7 +94,7 @@ describe('The end of a service policy', () => {
     expect(log.patch('servicePolicy', 'p', { expiresAt: endMs, name: 'kept' }).ok).toBe(true)
   })
 
-  test('stays if a PUT or PATCH omits it, before and after it passed', () => {
+  test('stays the same if a PUT or PATCH omits it, both before and after it has passed', () => {
     const { log, state } = network(policyEnd)
     const stock = policy('p', ['#contractors', '#others'], ['#wikis'])
     expect(log.replace('servicePolicy', 'p', stock).ok).toBe(true)
@@ -109,16 +109,19 @@ describe('The end of a service policy', () => {
   test.each([
     ['extended', endMs + DAY_MS],
     ['removed', null],
-  ])('can be %s after it passed, and the policy grants again', (_name, expiresAt) => {
-    const { log, rights, state } = network(policyEnd)
-    log.timeMs = endMs
-    log.endAccess()
-    expect(log.patch('servicePolicy', 'p', { expiresAt }).ok).toBe(true)
-    expect(state.get('servicePolicy', 'p')).toMatchObject({ expiresAt, isEnded: false })
-    expect(rights()).toEqual(['Dial'])
-  })
+  ])(
+    'can be %s after it has passed, and then the policy grants access again',
+    (_name, expiresAt) => {
+      const { log, rights, state } = network(policyEnd)
+      log.timeMs = endMs
+      log.endAccess()
+      expect(log.patch('servicePolicy', 'p', { expiresAt }).ok).toBe(true)
+      expect(state.get('servicePolicy', 'p')).toMatchObject({ expiresAt, isEnded: false })
+      expect(rights()).toEqual(['Dial'])
+    },
+  )
 
-  test('takes effect at once by a write before the entry that ends access', () => {
+  test('takes effect at any write to the policy, even before the log entry that removes expired access', () => {
     const { log, rights } = network(policyEnd)
     log.timeMs = endMs
     log.patch('servicePolicy', 'p', { name: 'q' })
@@ -126,14 +129,14 @@ describe('The end of a service policy', () => {
   })
 })
 
-describe('The end of a role attribute', () => {
+describe('The expiry of a role attribute', () => {
   const identityOf = (state: ReturnType<typeof network>['state']) => {
     const found = state.get('identity', 'ann')
     const { roleAttributes, roleAttributesExpireAt, roleAttributeEndsAt } = found ?? {}
     return { roleAttributes, roleAttributesExpireAt, roleAttributeEndsAt }
   }
 
-  test('stays with writes that do not know it', () => {
+  test('is kept by writes from clients that do not know the field', () => {
     const { log, state } = network(attributeEnd)
     const before = identityOf(state)
     log.replace('identity', 'ann', identity('ann', ['contractors']))
@@ -146,7 +149,7 @@ describe('The end of a role attribute', () => {
     })
   })
 
-  test('goes with its attribute', () => {
+  test('is removed together with its attribute', () => {
     const { log, state } = network(attributeEnd)
     log.patch('identity', 'ann', { roleAttributes: [] })
     log.patch('identity', 'ann', { roleAttributes: ['contractors'] })
@@ -157,7 +160,7 @@ describe('The end of a role attribute', () => {
     })
   })
 
-  test('removes the attribute, and no client that wrote it back gives it again', () => {
+  test('removes the attribute when it is reached, and a client that writes the attribute back does not restore it', () => {
     const { log, state, rights } = network(attributeEnd)
     log.timeMs = endMs
     log.endAccess()
@@ -172,7 +175,7 @@ describe('The end of a role attribute', () => {
     expect([identityOf(state), rights()]).toEqual([ended, []])
   })
 
-  test('returns the attribute when it is set to a later time', () => {
+  test('restores the attribute when it is set to a later time', () => {
     const { log, state, rights } = network(attributeEnd)
     log.timeMs = endMs
     log.endAccess()
@@ -186,7 +189,7 @@ describe('The end of a role attribute', () => {
     expect(rights()).toEqual(['Dial'])
   })
 
-  test('is removed by null, alone or with the attribute that has ended', () => {
+  test('is removed by null; null after the attribute has expired allows the attribute to be given again', () => {
     const { log, state } = network(attributeEnd)
     const none = { roleAttributesExpireAt: { contractors: null } }
     log.patch('identity', 'ann', none)
@@ -208,7 +211,7 @@ describe('The end of a role attribute', () => {
     ['must be a time in UTC', { contractors: 'soon' }],
     ['must be in the future', { contractors: textOf(startMs) }],
     ['is not in roleAttributes', { others: textOf(endMs) }],
-  ])('%s', (reason, ends) => {
+  ])('is refused, because it %s', (reason, ends) => {
     const { log } = network()
     expect(log.patch('identity', 'ann', { roleAttributesExpireAt: ends })).toMatchObject({
       ok: false,
@@ -220,7 +223,7 @@ describe('The end of a role attribute', () => {
     })
   })
 
-  test('of one attribute leaves the others', () => {
+  test('removes only its own attribute, and leaves the others', () => {
     const { log, state } = network(attributeEnd)
     log.patch('identity', 'ann', { roleAttributes: ['contractors', '__proto__', 'staff'] })
     const proto = JSON.parse(`{"__proto__":"${textOf(endMs + 1)}"}`) as JsonObject
@@ -234,15 +237,15 @@ describe('The end of a role attribute', () => {
   })
 })
 
-describe('Ends of access', () => {
-  test('are announced a day and an hour before, and once when they come', () => {
+describe('Expiries of access', () => {
+  test('are announced a day before, an hour before, and once when they are reached', () => {
     const { log, state } = network(policyEnd)
     const notice = { kind: 'servicePolicy', id: 'p', name: 'p', attribute: '', expiresAt: endMs }
     const seen: (readonly [number, unknown])[] = []
-    for (let next = nextAccessEndMs(state); next !== null; next = nextAccessEndMs(state)) {
+    for (let next = nextAccessExpiryMs(state); next !== null; next = nextAccessExpiryMs(state)) {
       log.timeMs = next
       log.endAccess()
-      seen.push([endMs - next, state.get('accessEnd', accessEndId)?.notices])
+      seen.push([endMs - next, state.get('accessEnd', accessEndRecordId)?.notices])
     }
     expect(seen).toEqual([
       [DAY_MS, [{ type: 'approaching', ...notice }]],
@@ -251,24 +254,24 @@ describe('Ends of access', () => {
     ])
   })
 
-  test('are not announced when they are set less than that time before', () => {
+  test('are not announced in advance if they are set with less time left than the announcement requires', () => {
     const { log, state } = network({ policy: { expiresAt: startMs + 10 * MINUTE_MS } })
     log.endAccess()
-    expect(state.get('accessEnd', accessEndId)?.notices).toEqual([])
-    expect(nextAccessEndMs(state)).toBe(startMs + 10 * MINUTE_MS)
+    expect(state.get('accessEnd', accessEndRecordId)?.notices).toEqual([])
+    expect(nextAccessExpiryMs(state)).toBe(startMs + 10 * MINUTE_MS)
   })
 
-  test('are announced by the shorter lead alone after a day without entries', () => {
+  test('are announced only by the later of the two advance notices if no entry was applied for a day', () => {
     const { log, state } = network(policyEnd)
     log.timeMs = endMs - MINUTE_MS
     log.endAccess()
-    expect(state.get('accessEnd', accessEndId)?.notices).toHaveLength(1)
-    expect(nextAccessEndMs(state)).toBe(endMs)
+    expect(state.get('accessEnd', accessEndRecordId)?.notices).toHaveLength(1)
+    expect(nextAccessExpiryMs(state)).toBe(endMs)
   })
 
-  test('at one time are carried out in bounded entries', () => {
+  test('that fall on the same time are carried out in several log entries of limited size', () => {
     const { log, state } = network()
-    const { endsPerEntryMax } = accessEndLimits
+    const { endsPerEntryMax } = accessExpiryLimits
     for (let n = 0; n < endsPerEntryMax + 5; n += 1) {
       log.create('servicePolicy', `q${n}`, policy(`q${n}`, [], [], { expiresAt: endMs }))
     }
@@ -276,12 +279,12 @@ describe('Ends of access', () => {
     const left = (): number => [...state.ends.between('', '~', 1000)].length
     log.endAccess()
     expect(left()).toBe(5)
-    expect(nextAccessEndMs(state)).toBeLessThanOrEqual(log.timeMs)
+    expect(nextAccessExpiryMs(state)).toBeLessThanOrEqual(log.timeMs)
     log.endAccess()
-    expect([left(), nextAccessEndMs(state)]).toEqual([0, null])
+    expect([left(), nextAccessExpiryMs(state)]).toEqual([0, null])
   })
 
-  test('that a jump of the clocks had brought return with a reset of log time', () => {
+  test('are undone by a reset of log time if only a jump of the clocks had brought them', () => {
     const { log, state, rights } = network({ ...policyEnd, ...attributeEnd })
     log.timeMs = endMs + DAY_MS
     log.endAccess()
@@ -290,13 +293,13 @@ describe('Ends of access', () => {
     log.command(CommandKind.LOG_TIME_RESET, toBinary(LogTimeResetSchema, target), { level: 2 })
     expect(rights()).toEqual(['Dial'])
     log.timeMs += 6 * DAY_MS
-    expect(nextAccessEndMs(state)).toBe(endMs - DAY_MS)
+    expect(nextAccessExpiryMs(state)).toBe(endMs - DAY_MS)
     log.timeMs += DAY_MS
     log.endAccess()
     expect(rights()).toEqual([])
   })
 
-  test('come neither early nor late when the clock of the leader runs back', () => {
+  test('take effect neither early nor late when the leader’s clock runs back', () => {
     const { log, rights } = network(policyEnd)
     log.timeMs = endMs - 1
     log.endAccess()

@@ -1,11 +1,11 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import { CommandKind, ServiceSessionCreateSchema } from '../../proto/gen/command_pb.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
 import { runCampaign } from './access-campaign.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
 
-test('on random networks, the indexes and a full evaluation of the records agree about access after each log entry', () => {
+test('on random networks, the access indexes and a full evaluation of the records agree after each log entry', () => {
   const figures = runCampaign(12, 900_001)
   // A campaign with few changes would prove little.
   expect(figures.moved).toBeGreaterThan(100)
@@ -51,7 +51,7 @@ describe('Service update markers of classes (identities with the same access)', 
     expect([3, 4, 5].map((n) => reader.lastChangeAt(`as${n}`))).toEqual([moved, log.timeMs, moved])
   })
 
-  test('do not change for an identity that joins a class with a later marker and sees the same services', () => {
+  test('do not change for an identity that joins a class with a later marker if it sees the same services as before', () => {
     const { log, reader } = crowd()
     log.create('servicePolicy', 'other', policy('other', ['#other'], ['#all']))
     log.create('identity', 'x', identity('x', ['crowd', 'other']))
@@ -138,7 +138,7 @@ describe('Cached views of services for classes (identities with the same access)
     expect(reader.permissions('i4', 'a')).toEqual(['Bind', 'Dial'])
   })
 
-  test('are discarded for identities without a session', () => {
+  test('are not kept for identities without a session', () => {
     const { state, log, reader } = crowd()
     log.create('service', 'a', service('a'))
     log.create('identity', 'absent', identity('absent', ['crowd']))
@@ -150,7 +150,7 @@ describe('Cached views of services for classes (identities with the same access)
   })
 })
 
-test('let an administrator keep a service session without a policy until the administrator rights end', () => {
+test('allow an administrator to keep a service session without a policy until the administrator rights end', () => {
   const { state, log } = crowd()
   log.create('service', 's', service('s'))
   log.create('edgeRouter', 'r', { name: 'r' })

@@ -1,8 +1,8 @@
-import { enrollmentActor } from '../../src/ports/actor.ts'
+import { createEnrollmentActor } from '../../src/ports/actor.ts'
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import { CommandKind, CommandKindSchema, CommandSchema } from '../../proto/gen/command_pb.ts'
-import { apply } from '../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../src/fsm/apply-log-entry.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import { formedState } from './support/log.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
@@ -25,18 +25,25 @@ const powerless: readonly (readonly [string, CommandInit, RegExp])[] = [
   ['no actor', {}, /names no actor/],
   ['no permission', session({ permission: '' }), /has no permission/],
   ['an unknown permission', session({ permission: 'full' }), /permission .* is unknown/],
-  ['a permission of no kind', session({ permission: 'nothing.create' }), /is unknown/],
+  [
+    'a permission for an unknown kind of record',
+    session({ permission: 'nothing.create' }),
+    /is unknown/,
+  ],
   ['no API session', session({ sessionId: '' }), /names no API session/],
   ['no identity', session({ identityId: '' }), /names no identity/],
-  ['a system without a name', { actor: { case: 'system', value: {} } }, /has no name/],
+  ['a system actor without a name', { actor: { case: 'system', value: {} } }, /has no name/],
   [
-    'no enrollment',
+    'an empty enrollment actor',
     { actor: { case: 'enrollment', value: {} } },
     /exactly one of token, CA, router and signer/,
   ],
 ]
 
-/** The actor as entries held it before it was a union, field 3: the administrator's, with and without a permission. */
+/**
+ * The actor as entries held it before it was a union, field 3: the administrator's, with and
+ * without a permission.
+ */
 const oldForms = [
   Buffer.concat([text(1, admin.identityId), text(2, admin.sessionId), text(4, 'admin')]),
   Buffer.concat([text(1, admin.identityId), text(2, admin.sessionId)]),
@@ -76,7 +83,7 @@ describe.each(kinds)('a command of kind %s', (_name, kind) => {
     expect(recordsOf()).toBe(before)
   })
 
-  test('is refused with an actor in the format of older log entries', () => {
+  test('is refused if its actor has the format of older log entries', () => {
     const before = recordsOf()
     for (const old of oldForms) {
       const data = Buffer.concat([dataOf(kind, {}), text(3, old)])
@@ -93,7 +100,10 @@ describe.each(kinds)('a command of kind %s', (_name, kind) => {
       ['routerId', CommandKind.ROUTER_EXTEND],
     ] as const) {
       if (kind === opens) continue
-      const actor = enrollmentActor({ [shown]: 'one' }, { method: 'ott', address: '10.0.0.1' })
+      const actor = createEnrollmentActor(
+        { [shown]: 'one' },
+        { method: 'ott', address: '10.0.0.1' },
+      )
       expect(applied(dataOf(kind, { actor })).outcome).toMatchObject({
         ok: false,
         code: 'UNAUTHORIZED',
@@ -106,11 +116,11 @@ test('a command without an actor forms no cluster', () => {
   const state = new ClusterState()
   const data = dataOf(CommandKind.FORM, { payload: new Uint8Array([10, 1, 99]) })
   const entry: Entry = { index: 1, term: 1, timeMs: 1, type: 'command', data }
-  expect(apply(state, entry).outcome).toMatchObject({ ok: false, code: 'UNAUTHORIZED' })
+  expect(applyLogEntry(state, entry).outcome).toMatchObject({ ok: false, code: 'UNAUTHORIZED' })
   expect(state.clusterId).toBe('')
 })
 
-test('the refusal is audited with the claimed actor, if any', () => {
+test('the audit record of a refused command contains the claimed actor, if there is one', () => {
   const { applied } = formed()
   expect(applied(dataOf(CommandKind.ENTITY_CREATE, {})).audit).toMatchObject({
     actor: '',

@@ -6,7 +6,7 @@ import { listAudit } from '../../src/fsm/audit-query.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
 import type { ListQuery } from '../../src/ports/state-view.ts'
-import { type Actor, systemActor } from '../../src/ports/actor.ts'
+import { type Actor, createSystemActor } from '../../src/ports/actor.ts'
 import { anySession } from '../support/commands.ts'
 import { formedState, identity, service } from './support/log.ts'
 import { TestStore } from './support/store.ts'
@@ -72,7 +72,7 @@ describe('the audit record of a write', () => {
     told({ target: 'ctrl2', outcome: 'requested' })
     const named = { action: 'member-demote', entity: 'controller', entityId: 'ctrl2' }
     expect(await newest(state)).toMatchObject({ ...named, actor: 'admin', outcome: 'requested' })
-    const root = systemActor({ name: 'uid:0 (root)' })
+    const root = createSystemActor({ name: 'uid:0 (root)' })
     told({ target: 'ctrl2', outcome: 'TOLERANCE_REFUSED', reason: 'a reason' }, root)
     expect(await newest(state)).toMatchObject({
       ...named,
@@ -152,7 +152,7 @@ describe('the audit log', () => {
     expect(loaded.isDigestRight('state')).toBe(true)
   })
 
-  test('discards old records, also in the store', async () => {
+  test('evicts old records, also from the store', async () => {
     const store = new TestStore()
     const { state, log } = formedState()
     for (let i = 0; i < 200; i += 1) log.create('service', `s${i}`, service(`s${i}`))

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { disclosesAdminSecret } from '../../src/fsm/apply/admin-secrets.ts'
-import { ownedKinds, actorRights, writeGuard } from '../../src/fsm/apply/authority.ts'
+import { identityOwnedKinds, actorRights, writeRefusal } from '../../src/fsm/apply/actor-rights.ts'
 import { entities } from '../../src/entities/registry.ts'
-import { rulesForKind } from '../../src/fsm/rules-of-kinds.ts'
+import { rulesForKind } from '../../src/fsm/kind-rules.ts'
 import { isGranted, type SessionPermission } from '../../src/lib/permissions.ts'
-import { type Actor, systemActor } from '../../src/ports/actor.ts'
+import { type Actor, createSystemActor } from '../../src/ports/actor.ts'
 import { anySession } from '../support/commands.ts'
 import { LogWriter, formedState, identity, service } from './support/log.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
@@ -32,7 +32,7 @@ function withAlice(...permissions: readonly string[]) {
 describe('a caller’s authority when a log entry is applied', () => {
   test('is complete for the system, and for a session on the records that its identity owns', () => {
     const { state } = withAlice()
-    expect(authority(state, systemActor({ name: 'controller:ctrl1' }))).toBe('full')
+    expect(authority(state, createSystemActor({ name: 'controller:ctrl1' }))).toBe('full')
     expect(authority(state, actor('session'))).toBe('full')
   })
 
@@ -45,7 +45,7 @@ describe('a caller’s authority when a log entry is applied', () => {
     expect(authority(state, actor('service.create', 'nobody'))).toBe(null)
   })
 
-  test('does not apply in a session of another identity', () => {
+  test('does not come from a session of another identity', () => {
     const { state, log } = withAlice()
     log.logIn('of-admin')
     expect(authority(state, actor('admin', 'admin', 'of-admin'))).toBe('full')
@@ -62,7 +62,7 @@ describe('a caller’s authority when a log entry is applied', () => {
     expect(authority(state, actor('admin'))).toBe('full')
   })
 
-  test('is required: the entry of an unauthorized caller is refused, and changes nothing', () => {
+  test('is required: the log entry of an unauthorized caller is refused, and changes nothing', () => {
     const { state, log } = withAlice()
     const payload = LogWriter.write('service', 'one', service('one'))
     const input = { actor: actor('service.create') }
@@ -72,16 +72,16 @@ describe('a caller’s authority when a log entry is applied', () => {
   })
 })
 
-describe('a record of an administrator', () => {
+describe('a record that belongs to an administrator', () => {
   const limited = { authority: 'limited', held: ['enrollment'] } as const
   const place = { index: 1, logTimeMs: 1, sessionId: '', routerId: '' }
   const context = { ...place, ...limited, touched: [], rulesOf: rulesForKind }
 
-  test('cannot be written by a caller with a permission: enrollments, second factors and credentials', () => {
+  test('cannot be written by a caller who has only a permission, if the record is an enrollment, second factor or credential', () => {
     const { state } = withAlice('enrollment')
     for (const kind of ['enrollment', 'mfa', 'authenticator', 'serviceConfig'] as const) {
       const write = (identityId: string) =>
-        writeGuard(
+        writeRefusal(
           state,
           { kind, mode: 'create', before: undefined, fields: { identityId } },
           context,
@@ -90,12 +90,12 @@ describe('a record of an administrator', () => {
       expect(write('alice'), kind).toBe(null)
       const before = { id: 'x', createdAt: 1, updatedAt: 1, revision: 1, identityId: 'admin' }
       const gone = { kind, mode: 'delete', before, fields: {} } as const
-      expect(writeGuard(state, gone, context), kind).toMatchObject(denial)
-      expect(writeGuard(state, gone, { ...context, authority: 'full' }), kind).toBe(null)
+      expect(writeRefusal(state, gone, context), kind).toMatchObject(denial)
+      expect(writeRefusal(state, gone, { ...context, authority: 'full' }), kind).toBe(null)
     }
   })
 
-  test('is shown to administrators only, if it is an enrollment', () => {
+  test('is shown to administrators only, if the record is an enrollment', () => {
     const { state } = withAlice()
     const record = { id: 'x', createdAt: 1, updatedAt: 1, revision: 1, identityId: 'admin' }
     expect(disclosesAdminSecret(state, 'enrollment', record)).toBe(true)
@@ -118,10 +118,11 @@ test('a permission for an action covers only that action, a permission for a kin
 })
 
 test('each kind with an identity ID declares its owner, or this test lists it with a reason', () => {
-  // A permission can end sessions, and no more; no API writes certificates of sessions or counts of attempts.
+  // A permission can end sessions, and no more; no API writes certificates of sessions or counts of
+  // attempts.
   const notOwned = ['apiSession', 'mfaAttempts', 'session', 'sessionCertificate']
   const belonging = entities.filter((one) => one.fieldNames.includes('identityId'))
   const names = belonging.map(({ name }) => name)
-  expect(names.filter((name) => !ownedKinds.has(name)).toSorted()).toEqual(notOwned)
-  expect([...ownedKinds].filter((name) => !names.some((own) => own === name))).toEqual([])
+  expect(names.filter((name) => !identityOwnedKinds.has(name)).toSorted()).toEqual(notOwned)
+  expect([...identityOwnedKinds].filter((name) => !names.some((own) => own === name))).toEqual([])
 })

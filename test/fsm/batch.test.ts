@@ -16,7 +16,7 @@ function looks(state: ClusterState): unknown {
   }
 }
 
-test('a batch sees the results of its own steps, and returns the id written by the designated step', () => {
+test('a batch reads the results of its own steps, and returns the id that the designated step wrote', () => {
   const { log, state } = formedState()
   const outcome = log.batch(
     [
@@ -51,7 +51,7 @@ test('a refused step reverts the earlier steps, including indexes, digests and r
   expect(written.get('e/service/s1')).toContain('"one"')
 })
 
-test('a batch with too many steps is refused, and a batch with an unknown step stops apply', () => {
+test('a batch with too many steps is refused, and a batch with a step of an unknown kind stops apply', () => {
   const { log } = formedState()
   const one = [ENTITY_CREATE, 'service', 's', service('x')] as const
   expect(log.batch(Array.from({ length: 65 }, () => one))).toMatchObject({ ok: false })

@@ -10,8 +10,8 @@ function notFound(detail: string): unknown {
   return { ok: false, code: 'NOT_FOUND', fault: null, detail }
 }
 
-describe('refusals', () => {
-  test('a duplicate service name is refused at create, replace and patch, and nothing changes', () => {
+describe('refused commands', () => {
+  test('include a create, replace or patch with a duplicate service name, and change nothing', () => {
     const { state, log } = formedState()
     log.create('service', 's1', service('one'))
     log.create('service', 's2', service('two'))
@@ -23,20 +23,20 @@ describe('refusals', () => {
     expect(state.table('service').rows.size).toBe(2)
   })
 
-  test('a duplicate identity name is refused with OpenZiti’s message', () => {
+  test('include a duplicate identity name, with OpenZiti’s message', () => {
     const { log } = formedState()
     log.create('identity', 'i1', identity('ann'))
     const reason = `duplicate value 'ann' in unique index on identities store`
     expect(log.create('identity', 'i2', identity('ann'))).toEqual(fault('name', reason, 'ann'))
   })
 
-  test('a record may keep its own name when it is replaced', () => {
+  test('do not include a replacement in which a record keeps its own name', () => {
     const { log } = formedState()
     log.create('service', 's1', service('one'))
     expect(log.replace('service', 's1', { name: 'one' })).toEqual({ ok: true, id: 's1' })
   })
 
-  test('a name can be used again after the record was renamed or deleted', () => {
+  test('do not include a name that is free again after a rename or a delete', () => {
     const { log } = formedState()
     log.create('service', 's1', service('one'))
     log.patch('service', 's1', { name: 'uno' })
@@ -45,7 +45,7 @@ describe('refusals', () => {
     expect(log.create('service', 's3', service('one')).ok).toBe(true)
   })
 
-  test('an id in use is refused', () => {
+  test('include a create with an id in use', () => {
     const { log } = formedState()
     log.create('service', 's1', service('one'))
     expect(log.create('service', 's1', service('two'))).toEqual(
@@ -53,7 +53,7 @@ describe('refusals', () => {
     )
   })
 
-  test('a write to an unknown record is refused with NOT_FOUND', () => {
+  test('include a write to an unknown record, with NOT_FOUND', () => {
     const { log } = formedState()
     const refusal = notFound('service with id nope not found')
     expect(log.replace('service', 'nope', { name: 'x' })).toEqual(refusal)
@@ -62,7 +62,7 @@ describe('refusals', () => {
     expect(log.logOut('nope')).toEqual(notFound('apiSession with id nope not found'))
   })
 
-  test('a reference to an unknown record is refused with NOT_FOUND', () => {
+  test('include a reference to an unknown record, with NOT_FOUND', () => {
     const { log } = formedState()
     const body = { ...service('one'), configs: ['c1'] }
     expect(log.create('service', 's1', body)).toEqual(notFound('config with id c1 not found'))
@@ -72,7 +72,7 @@ describe('refusals', () => {
     expect(log.create('identity', 'i1', costs)).toEqual(notFound('service with id s9 not found'))
   })
 
-  test('a role with an unknown id is refused with the field, at create and at patch', () => {
+  test('include a role with an unknown id, with the field, at create and at patch', () => {
     const { log } = formedState()
     const reason = 'no identities found with the given ids'
     const refusal = fault('identityRoles', reason, ['x', 'y'])
@@ -98,7 +98,7 @@ describe('refusals', () => {
     [{ tags: { a: { b: 1 } } }, 'tags'],
     [{ tags: [] }, 'tags'],
   ])(
-    'invalid input that a proposer failed to reject is refused at apply, without an exception: %j',
+    'include invalid input that a proposer failed to reject, without an exception: %j',
     (fields, field) => {
       const { log, state } = formedState()
       log.create('servicePolicy', 'p1', policy('p', [], []))
@@ -109,7 +109,7 @@ describe('refusals', () => {
     },
   )
 
-  test('role attributes cannot have the syntax of roles', () => {
+  test('include role attributes that have the syntax of roles', () => {
     const { log } = formedState()
     for (const attribute of ['#x', '@x', '']) {
       const fields = { name: 'n', roleAttributes: [attribute] }
@@ -118,14 +118,14 @@ describe('refusals', () => {
     }
   })
 
-  test('no command can write read-only fields', () => {
+  test('do not include a create with read-only fields, which ignores these fields', () => {
     const { log, state } = formedState()
     const fields = { name: 'mallory', isAdmin: false, isDefaultAdmin: true, disabledAt: 5 }
     log.raw(CommandKind.ENTITY_CREATE, 'identity', 'i1', fields)
     expect(state.get('identity', 'i1')).toMatchObject({ isDefaultAdmin: false, disabledAt: null })
   })
 
-  test('protected and referenced records cannot be deleted', () => {
+  test('include the deletion of protected and of referenced records', () => {
     const { log } = formedState()
     expect(log.delete('identity', 'admin')).toMatchObject({ code: 'ENTITY_CAN_NOT_BE_DELETED' })
     expect(log.delete('authPolicy', 'default')).toMatchObject({
@@ -144,13 +144,13 @@ describe('refusals', () => {
     expect(log.delete('identityType', 'Router').ok).toBe(true)
   })
 
-  test('a cluster can be formed only once', () => {
+  test('include the formation of a cluster that is already formed', () => {
     const { log, state } = formedState()
     expect(log.form().ok).toBe(false)
     expect(state.clusterId).toBe('cluster')
   })
 
-  test('a write with an outdated revision is refused, and a write with the current revision succeeds', () => {
+  test('include a write with an outdated revision, but not a write with the current revision', () => {
     const { log, state } = formedState()
     log.create('service', 's1', service('one'))
     const revision = BigInt(state.get('service', 's1')?.revision ?? 0)
@@ -209,7 +209,7 @@ describe('a write', () => {
     expect(state.logTimeMs).toBe(startMs)
   })
 
-  test('that deletes an identity removes the identity from every role list, with its authenticators and sessions', () => {
+  test('that deletes an identity removes it from every role list, and deletes its authenticators and sessions', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.create('authenticator', 'a1', { identityId: 'i1', method: 'updb', username: 'ann' })
@@ -234,7 +234,7 @@ describe('a write', () => {
     expect(state.get('identity', 'i1')).toMatchObject({ serviceHostingCosts: { s2: 4 } })
   })
 
-  test('stores member names of Object.prototype like any other data', () => {
+  test('stores members whose names are in Object.prototype like any other data', () => {
     const { log, state } = formedState()
     const tags = JSON.parse('{"__proto__":"a","constructor":"b"}') as Record<string, string>
     expect(log.create('service', 's1', { ...service('one'), tags }).ok).toBe(true)
@@ -250,19 +250,15 @@ describe('a write', () => {
 
 describe('undecodable commands', () => {
   test.each([
-    ['an unknown kind', 4711, new Uint8Array()],
-    ['a payload that is no message', CommandKind.ENTITY_CREATE, Uint8Array.of(255, 255, 255)],
-    [
-      'a kind of record unknown here',
-      CommandKind.ENTITY_CREATE,
-      LogWriter.write('planet', 'x', {}),
-    ],
-  ])('%s stops apply', (_title, kind, payload) => {
+    ['an unknown command kind', 4711, new Uint8Array()],
+    ['a payload that cannot be decoded', CommandKind.ENTITY_CREATE, Uint8Array.of(255, 255, 255)],
+    ['an unknown kind of record', CommandKind.ENTITY_CREATE, LogWriter.write('planet', 'x', {})],
+  ])('stop apply: %s', (_title, kind, payload) => {
     const { log } = formedState()
     expect(() => log.command(kind, payload)).toThrow()
   })
 
-  test('bytes that are not a command stop apply', () => {
+  test('stop apply: bytes that are not a command', () => {
     const { log } = formedState()
     expect(() => log.append('command', Uint8Array.of(255, 1, 2))).toThrow()
   })

@@ -11,14 +11,14 @@ import {
   RequestIdSchema,
 } from '../../proto/gen/command_pb.ts'
 import {
-  release010Limits,
+  deduplicationLimits010,
   ProposerDeduplication,
-  requestAheadMsMax,
-  requestsBytesMax,
-  requestsBytesPerCallerMax,
+  requestIdAheadMsMax,
+  requestIdsBytesMax,
+  requestIdsPerCallerBytesMax,
   RequestDeduplication,
-  requestWindowMs,
-} from '../../src/fsm/records/dedupe.ts'
+  requestIdRetentionMs,
+} from '../../src/fsm/records/deduplication.ts'
 import { digestLanes, SetDigest } from '../../src/fsm/records/digest.ts'
 import { newShortId } from '../../src/lib/random.ts'
 import { newUuidv7 } from '../../src/lib/text/uuid.ts'
@@ -74,7 +74,7 @@ describe('deduplication of commands from controllers', () => {
     expect(windows.take('other', 1, 1, 1, 4)).toBe(true)
   })
 
-  test('remembers a limited number of stores; at the limit it evicts the store that was seen least recently', () => {
+  test('remembers a limited number of stores (data folders), and at the limit evicts the store that was seen least recently', () => {
     const windows = new ProposerDeduplication()
     for (let i = 0; i < 300; i += 1) windows.take(`s${i}`, 1, 1, 1, i)
     expect(windows.stored('s0')).toBeNull()
@@ -107,7 +107,7 @@ describe('deduplication of requests from callers', () => {
     expect(log.create('service', 's3', service('one'), { request: request(id) })).toEqual(refusal)
   })
 
-  test('refuses another body under a used id, without affecting other callers', () => {
+  test('refuses a request that reuses an id with another body, without affecting other callers', () => {
     const { log } = formedState()
     const id = newUuidv7(startMs)
     log.create('service', 's1', service('one'), { request: request(id, 1) })
@@ -120,13 +120,13 @@ describe('deduplication of requests from callers', () => {
 
   test('refuses a request id older than the window, and a request id from the future', () => {
     const { log } = formedState()
-    const old = request(newUuidv7(startMs - requestWindowMs - 1))
+    const old = request(newUuidv7(startMs - requestIdRetentionMs - 1))
     expect(log.create('service', 's1', service('one'), { request: old })).toMatchObject({
       code: 'REQUEST_ID_EXPIRED',
     })
-    const edge = request(newUuidv7(startMs - requestWindowMs))
+    const edge = request(newUuidv7(startMs - requestIdRetentionMs))
     expect(log.create('service', 's1', service('one'), { request: edge }).ok).toBe(true)
-    const ahead = request(newUuidv7(startMs + requestAheadMsMax + 1))
+    const ahead = request(newUuidv7(startMs + requestIdAheadMsMax + 1))
     expect(log.create('service', 's2', service('two'), { request: ahead })).toMatchObject({
       code: 'COULD_NOT_VALIDATE',
     })
@@ -134,7 +134,7 @@ describe('deduplication of requests from callers', () => {
 
   test('never applies a request twice after its outcome is discarded, however far ahead the clock was', () => {
     const { log, state } = formedState()
-    for (const aheadMs of [-requestWindowMs, 0, requestAheadMsMax]) {
+    for (const aheadMs of [-requestIdRetentionMs, 0, requestIdAheadMsMax]) {
       const id = request(newUuidv7(log.timeMs + aheadMs))
       const name = `at ${aheadMs}`
       expect(log.create('service', `a${aheadMs}`, service(name), { request: id }).ok).toBe(true)
@@ -152,7 +152,7 @@ describe('deduplication of requests from callers', () => {
     const { log, state } = formedState()
     log.create('service', 's1', service('one'), { request: request(newUuidv7(startMs)) })
     expect(state.requests.size).toBe(1)
-    log.timeMs = startMs + requestWindowMs + requestAheadMsMax
+    log.timeMs = startMs + requestIdRetentionMs + requestIdAheadMsMax
     log.append('noop', new Uint8Array())
     expect(state.requests.size).toBe(1)
     log.timeMs += 1
@@ -162,7 +162,7 @@ describe('deduplication of requests from callers', () => {
 })
 
 describe('stored deduplication records', () => {
-  test('can be loaded in any order, and then requests are answered, distinguished and discarded in order', () => {
+  test('can be loaded in any order; afterwards repeated requests are answered, others distinguished, and outcomes discarded in order', () => {
     const { log, state } = formedState()
     const ids = Array.from({ length: 50 }, (_, n) => newUuidv7(startMs - n * 1000))
     for (const [n, id] of ids.entries()) {
@@ -205,7 +205,7 @@ describe('stored deduplication records', () => {
     expect(other.size).toBe(1)
   })
 
-  test('have the same hash whether a value is hashed in one piece or in two', () => {
+  test('have the same hash whether the value is hashed in one piece or in two', () => {
     for (const length of [65_535, 65_536, 70_000]) {
       const value = 'ä'.repeat(length)
       const whole = createHash('sha256').update(`key\0${value}`).digest()
@@ -245,10 +245,10 @@ function judgeNew(
 
 const tooMany = { code: 'SERVER_TOO_MANY_REQUESTS' }
 
-test('one caller cannot use up the request ids of others, and can use more once its own ids are discarded', () => {
+test('one caller cannot use up the request ids of other callers, and can use more once its own earlier ids are discarded', () => {
   const table = new RequestDeduplication(new SetDigest())
   const id = 'x'.repeat(65_536)
-  const each = requestsBytesPerCallerMax / id.length
+  const each = requestIdsPerCallerBytesMax / id.length
   const greedy = { caller: 'greedy', level: 2, id, countMax: 2 * each }
   expect(fill(table, greedy)).toBeGreaterThan(0.9 * each)
   expect(fill(table, greedy)).toBe(0)
@@ -261,14 +261,14 @@ test('one caller cannot use up the request ids of others, and can use more once 
   fill(table, { ...greedy, level: 1 })
   expect(table.size * id.length).toBeGreaterThan(0.99 * 128 * 1024 * 1024)
   expect(judgeNew(table, 'third', 1)).toMatchObject(tooMany)
-  const laterMs = startMs + requestWindowMs + requestAheadMsMax + 1
+  const laterMs = startMs + requestIdRetentionMs + requestIdAheadMsMax + 1
   table.forget(laterMs, () => undefined)
   expect(judgeNew(table, 'greedy', 2, laterMs)).toBe('new')
 })
 
-test('below feature level 2 a caller has as many request ids as on a controller with release 0.1.0', () => {
-  expect(release010Limits).toMatchObject({ countMax: 1_000_000, countPerCallerMax: 750_000 })
-  const former = { ...release010Limits, countMax: 1000, countPerCallerMax: 750 }
+test('below feature level 2, a caller may use as many request ids as the controllers of release 0.1.0 allow', () => {
+  expect(deduplicationLimits010).toMatchObject({ countMax: 1_000_000, countPerCallerMax: 750_000 })
+  const former = { ...deduplicationLimits010, countMax: 1000, countPerCallerMax: 750 }
   const table = new RequestDeduplication(new SetDigest(), former)
   const request = { level: 1, id: 'x', countMax: 2000 }
   expect(fill(table, { ...request, caller: 'greedy' })).toBe(750)
@@ -300,5 +300,5 @@ test('remembered request ids use no more memory than the limit assumes', () => {
   expect(table.size).toBe(80_000)
   expect(bytesEach).toBeGreaterThan(100)
   // Some 320, where 347 are counted.
-  expect(bytesEach).toBeLessThan(requestsBytesMax / 265_000)
+  expect(bytesEach).toBeLessThan(requestIdsBytesMax / 265_000)
 })

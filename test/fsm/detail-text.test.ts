@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { entities } from '../../src/entities/registry.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
 
@@ -37,8 +37,8 @@ function filled() {
   return { state, log, reader, later, textOf }
 }
 
-describe('The JSON text of a detail', () => {
-  test('equals the detail, and is cached after it was serialized once', () => {
+describe('The JSON text of a record’s details', () => {
+  test('equals the serialized details, and is cached after it was serialized once', () => {
     const { state, reader } = filled()
     let shown = 0
     for (const round of ['printed', 'kept']) {

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
-import { unsetClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
+import { unsetExternalIdClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
 import {
   AuthenticatorExtendSchema,
   AuthenticatorExtendVerifySchema,
@@ -75,7 +75,7 @@ function formed(): ReturnType<typeof formedState> {
   return made
 }
 
-describe('a one-time token', () => {
+describe('a one-time enrollment token', () => {
   test('gives its identity a certificate and is deleted in the same log entry', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
@@ -90,7 +90,7 @@ describe('a one-time token', () => {
     })
   })
 
-  test('is accepted once, and afterwards unknown in every request', () => {
+  test('is accepted once, and is unknown in every later request', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
     expect(enroll(log, 'e1')).toMatchObject({ ok: true })
@@ -109,7 +109,7 @@ describe('a one-time token', () => {
     expect(enroll(log, 'e1', { token: 'fresh' })).toMatchObject({ ok: true })
   })
 
-  test('is refused after its expiry in log time and for another method, without being consumed', () => {
+  test('is refused after its expiry in log time, and with another enrollment method, without being consumed', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
     expect(enroll(log, 'e1', { method: 'updb' })).toMatchObject(
@@ -136,7 +136,7 @@ describe('a one-time token', () => {
     expect(state.get('enrollment', 'e2')).toBeDefined()
   })
 
-  test('for a password uses the user name of the enrollment', () => {
+  test('for a password uses the user name in the enrollment', () => {
     const { log, state } = formed()
     outstanding(log, 'e1', { method: 'updb', username: 'ann-lee' })
     const credential = { case: 'passwordHash', value: '$argon2id$x' } as const
@@ -154,7 +154,7 @@ describe('a one-time token', () => {
     })
   })
 
-  test('for a CA accepts certificates of that CA only, while it is verified and enabled', () => {
+  test('for a CA accepts only certificates that this CA issued, and only while the CA is verified and enabled', () => {
     const { log, state } = formed()
     newCa(log)
     outstanding(log, 'e1', { method: 'ottca', caId: 'c1' })
@@ -186,7 +186,7 @@ describe('a one-time token', () => {
   })
 })
 
-describe('a router', () => {
+describe('a router that enrolls', () => {
   const certificates = (name: string): object => ({
     client: print(name),
     serverPem: `server PEM of ${name}`,
@@ -205,7 +205,7 @@ describe('a router', () => {
   test.each([
     ['edgeRouter', 'erott', 'edgeRouterId'],
     ['transitRouter', 'trott', 'transitRouterId'],
-  ] as const)('of the kind %s enrolls by %s and is verified after that', (kind, method, by) => {
+  ] as const)('as the kind %s with the method %s is verified afterwards', (kind, method, by) => {
     const { log, state } = formedState()
     log.create(kind, 'r1', { name: 'gate' })
     outstanding(log, 'e1', { method, [by]: 'r1', identityId: '' })
@@ -264,7 +264,7 @@ describe('a certificate of a verified CA', () => {
     expect(names).toEqual(['sensor', 'sensor000001', 'sensor000002'])
   })
 
-  test('creates no identity if it is a credential already', () => {
+  test('creates no identity if the certificate is already a credential', () => {
     const { log, state } = formedState()
     newCa(log)
     byCa(log)
@@ -280,9 +280,9 @@ describe('a certificate of a verified CA', () => {
     expect(byCa(log)).toMatchObject(refusedWith('CERT_FAILED_VALIDATION'))
   })
 
-  test('is recognized only by its claim if the CA uses a claim, and enrolls once', () => {
+  test('is recognized only by its external ID claim if the CA uses one, and enrolls once', () => {
     const { log, state } = formedState()
-    const externalIdClaim = { ...unsetClaim, location: 'COMMON_NAME' }
+    const externalIdClaim = { ...unsetExternalIdClaim, location: 'COMMON_NAME' }
     newCa(log, { externalIdClaim })
     expect(byCa(log)).toMatchObject(refusedWith('MISSING_CERT_CLAIM'))
     const outcome = byCa(log, { externalId: 'unit 7' })
@@ -343,7 +343,7 @@ describe('the certificate of an identity', () => {
     expect(extend(log, 'e1', 'third')).toMatchObject(refusedWith('UNAUTHORIZED'))
   })
 
-  test('opens no session if authentication is not enabled on the CA, and its sessions end when the CA is deleted', () => {
+  test('opens no session if authentication is not enabled on its CA, and its sessions end when the CA is deleted', () => {
     const { log, state } = formed()
     newCa(log)
     log.raw(CommandKind.ENTITY_PATCH, 'identity', 'i1', { externalId: 'unit 7' })

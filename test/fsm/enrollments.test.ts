@@ -29,7 +29,7 @@ function withIdentity(): ReturnType<typeof formedState> {
   return formed
 }
 
-describe('Outstanding enrollment, none → create', () => {
+describe('Enrollment, none → create', () => {
   test.each([
     ['identityId', { identityId: 'nobody', method: 'x', expiresAt: 1, username: '' }],
     ['method', { method: 'erott', expiresAt: 1 }],
@@ -46,7 +46,7 @@ describe('Outstanding enrollment, none → create', () => {
     expect(state.table('enrollment').rows.size).toBe(0)
   })
 
-  test('is a conflict when an enrollment with the same method is outstanding, even an expired enrollment', () => {
+  test('is a conflict if the identity has an enrollment with the same method, even an expired one', () => {
     const { log } = withIdentity()
     expect(enroll(log, 'e1')).toMatchObject({ ok: true })
     log.timeMs += 3_600_000
@@ -104,7 +104,7 @@ describe('Enrollment, outstanding or expired → refresh', () => {
   })
 })
 
-describe('Outstanding enrollment → none', () => {
+describe('Enrollment, outstanding → none', () => {
   test('happens when the enrollment or its identity is deleted', () => {
     const { log, state } = withIdentity()
     enroll(log, 'e1')
@@ -155,7 +155,7 @@ describe('Authenticator exists → re-enroll', () => {
   })
 })
 
-test('enrollments are part of the digest of the whole state, and not of the digest of entities', () => {
+test('enrollments are part of the digest of the whole state, and not of the digest of the records that clients see', () => {
   const { log, state } = withIdentity()
   const before = { entities: state.entitiesDigest(), state: state.stateDigest() }
   enroll(log, 'e1')
@@ -164,7 +164,7 @@ test('enrollments are part of the digest of the whole state, and not of the dige
 })
 
 describe('an enrollment whose identity gains rights', () => {
-  test('is removed by the write that grants the rights, and the audit lists the enrollment', () => {
+  test('is deleted by the write that grants the rights, and the audit record lists the enrollment', () => {
     const { log, state } = restorableState()
     log.create('identity', 'i1', identity('ann'))
     enroll(log, 'e1')
@@ -174,14 +174,14 @@ describe('an enrollment whose identity gains rights', () => {
     expect(told).toMatchObject({ entity: 'identity', also: ['delete enrollment e1'] })
   })
 
-  test('stays at feature level 1, because some members would keep it', () => {
+  test('is not deleted at feature level 1, because members of an older release would keep it', () => {
     const { log, state } = withIdentity()
     enroll(log, 'e1')
     expect(log.patch('identity', 'i1', { isAdmin: true })).toMatchObject({ ok: true })
     expect([...state.table('enrollment').ids]).toEqual(['e1'])
   })
 
-  test('is removed when the feature level is raised to 2, but enrollments of other identities stay', () => {
+  test('is deleted when the feature level is raised to 2, but enrollments of other identities stay', () => {
     const { log, state } = withIdentity()
     enroll(log, 'e1')
     log.patch('identity', 'i1', { isAdmin: true })

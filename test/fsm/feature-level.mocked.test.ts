@@ -3,7 +3,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { CommandKind, FeatureLevelRaiseSchema, FormSchema } from '../../proto/gen/command_pb.ts'
 import { entities } from '../../src/entities/registry.ts'
-import { apply } from '../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../src/fsm/apply-log-entry.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
@@ -18,19 +18,19 @@ import { NEXT_LEVEL, withNextFields } from '../support/next-fields.ts'
 import { LogWriter, formedState, identity, policy, service } from './support/log.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// Goal: two releases that apply one log hold one state, whatever fields the newer one has, until every voter knows them.
-// Method: the modules of apply are loaded a second time with more fields and the next feature level, and both generations
-// apply the same entries.
+// Goal: two releases that apply one log hold one state, whatever fields the newer one has, until
+// every voter knows them. Method: the modules of apply are loaded a second time with more fields
+// and the next feature level, and both generations apply the same entries.
 
 interface Generation {
-  readonly apply: typeof apply
+  readonly apply: typeof applyLogEntry
   readonly load: (store: StateStore) => Promise<ClusterState>
   readonly markOf: typeof currentStorePosition
   readonly newState: () => ClusterState
 }
 
 const current: Generation = {
-  apply,
+  apply: applyLogEntry,
   load: (store) => loadState(store, new ClusterState()),
   markOf: currentStorePosition,
   newState: () => new ClusterState(),
@@ -49,13 +49,13 @@ async function nextGeneration(): Promise<Generation> {
     return { ...module, service: withNextFields(known) }
   })
   const next = {
-    ...(await import('../../src/fsm/apply.ts')),
+    ...(await import('../../src/fsm/apply-log-entry.ts')),
     ...(await import('../../src/fsm/records/load.ts')),
     ...(await import('../../src/fsm/access/cluster-state.ts')),
     ...(await import('../../src/fsm/records/write-behind.ts')),
   }
   return {
-    apply: next.apply,
+    apply: next.applyLogEntry,
     load: (store) => next.loadState(store, new next.ClusterState()),
     markOf: next.currentStorePosition,
     newState: () => new next.ClusterState(),
@@ -122,8 +122,8 @@ function writeServices(log: LogWriter, name: string): void {
   log.delete('service', `${name}5`)
 }
 
-describe('one log applied by two releases', () => {
-  test('results in the same state until the feature level is raised, and includes the new fields afterwards', async () => {
+describe('one log applied by an older and a newer release', () => {
+  test('results in the same state until the feature level is raised, and includes the newer fields afterwards', async () => {
     const next = await nextGeneration()
     const log = unappliedLog()
     writeServices(log, 'a')
@@ -146,7 +146,7 @@ describe('one log applied by two releases', () => {
     expect(one.get('service', 'b1')).toMatchObject({ owner: 'nobody', weight: 9 })
   })
 
-  test('results in the same state when the newer release loads the older one’s snapshot, and the reverse', async () => {
+  test('results in the same state when the newer release loads the older release’s snapshot, or the older one the newer one’s', async () => {
     const next = await nextGeneration()
     const log = unappliedLog()
     writeServices(log, 'a')
@@ -167,7 +167,7 @@ describe('one log applied by two releases', () => {
     }
   })
 
-  test('is refused by the older release at a newer feature level before it reads a record', async () => {
+  test('is refused by the older release at a higher feature level before it reads a record', async () => {
     const next = await nextGeneration()
     const log = unappliedLog()
     log.command(CommandKind.FEATURE_LEVEL_RAISE, raiseTo(NEXT_LEVEL))
@@ -187,12 +187,12 @@ describe('one log applied by two releases', () => {
 })
 
 describe('the feature level of a state', () => {
-  test('is that in the command that formed the cluster, 1 by default, and never an unknown level', () => {
+  test('is the level in the command that formed the cluster, 1 by default, and never a level that the release does not know', () => {
     const { state } = formedState()
     expect(state.featureLevel).toBe(1)
     const formWith = (featureLevel: number): ClusterState => {
       const made = new ClusterState()
-      const log = new LogWriter((entry) => apply(made, entry))
+      const log = new LogWriter((entry) => applyLogEntry(made, entry))
       const message = create(FormSchema, { clusterId: 'c', featureLevel })
       log.command(CommandKind.FORM, toBinary(FormSchema, message))
       return made
@@ -201,7 +201,7 @@ describe('the feature level of a state', () => {
     expect(() => formWith(NEXT_LEVEL)).toThrow(FeatureLevelUnknownError)
   })
 
-  test('never falls, and is part of the digest and of the snapshot', async () => {
+  test('never falls, and is part of the state digest and of the snapshot', async () => {
     const next = await nextGeneration()
     const state = next.newState()
     const log = new LogWriter((entry) => next.apply(state, entry))
@@ -223,7 +223,7 @@ describe('the feature level of a state', () => {
     expect((await next.load(store)).featureLevel).toBe(NEXT_LEVEL)
   })
 
-  test('decides alone about a command that needs a higher level: every release refuses the command identically', async () => {
+  test('alone decides about a command that needs a higher level: every release refuses the command identically', async () => {
     const next = await nextGeneration()
     for (const generation of [current, next]) {
       const state = generation.newState()
@@ -241,7 +241,7 @@ describe('the feature level of a state', () => {
   })
 })
 
-test('apply ignores a field of a later feature level, even if a handler writes the field', async () => {
+test('apply ignores a field that belongs to a later feature level, even if a command handler writes the field', async () => {
   const next = await nextGeneration()
   const state = next.newState()
   const written = { id: 's', createdAt: 1, updatedAt: 1, revision: 1, name: 's', ...later }
@@ -252,7 +252,7 @@ test('apply ignores a field of a later feature level, even if a handler writes t
   expect(state.get('service', 's')).toMatchObject(later)
 })
 
-describe('a field or kind that a release adds', () => {
+describe('a field or record kind that a release adds', () => {
   test('has no feature level above that of the release', () => {
     const levels = entities.flatMap(({ since, fields }) => [
       since,
@@ -275,8 +275,8 @@ describe('a field or kind that a release adds', () => {
   })
 })
 
-describe('a stored record', () => {
-  test('omits zero values, and has them again when it is loaded', async () => {
+describe('a record in the store', () => {
+  test('omits fields with zero values, which return when the record is loaded', async () => {
     const { state, log } = formedState()
     state.takeDirty()
     log.create('service', 's1', { name: 'one' })
@@ -289,7 +289,7 @@ describe('a stored record', () => {
     expect(again.get('service', 's1')).toMatchObject({ tags: {}, roleAttributes: [] })
   })
 
-  test('is the same whether a member was given with its default value or omitted', () => {
+  test('is the same whether a field was given with its default value or omitted', () => {
     const { state } = formedState()
     const base = { id: 'p1', createdAt: 1, updatedAt: 1, revision: 1 }
     const zero = Object.fromEntries(

@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
-import { keptChangesOf, listHistory } from '../../src/fsm/audit-query.ts'
+import { parseKeptChanges, listHistory } from '../../src/fsm/audit-query.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 import { auditLimits } from '../../src/fsm/records/audit-line.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
@@ -30,7 +30,7 @@ function history(state: ClusterState, query: Partial<HistoryQuery> = {}) {
   return records.map((entry) => ({
     action: entry['action'],
     name: entry['entityName'],
-    ...keptChangesOf(entry),
+    ...parseKeptChanges(entry),
   }))
 }
 
@@ -39,7 +39,7 @@ function policy(name: string, serviceRoles: readonly string[]) {
 }
 
 describe('the history of a record', () => {
-  test('has the fields before and after each write, also after the deletion', () => {
+  test('contains the fields before and after each write, even after the record was deleted', () => {
     const { state, log } = withHistory()
     log.create('service', 's1', service('wiki'))
     log.patch('service', 's1', { name: 'docs', roleAttributes: ['web'] })
@@ -77,7 +77,7 @@ describe('the history of a record', () => {
     ])
   })
 
-  test('shows writes that another record caused', () => {
+  test('shows writes to it that were caused by a change of another record', () => {
     const { state, log } = withHistory()
     log.create('service', 's1', service('wiki'))
     log.create('servicePolicy', 'p1', policy('staff', ['@s1']))
@@ -96,7 +96,7 @@ describe('the history of a record', () => {
     ])
   })
 
-  test('keeps no secret, and says that one changed', async () => {
+  test('contains no secret, and says that a secret changed', async () => {
     const { state, log } = withHistory()
     log.create('identity', 'i1', identity('Ann'))
     const password = { identityId: 'i1', method: 'updb', username: 'ann' }
@@ -112,7 +112,7 @@ describe('the history of a record', () => {
     expect(audit).not.toContain('secret')
   })
 
-  test('is in the audit log only, not in the records that followers keep', () => {
+  test('is in the audit log only, not in the audit record that apply returns', () => {
     const { log } = withHistory()
     const payload = LogWriter.write('service', 's1', service('wiki'))
     const { audit } = log.command(CommandKind.ENTITY_CREATE, payload)
@@ -136,7 +136,7 @@ describe('the history of a record', () => {
     expect(names({ tables: new Set(['identity']), record: 'wiki' })).toEqual([])
   })
 
-  test('says that a change was too large, and keeps the names of its fields', () => {
+  test('says that a change was too large, and retains the names of its fields', () => {
     const { state, log } = withHistory()
     const data = { text: 'x'.repeat(auditLimits.changeCharactersMax) }
     log.create('configType', 't1', { name: 'type' })
@@ -146,7 +146,7 @@ describe('the history of a record', () => {
     expect(records[0]).toMatchObject({ fields: ['data'], change: '"TOO_LARGE"' })
   })
 
-  test('of an entry below feature level 3 has no change and no name', () => {
+  test('contains neither changes nor names for log entries below feature level 3', () => {
     const { state, log } = withHistory()
     state.featureLevel = HISTORY_LEVEL - 1
     log.create('service', 's1', service('wiki'))
@@ -157,7 +157,7 @@ describe('the history of a record', () => {
   })
 })
 
-describe('the kept changes', () => {
+describe('the changes that the audit log retains', () => {
   test('are the same after a restart, and continue identically', async () => {
     const store = new TestStore()
     const { state, log } = withHistory()
@@ -185,7 +185,7 @@ describe('the kept changes', () => {
     expect(loaded.stateDigest()).toBe(state.stateDigest())
   })
 
-  test('are those of a batch, without the writes of a refused one', () => {
+  test('include all writes of a batch, but none of a refused batch', () => {
     const { state, log } = withHistory()
     log.batch(
       [

@@ -41,7 +41,7 @@ describe('a terminator that a router’s client hosts', () => {
     expect(hosting.host({}, 'r2')).toMatchObject({ ok: false, code: 'COULD_NOT_VALIDATE' })
   })
 
-  test('can be given another cost and precedence by its router', () => {
+  test('can get another cost and precedence from its router', () => {
     const hosting = new Hosting()
     hosting.host()
     expect(hosting.change({ cost: 9 }).ok).toBe(true)
@@ -70,14 +70,14 @@ describe('a terminator that a router’s client hosts', () => {
 
   test.each([
     ['no id', { id: '' }],
-    ['a long id', { id: 'x'.repeat(hostedTerminatorLimits.idCharactersMax + 1) }],
+    ['an id that is too long', { id: 'x'.repeat(hostedTerminatorLimits.idCharactersMax + 1) }],
     ['no address', { address: '' }],
-    ['a cost beyond all', { cost: 65_536 }],
+    ['a cost above the maximum', { cost: 65_536 }],
     ['an unknown precedence', { precedence: 'best' }],
-    ['a long instance id', { instanceId: 'x'.repeat(513) }],
-    ['long peer data', { peerData: { '1': 'x'.repeat(4097) } }],
+    ['an instance id that is too long', { instanceId: 'x'.repeat(513) }],
+    ['a peer data value that is too long', { peerData: { '1': 'x'.repeat(4097) } }],
     [
-      'much peer data',
+      'too many peer data keys',
       { peerData: Object.fromEntries(Array.from({ length: 33 }, (_, at) => [String(at), 'x'])) },
     ],
   ])('is refused with %s', (_what, changes) => {

@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { CommandKind, FeatureLevelRaiseSchema, FormSchema } from '../../proto/gen/command_pb.ts'
-import { apply } from '../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../src/fsm/apply-log-entry.ts'
 import { initialRecords } from '../../src/fsm/seed/seed.ts'
 import { LogWriter, formedState, identity } from './support/log.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
@@ -19,7 +19,7 @@ function raise(log: LogWriter): void {
 /** A cluster as release 0.1.0 formed it: with two types, at level 1. */
 function clusterOfOld(): { readonly state: ClusterState; readonly log: LogWriter } {
   const state = new ClusterState()
-  const log = new LogWriter((entry) => apply(state, entry))
+  const log = new LogWriter((entry) => applyLogEntry(state, entry))
   const all = initialRecords({
     adminId: 'admin',
     adminAuthenticatorId: 'admin-updb',
@@ -35,7 +35,7 @@ function clusterOfOld(): { readonly state: ClusterState; readonly log: LogWriter
 
 const typesOf = (state: ClusterState): string[] => [...state.table('identityType').ids].toSorted()
 
-test('a cluster of an earlier release gets the other identity types once, when the feature level rises', () => {
+test('a cluster of an earlier release gets the missing identity types once, when the feature level rises', () => {
   const { state, log } = clusterOfOld()
   expect(typesOf(state)).toEqual(['Default', 'Router'])
   raise(log)
@@ -45,7 +45,7 @@ test('a cluster of an earlier release gets the other identity types once, when t
   expect(state.entitiesDigest()).toBe(digest)
 })
 
-test('a type in a write is ignored below the feature level, and stored from that level on', () => {
+test('the type in a write of an identity is ignored below the feature level, and stored from that level on', () => {
   const { state, log } = clusterOfOld()
   const written = { ...identity('before'), typeId: 'Device' }
   expect(log.raw(ENTITY_CREATE, 'identity', 'before', written).ok).toBe(true)
@@ -57,7 +57,7 @@ test('a type in a write is ignored below the feature level, and stored from that
   expect(state.get('identity', 'before')?.['typeId']).toBe('Device')
 })
 
-test('only routers create or remove an identity of the type Router', () => {
+test('identities of the type Router can be created and removed only through their router', () => {
   const { state, log } = formedState()
   raise(log)
   const refused = { ok: false, fault: { field: 'type' } }

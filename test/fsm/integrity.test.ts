@@ -11,7 +11,7 @@ import {
 } from '../../proto/gen/command_pb.ts'
 import { integrityLimits } from '../../src/fsm/cluster/integrity.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
-import { type IntegrityRepair, StateScan } from '../../src/fsm/cluster/integrity-scan.ts'
+import { type IntegrityRepair, IntegrityScan } from '../../src/fsm/cluster/integrity-scan.ts'
 import { formedState, identity, type LogWriter, policy, service } from './support/log.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
@@ -39,8 +39,8 @@ function stored(state: ClusterState, kind: KindName, id: string) {
   return requirePresent(state.get(kind, id), `${kind} ${id}`)
 }
 
-function scanned(state: ClusterState): StateScan {
-  const scan = new StateScan(state)
+function scanned(state: ClusterState): IntegrityScan {
+  const scan = new IntegrityScan(state)
   while (scan.step());
   return scan
 }
@@ -115,7 +115,7 @@ describe('an integrity scan', () => {
     expect(descriptions(state)).toEqual([])
   })
 
-  test('finds a record that is missing in the order of its table', () => {
+  test('finds a record that is missing in the sorted IDs of its table', () => {
     const { state, log } = filled()
     state.table('service').ids.delete('mail')
     expect(descriptions(state)).toEqual(['service mail is not in the order of its table'])
@@ -143,7 +143,7 @@ describe('an integrity scan', () => {
     }
   })
 
-  test('finds references to missing records, and removes them as deleting the record would', () => {
+  test('finds references to missing records, and removes the references as deleting the records would', () => {
     const { state, log } = filled()
     state.put('service', { ...stored(state, 'service', 'mail'), configs: ['gone'] })
     state.put('servicePolicy', {
@@ -166,7 +166,7 @@ describe('an integrity scan', () => {
     expect(state.get('apiSession', 'session')).toBeUndefined()
   })
 
-  test('removes no valid reference, and no reference that its record requires', () => {
+  test('cannot be misused to remove a valid reference, or a reference that its record requires', () => {
     const { state, log } = filled()
     const use = {
       kind: 'detach',
@@ -187,7 +187,7 @@ describe('an integrity scan', () => {
   test('does not report a change during the scan as a fault', () => {
     const { state, log } = filled()
     for (let i = 0; i < 300; i += 1) log.create('service', `s${i}`, service(`s${i}`, ['office']))
-    const scan = new StateScan(state)
+    const scan = new IntegrityScan(state)
     for (let i = 0; scan.step(); i += 1) {
       log.delete('service', `s${(i * 7) % 300}`)
       log.create('service', `t${i}`, service(`t${i}`, ['office', 'late']))

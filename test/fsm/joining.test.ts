@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import { joiningLimits } from '../../src/fsm/cluster/cluster.ts'
+import { joiningLimits } from '../../src/fsm/cluster/join-tickets.ts'
 import { Joining } from './support/joining.ts'
 
 const ann = { nodeId: 'ctrl4', key: 'key-ctrl4', store: 'ctrl4' }
@@ -38,7 +38,7 @@ test('a controller becomes a voter or a learner as its join ticket says', () => 
   expect(cluster.admission('ctrl4')?.isVoter).toBe(false)
 })
 
-test('a request that the same controller repeats gets the same response and keeps the controller’s first certificate', () => {
+test('a join request that the same controller repeats gets the same response and keeps the controller’s first certificate', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   cluster.redeem('ticket-a', ann)
@@ -52,7 +52,7 @@ test.each([
   ['id', { ...ann, nodeId: 'ctrl5' }],
   ['key', { ...ann, key: 'another key' }],
   ['store', { ...ann, store: 'another' }],
-])('a used join ticket is refused for another %s', (_what, other) => {
+])('a used join ticket is refused to a controller with another %s', (_what, other) => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   cluster.redeem('ticket-a', ann)
@@ -124,19 +124,19 @@ test.each([
 })
 
 test.each([
-  ['an id that is none', { ...ann, nodeId: '../x' }],
-  ['an id of the prototype', { ...ann, nodeId: '__proto__' }],
-  ['a store id too long', { ...ann, store: 'seventeen bytes..' }],
+  ['an invalid id', { ...ann, nodeId: '../x' }],
+  ['the id __proto__', { ...ann, nodeId: '__proto__' }],
+  ['a store id that is too long', { ...ann, store: 'seventeen bytes..' }],
   ['no key', { ...ann, key: '' }],
-  ['a key too large', { ...ann, key: 'k'.repeat(4096) }],
-  ['an address that is none', { ...ann, address: 'host' }],
+  ['a key that is too large', { ...ann, key: 'k'.repeat(4096) }],
+  ['an invalid address', { ...ann, address: 'host' }],
   ['no certificate', { ...ann, certificatePem: '' }],
-  ['a certificate too large', { ...ann, certificatePem: 'c'.repeat(100_000) }],
+  ['a certificate that is too large', { ...ann, certificatePem: 'c'.repeat(100_000) }],
   [
     'too many secrets',
     { ...ann, secrets: Array.from({ length: 25 }, (_, at) => ['clusterKey', at] as const) },
   ],
-])('%s is refused from any proposer', (_what, joiner) => {
+])('a join request with %s is refused at apply, from any proposer', (_what, joiner) => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   expect(cluster.redeem('ticket-a', joiner)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
@@ -192,7 +192,7 @@ test('the number of controllers is limited', () => {
   expect(cluster.redeem('ticket-a', ann)).toMatchObject({ code: 'MEMBERSHIP_REFUSED' })
 })
 
-test('removing a controller removes its admission and secrets, and marks the secrets that the controller knew', () => {
+test('removing a controller removes its admission and secrets, and records which secrets the controller knew', () => {
   const cluster = withSecrets()
   cluster.join('ctrl4')
   expect(cluster.remove('ctrl4')).toEqual({ ok: true, id: 'ctrl4' })
@@ -212,7 +212,7 @@ test('the admission of a member cannot be deleted', () => {
   expect(cluster.admission('ctrl1')).toBeDefined()
 })
 
-test('a new admission with another key survives a late deletion of the old admission', () => {
+test('a new admission with another key survives a late command that deletes the old admission', () => {
   const cluster = withSecrets()
   cluster.join('ctrl4')
   cluster.remove('ctrl4')
@@ -222,7 +222,7 @@ test('a new admission with another key survives a late deletion of the old admis
   expect(cluster.admission('ctrl4')?.ticketId).toBe('ticket-b')
 })
 
-test('a command repeated by another leader takes effect once', () => {
+test('a join command that another leader repeats takes effect once', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   const payload = cluster.redeemPayload('ticket-a', ann)

@@ -9,13 +9,13 @@ import {
   SessionActorSchema,
 } from '../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../src/entities/kinds/api-session.ts'
-import { requestAheadMsMax } from '../../src/fsm/records/dedupe.ts'
+import { requestIdAheadMsMax } from '../../src/fsm/records/deduplication.ts'
 import { isDisabled } from '../../src/lib/is-disabled.ts'
 import { newUuidv7 } from '../../src/lib/text/uuid.ts'
 import type { Actor } from '../../src/ports/actor.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
 import { formedState, identity, LogWriter, policy, service, startMs } from './support/log.ts'
-import { StateMachine } from '../../src/fsm/machine.ts'
+import { StateMachine } from '../../src/fsm/state-machine.ts'
 import { ManualSchedule, TestStore } from './support/store.ts'
 import { restorableState } from './support/restoring.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
@@ -109,7 +109,7 @@ test('a request whose outcome was discarded while log time was ahead does not ta
   const { state, log } = restorableState()
   log.timeMs += MINUTE_MS
   // The clock of its maker is ahead as far as is allowed.
-  const early = request(newUuidv7(log.timeMs + requestAheadMsMax))
+  const early = request(newUuidv7(log.timeMs + requestIdAheadMsMax))
   expect(log.create('service', 'one', service('one'), { request: early }).ok).toBe(true)
   log.delete('service', 'one')
   log.timeMs += JUMP_MS
@@ -126,8 +126,8 @@ test('a request whose outcome was discarded while log time was ahead does not ta
     expect(again, name).toMatchObject({ ok: false })
     expect(state.get('service', name), name).toBeUndefined()
   }
-  const floorMs = targetMs + requestAheadMsMax + 1
-  log.timeMs += requestAheadMsMax
+  const floorMs = targetMs + requestIdAheadMsMax + 1
+  log.timeMs += requestIdAheadMsMax
   const fresh = request(newUuidv7(floorMs))
   expect(log.create('service', 'three', service('three'), { request: fresh }).ok).toBe(true)
   // Later request IDs are forgotten in due time.

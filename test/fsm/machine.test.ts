@@ -1,8 +1,8 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { apply } from '../../src/fsm/apply.ts'
-import { StateMachine } from '../../src/fsm/machine.ts'
+import { applyLogEntry } from '../../src/fsm/apply-log-entry.ts'
+import { StateMachine } from '../../src/fsm/state-machine.ts'
 import type { Position } from '../../src/raft/types.ts'
 import { LogWriter, service, startMs } from './support/log.ts'
 import { writeRandomLog } from './support/random-log.ts'
@@ -40,7 +40,7 @@ test('applying one log twice gives equal digests at every index, and another log
   const digests: string[] = []
   const first = new ClusterState()
   const log = new LogWriter((entry) => {
-    const applied = apply(first, entry)
+    const applied = applyLogEntry(first, entry)
     digests.push(`${first.stateDigest()} ${first.entitiesDigest()}`)
     return applied
   })
@@ -48,7 +48,7 @@ test('applying one log twice gives equal digests at every index, and another log
   writeRandomLog(log, 1, 800)
   const second = new ClusterState()
   const again = log.entries.map((entry) => {
-    apply(second, entry)
+    applyLogEntry(second, entry)
     return `${second.stateDigest()} ${second.entitiesDigest()}`
   })
   expect(again).toEqual(digests)
@@ -66,9 +66,9 @@ test('a state loaded from the store equals the applied state, and continues iden
   expect(reopened.machine.progress()).toEqual({ applied: before.index, persisted: before.index })
 
   const whole = new ClusterState()
-  for (const entry of log.entries) apply(whole, entry)
+  for (const entry of log.entries) applyLogEntry(whole, entry)
   const rest = new LogWriter((entry) => {
-    apply(whole, entry)
+    applyLogEntry(whole, entry)
     return reopened.machine.apply(entry)
   })
   rest.entries.push(...log.entries)
@@ -78,7 +78,7 @@ test('a state loaded from the store equals the applied state, and continues iden
   expect(reopened.machine.digests().entities).toBe(whole.entitiesDigest())
 })
 
-test('a store whose records do not match its mark is rejected', async () => {
+test('a store is rejected if its records do not match the digest in its mark (the stored log position)', async () => {
   const { machine, log, store } = await open()
   log.form()
   log.create('service', 's1', service('one'))
@@ -101,7 +101,7 @@ test('changes are written to the store soon after the first change, in one batch
   expect(machine.progress()).toEqual({ applied: 2, persisted: 2 })
 })
 
-test('many changes are written at once, with one batch in flight', async () => {
+test('many changes are written to the store together, with at most one batch in flight', async () => {
   const { machine, log, store, time } = await open(new TestStore(), 1000)
   let release: () => void = () => undefined
   store.gate = new Promise((resolve) => {
@@ -121,7 +121,7 @@ test('many changes are written at once, with one batch in flight', async () => {
   expect(store.inFlightMost).toBe(1)
 })
 
-test('a state machine reports a backlog while a slow store has much to write, and stops reporting it when the store catches up', async () => {
+test('a state machine reports a backlog while a slow store has much to write, and stops reporting the backlog when the store catches up', async () => {
   const { machine, log, store } = await open(new TestStore(), 1000, 20_000)
   let release: () => void = () => undefined
   store.gate = new Promise((resolve) => {
@@ -155,7 +155,7 @@ test('an entry that changes no record also advances the persisted index, so that
   })
 })
 
-test('a failed store is reported once, and nothing is written after it', async () => {
+test('a failure of the store is reported once, and nothing is written afterwards', async () => {
   const { machine, log, store, time, persisted } = await open()
   const failures: Error[] = []
   machine.onFailed = (error) => failures.push(error)

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { findEntity } from '../../src/entities/registry.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
 import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import {

@@ -2,8 +2,8 @@ import { deepStrictEqual } from 'node:assert'
 import { expect, test } from 'vitest'
 import { TooManyWritesError } from '../../src/fsm/records/state.ts'
 import { LayeredMap } from '../../src/fsm/records/layered-map.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
-import { previewLimits } from '../../src/fsm/access/relation-change.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
+import { previewLimits } from '../../src/fsm/access/relation-change-finder.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { completedPreview, pairsOf, runPreviewCampaign } from './preview-campaign.ts'
 import { identitiesOf, servicesOf, slowTypes } from './support/access-twin.ts'
@@ -49,7 +49,7 @@ function departments(identities: number, services: number) {
   return { state, log, reader: new StateReader(state, clock) }
 }
 
-test('records that many policies select together give the same pairs as a slow comparison', () => {
+test('for records that many policies select, the preview finds the same changed pairs as a slow comparison', () => {
   const { state, log, reader } = departments(270, 260)
   const fields = policy('p1', ['#d1', '#e1', '@i5'], ['#d2', '#d3', '#d4', '#d5', '#d6'])
   const before = slowDials(state)
@@ -98,7 +98,7 @@ test('a preview that would change too many records is refused', () => {
   expect(state.table('terminator').rows.size).toBe(previewLimits.previewWritesMax)
 })
 
-test('a layered map behaves like a map, and never changes the underlying map', () => {
+test('a layered map (changes over an unchanged map) behaves like a map, and never changes the underlying map', () => {
   const random = seededRandom(1)
   for (let round = 0; round < 50; round += 1) {
     const below = new Map<string, number>()

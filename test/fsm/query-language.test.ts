@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import type { KindName } from '../../src/entities/kind-records.ts'
-import { defineEntity } from '../../src/entities/define.ts'
-import { nameText, reference, texts } from '../../src/entities/fields.ts'
+import { defineEntity } from '../../src/entities/define-entity.ts'
+import { nameField, idReferenceField, texts } from '../../src/entities/fields.ts'
 import { findEntity } from '../../src/entities/registry.ts'
 import { digestLanes } from '../../src/fsm/records/digest.ts'
 import { noLinks } from '../../src/fsm/query/evaluate.ts'
 import { Lister } from '../../src/fsm/query/list.ts'
 import { parseQuery } from '../../src/fsm/query/parser.ts'
 import { symbolNames } from '../../src/fsm/query/symbols.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
 import { Table } from '../../src/fsm/records/table.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -36,7 +36,7 @@ const refused = (filter: string): void => {
   expect(problemOf(() => parseQuery(filter)).code).toBe('INVALID_FILTER')
 }
 
-describe('blanks at required, optional and forbidden positions', () => {
+describe('in a filter, blanks at required, optional and forbidden positions', () => {
   test.each([
     ['name="x"'],
     ['name = "x"'],
@@ -66,7 +66,7 @@ describe('blanks at required, optional and forbidden positions', () => {
     [' \t\r\n a \n'],
     ['a sort by b,c desc ,d asc , e'],
     ['a  skip  1  limit  2'],
-  ])('%j is accepted', accepted)
+  ])('are parsed as intended: %j is accepted', accepted)
 
   test.each([
     ['(a)and (b)'],
@@ -98,10 +98,10 @@ describe('blanks at required, optional and forbidden positions', () => {
     ['a sortby b'],
     ['count(from a where(b)) = 1'],
     ['isEmpty(from a)'],
-  ])('%j is refused', refused)
+  ])('may not be written as %j', refused)
 })
 
-describe('words', () => {
+describe('words in a filter', () => {
   test.each([
     ['TRUE'],
     ['a AND NOT b Or c'],
@@ -118,7 +118,7 @@ describe('words', () => {
     ['datetime = 5'],
     ['a_b.c_d-e = 1'],
     ['Aa.Bb'],
-  ])('%j is accepted', accepted)
+  ])('are parsed as intended: %j is accepted', accepted)
 
   test.each([
     ['and'],
@@ -161,10 +161,10 @@ describe('words', () => {
     ['limit none skip 1'],
     ['skip none'],
     ['limit 5 limit 5'],
-  ])('%j is refused', refused)
+  ])('may not be written as %j', refused)
 })
 
-describe('literals', () => {
+describe('literals in a filter', () => {
   const valueOf = (literal: string): unknown => {
     const { where } = parseQuery(`a = ${literal}`)
     return where?.type === 'compare' && where.value.type !== 'null' ? where.value.value : null
@@ -186,7 +186,7 @@ describe('literals', () => {
     ['datetime(2024-01-02T03:04:05.000000001Z)', Date.UTC(2024, 0, 2, 3, 4, 5) + 0.5],
     ['datetime(2024-01-02T03:04:05.9990000+00:00)', Date.UTC(2024, 0, 2, 3, 4, 5, 999)],
     ['datetime(2000-02-29T23:59:59Z)', Date.UTC(2000, 1, 29, 23, 59, 59)],
-  ])('%s is %j', (literal, value) => {
+  ])('are parsed: %s is %j', (literal, value) => {
     expect(valueOf(literal)).toBe(value)
   })
 
@@ -226,7 +226,7 @@ describe('literals', () => {
     ['datetime(2024-00-01T00:00:00Z)'],
     ['datetime(24-01-01T00:00:00Z)'],
     ['datetime("2024-01-02T03:04:05Z")'],
-  ])('%j is not a literal', (literal) => {
+  ])('are refused if malformed: %j', (literal) => {
     refused(`a = ${literal}`)
   })
 
@@ -240,7 +240,7 @@ describe('literals', () => {
     ['a < null'],
     ['a >= true'],
     ['a icontains 5'],
-  ])('%j is refused where a literal of another type is required', refused)
+  ])('must have the required type: %j is refused', refused)
 })
 
 test.each([
@@ -251,13 +251,16 @@ test.each([
   ['name = "😀é" und b', 'und', 1, 12, 'name = "😀é" und b'],
   ['name = 😀', '😀', 1, 7, 'name = 😀'],
   ['not(name)', '(', 1, 3, 'not(name)'],
-])('%j is refused with symbol, line, column and text', (filter, symbol, line, column, text) => {
-  expect(problemOf(() => parseQuery(filter)).detail).toBe(
-    `Unexpected symbol: "${symbol}" at line: ${line} column: ${column}. line: ${text}`,
-  )
-})
+])(
+  'the error for the filter %j contains the symbol, line, column and text',
+  (filter, symbol, line, column, text) => {
+    expect(problemOf(() => parseQuery(filter)).detail).toBe(
+      `Unexpected symbol: "${symbol}" at line: ${line} column: ${column}. line: ${text}`,
+    )
+  },
+)
 
-describe('a filter on records', () => {
+describe('a list query', () => {
   const { state, log } = formedState()
   const reader = new StateReader(state, clock)
   const list = (entity: KindName, query: ListQuery): string[] =>
@@ -298,11 +301,11 @@ describe('a filter on records', () => {
     ['isEmpty(from configs where name = "two")', ['s3']],
     ['count(from configs where name >= "one" sort by name skip 1 limit none) = 1', ['s1']],
     ['count(from configs where true limit 1) = 1', ['s1', 's2']],
-  ])('services where %s', (filter, expected) => {
+  ])('selects services where %s', (filter, expected) => {
     expect(list('service', { filter })).toEqual(expected)
   })
 
-  test('strings are sorted by their bytes', () => {
+  test('sorts strings by their bytes', () => {
     expect(list('service', { sort: 'name' })).toEqual(['s3', 's2', 's1'])
     expect(list('service', { sort: 'name desc', filter: 'name != ""' })).toEqual(['s1', 's2', 's3'])
   })
@@ -339,31 +342,31 @@ describe('a filter on records', () => {
     ['service', { filter: 'service.name = "x"' }, 'INVALID_FILTER', 'unknown symbol service.name'],
     ['service', { filter: '\u00a0' }, 'INVALID_FILTER', 'Unexpected symbol'],
     ['service', { sort: '\u00a0' }, 'INVALID_SORT_IDENTIFIER', ''],
-  ])('%s refuses %j', (entity, query, code, detail) => {
+  ])('for the kind %s is refused if it is %j', (entity, query, code, detail) => {
     const problem = problemOf(() => list(findEntity(entity).name, query))
     expect(problem.code).toBe(code)
     expect(problem.detail).toContain(detail)
   })
 
-  test('a role filter applies only to lists with role filters', () => {
+  test('can filter by roles only in lists with role filters', () => {
     expect(list('config', { roleFilter: ['#none'] })).toEqual(['c1', 'c2'])
     expect(list('service', { roleFilter: ['#none'] })).toEqual([])
   })
 })
 
-describe('a symbol of a referenced record', () => {
+describe('a filter symbol for a field of a referenced record', () => {
   const place = defineEntity({
     name: 'place',
     plural: 'places',
     operations: {},
-    fields: { name: nameText(), floors: texts() },
+    fields: { name: nameField(), floors: texts() },
     symbols: ['name', 'floors'],
   })
   const desk = defineEntity({
     name: 'desk',
     plural: 'desks',
     operations: {},
-    fields: { placeId: reference('configType', 'refuse') },
+    fields: { placeId: idReferenceField('configType', 'refuse') },
     symbols: [
       { name: 'place', field: 'placeId' },
       { name: 'place.name', through: { field: 'placeId', of: 'configType', symbol: 'name' } },
@@ -413,7 +416,7 @@ describe('a symbol of a referenced record', () => {
     ['place.name > "b" or place = "a"', ['d1', 'd2', 'd5']],
     ['place.name icontains "T" and not place.isSystem', ['d2']],
     ['place.isSystem = false', ['d1', 'd2', 'd3', 'd4', 'd5']],
-  ])('desks where %s', (filter, expected) => {
+  ])('selects desks where %s', (filter, expected) => {
     expect(list({ filter })).toEqual(expected)
   })
 
@@ -423,15 +426,15 @@ describe('a symbol of a referenced record', () => {
     ['place.name', 'INVALID_FILTER'],
     ['anyOf(place.name) = "x"', 'INVALID_FILTER'],
     ['true sort by place.name', 'INVALID_SORT_IDENTIFIER'],
-  ])('%s is refused', (filter, code) => {
+  ])('is refused if its use is invalid: %s', (filter, code) => {
     expect(problemOf(() => list({ filter })).code).toBe(code)
   })
 
-  test('the reference must lead to a record of the kind that has the symbol', () => {
+  test('must lead to a record of the kind that has the symbol, or its definition is refused', () => {
     const symbols = [
       { name: 'place.name', through: { field: 'placeId', of: 'config', symbol: 'name' } },
     ] as const
-    const fields = { placeId: reference('configType', 'refuse') }
+    const fields = { placeId: idReferenceField('configType', 'refuse') }
     expect(() =>
       defineEntity({ name: 'x', plural: 'xs', operations: {}, fields, symbols }),
     ).toThrow('leads through a reference to config')
@@ -477,7 +480,7 @@ test.each([
 })
 
 describe('the cost limit of a list', () => {
-  test('counts terms evaluated on records, but not terms that an index evaluates', () => {
+  test('counts filter terms that are evaluated on records, but not terms that an index evaluates', () => {
     const { state } = formedState()
     const reader = new StateReader(state, clock)
     const values = { createdAt: 1, updatedAt: 1, revision: 1 }

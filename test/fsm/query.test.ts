@@ -7,7 +7,7 @@ import { configType } from '../../src/entities/kinds/config-type.ts'
 import { digestLanes } from '../../src/fsm/records/digest.ts'
 import { noLinks } from '../../src/fsm/query/evaluate.ts'
 import { Lister, pageLimits } from '../../src/fsm/query/list.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
 import { Table } from '../../src/fsm/records/table.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -41,7 +41,7 @@ function problemOf(run: () => unknown): Problem {
   throw new Error('nothing was refused')
 }
 
-describe('grammar', () => {
+describe('the grammar of filters', () => {
   test.each([
     ['a and b or c', '(a and (b or c))'],
     ['a or b and c', '(a or (b and c))'],
@@ -56,7 +56,7 @@ describe('grammar', () => {
     ['tags.and', 'tags.and'],
     ['tags.some-key', 'tags.some-key'],
     ['nota', 'nota'],
-  ])('%j is %s', (text, expected) => {
+  ])('parses %j as %s', (text, expected) => {
     expect(grouped(parseQuery(text).where)).toBe(expected)
   })
 
@@ -69,11 +69,11 @@ describe('grammar', () => {
     ['  sort by name desc , id asc skip 1 limit 2  ', { skip: 1, limit: 2 }],
     ['true sort by name DESC limit 2', { sort: [{ name: 'name', isDescending: true }], limit: 2 }],
     ['a limit 2', { limit: 2 }],
-  ])('the paging options in %j are parsed', (text, expected) => {
+  ])('includes the paging options in %j', (text, expected) => {
     expect(parseQuery(text)).toMatchObject(expected)
   })
 
-  test('only the first five sort fields are used', () => {
+  test('allows any number of sort fields, of which only the first five are used', () => {
     expect(
       parseQuery('sort by a,b, c ,d,e,f')
         .sort?.map(({ name }) => name)
@@ -81,7 +81,7 @@ describe('grammar', () => {
     ).toBe('abcde')
   })
 
-  test('escape sequences in strings are decoded', () => {
+  test('includes escape sequences in strings, which are decoded', () => {
     const where = parseQuery(String.raw`name = "a\"b\\c\n\t\r\f é"`).where
     expect(where).toMatchObject({ value: { value: 'a"b\\c\n\t\r\f é' } })
   })
@@ -92,7 +92,7 @@ describe('grammar', () => {
     ['12.5', 12.5],
     ['1e3', 1000],
     ['1.5E-2', 0.015],
-  ])('%s is a number', (text, value) => {
+  ])('accepts %s as a number', (text, value) => {
     expect(parseQuery(`a = ${text}`).where).toMatchObject({ value: { type: 'number', value } })
   })
 
@@ -100,7 +100,7 @@ describe('grammar', () => {
     ['datetime(2024-01-02T03:04:05Z)', '2024-01-02T03:04:05.000Z'],
     ['datetime( 2024-01-02T03:04:05.678+01:00 )', '2024-01-02T02:04:05.678Z'],
     ['datetime(2024-02-29T00:00:00.1230000Z)', '2024-02-29T00:00:00.123Z'],
-  ])('%s is a time', (text, iso) => {
+  ])('accepts %s as a time', (text, iso) => {
     expect(parseQuery(`a > ${text}`).where).toMatchObject({ value: { value: Date.parse(iso) } })
   })
 
@@ -162,31 +162,31 @@ describe('grammar', () => {
     ['_a', '_'],
     ['\0', '\0'],
   ]
-  test.each(broken)('%j is refused at the symbol %j', (text, symbol) => {
+  test.each(broken)('refuses %j at the symbol %j', (text, symbol) => {
     const problem = problemOf(() => parseQuery(text))
     expect(problem.code).toBe('INVALID_FILTER')
     expect(problem.detail).toContain(`Unexpected symbol: "${symbol}" at line: `)
   })
 
-  test('a refusal contains line, column and text of the fault', () => {
+  test('gives line, column and text of a fault', () => {
     expect(problemOf(() => parseQuery('name = "x"\n and %')).detail).toBe(
       'Unexpected symbol: "%" at line: 2 column: 5. line:  and %',
     )
   })
 
   test.each([
-    ['a text without end', `name = "${'x'.repeat(20_000)}"`],
-    ['nesting', `${'('.repeat(65)}true${')'.repeat(65)}`],
-    ['nots', `${'not '.repeat(65)}true`],
-    ['queries in queries', `${'count(from a where '.repeat(65)}true`],
-    ['terms', `true${' and true'.repeat(1000)}`],
-    ['a list', `a in [${'1,'.repeat(2000)}1]`],
-    ['sort fields', `sort by a${',a'.repeat(1100)}`],
-  ])('%s is bounded', (_title, text) => {
+    ['the length of a filter', `name = "${'x'.repeat(20_000)}"`],
+    ['the nesting of parentheses', `${'('.repeat(65)}true${')'.repeat(65)}`],
+    ['the nesting of not', `${'not '.repeat(65)}true`],
+    ['the nesting of subqueries', `${'count(from a where '.repeat(65)}true`],
+    ['the number of terms', `true${' and true'.repeat(1000)}`],
+    ['the length of a list', `a in [${'1,'.repeat(2000)}1]`],
+    ['the number of sort fields', `sort by a${',a'.repeat(1100)}`],
+  ])('limits %s', (_title, text) => {
     expect(problemOf(() => parseQuery(text)).code).toBe('INVALID_FILTER')
   })
 
-  test('the maximum number of terms does not exhaust the stack', () => {
+  test('allows the maximum number of terms without exhausting the stack', () => {
     expect(grouped(parseQuery(`a${' and a'.repeat(999)}`).where)).toHaveLength(1000 + 999 * 7)
   })
 })
@@ -213,7 +213,7 @@ function fixture(): (entity: KindName, query: ListQuery) => string[] {
   return (entity, query) => reader.list(entity, query).records.map(({ id }) => id)
 }
 
-describe('evaluation', () => {
+describe('the evaluation of a filter', () => {
   const list = fixture()
   const at = (ms: number): string => `datetime(${new Date(startMs + ms).toISOString()})`
   test.each([
@@ -264,7 +264,7 @@ describe('evaluation', () => {
     ['anyOf(roleAttributes) = "b" and name = "Beta"', ['s2']],
     ['anyOf(roleAttributes) = "b" or name contains "amm"', ['s1', 's2', 's3']],
     ['name = "nothing" or anyOf(roleAttributes) = "a"', ['s1']],
-  ])('services where %s', (filter, expected) => {
+  ])('selects services where %s', (filter, expected) => {
     expect(list('service', { filter })).toEqual(expected)
   })
 
@@ -279,7 +279,7 @@ describe('evaluation', () => {
     ['isAdmin', ['admin']],
     ['isAdmin = false and type = "Default"', ['i1', 'i2']],
     ['authPolicyId = "default"', ['admin', 'i1', 'i2']],
-  ])('identities where %s', (filter, expected) => {
+  ])('selects identities where %s', (filter, expected) => {
     expect(list('identity', { filter })).toEqual(expected)
   })
 
@@ -293,7 +293,7 @@ describe('evaluation', () => {
     ['not isEmpty(from services where name = "gamma")', ['p2']],
     ['count(from services where true limit 1) = 1', ['p1', 'p2']],
     ['count(from identities where isAdmin or name = "bob") = 2', ['p2']],
-  ])('service policies where %s', (filter, expected) => {
+  ])('selects service policies where %s', (filter, expected) => {
     expect(list('servicePolicy', { filter })).toEqual(expected)
   })
 
@@ -301,7 +301,7 @@ describe('evaluation', () => {
     ['authPolicy', 'primary.cert.allowed and primary.updb.minPasswordLength = 8', ['default']],
     ['authPolicy', 'secondary.requireExtJwtSigner = null', ['default']],
     ['authenticator', 'identity = "admin" and updbUsername = "Default Admin"', ['admin-updb']],
-  ])('%s where %s', (entity, filter, expected) => {
+  ])('selects %s where %s', (entity, filter, expected) => {
     expect(list(findEntity(entity).name, { filter })).toEqual(expected)
   })
 
@@ -327,7 +327,7 @@ describe('evaluation', () => {
     ['anyOf(roleAttributes) = null', 'not supported'],
     ['isEmpty(from roleAttributes where true)', 'leads to no records'],
     ['true sort by nope', 'unknown symbol nope'],
-  ])('%s is refused: %s', (filter, reason) => {
+  ])('is refused: %s gives %s', (filter, reason) => {
     const problem = problemOf(() => list('service', { filter }))
     expect(problem.code).toBe('INVALID_FILTER')
     expect(problem.detail).toContain(reason)
@@ -341,7 +341,7 @@ describe('evaluation', () => {
     ['name,'],
     ['%'],
     ['tags'],
-  ])('sort parameter %j is refused', (sort) => {
+  ])('is refused for the sort parameter %j', (sort) => {
     expect(problemOf(() => list('service', { sort })).code).toBe('INVALID_SORT_IDENTIFIER')
   })
 })
@@ -361,12 +361,15 @@ describe('an unpaged list', () => {
   const { wholeListRowsMax } = pageLimits
 
   test.each<[string, ListQuery]>([
-    ['as it stands', { limit: -1 }],
-    ['in an order that is kept', { filter: 'sort by name limit none' }],
-    ['in another order', { filter: 'sort by createdAt limit none' }],
-    ['with a test', { filter: 'name contains "type" limit none' }],
-    ['with a test and an order', { filter: 'name contains "type" sort by createdAt limit none' }],
-  ])('is refused with more rows than it may have: %s', (_, query) => {
+    ['without a filter and an order', { limit: -1 }],
+    ['sorted by name', { filter: 'sort by name limit none' }],
+    ['sorted by createdAt', { filter: 'sort by createdAt limit none' }],
+    ['with a filter', { filter: 'name contains "type" limit none' }],
+    [
+      'with a filter, sorted by createdAt',
+      { filter: 'name contains "type" sort by createdAt limit none' },
+    ],
+  ])('is refused if it has more rows than allowed: %s', (_, query) => {
     const problem = problemOf(() => listed(query))
     expect(problem.code).toBe('COULD_NOT_VALIDATE')
     expect(problem.fault?.field).toBe('limit')
@@ -441,7 +444,7 @@ describe('paging, sorting and role filters', () => {
     [{ roleFilter: ['#all'] }, { totalCount: 0 }],
     [{ roleFilter: [] }, { totalCount: 1200 }],
     [{ roleFilter: ['#r3'], filter: 'name contains "11"' }, { first: 's0003' }],
-  ])('%j', (query, expected) => {
+  ])('are applied to the query %j', (query, expected) => {
     expect(page(query)).toMatchObject(expected)
   })
 
@@ -460,7 +463,7 @@ describe('paging, sorting and role filters', () => {
     [{ roleFilter: [''] }, 'roleFilter'],
     [{ roleFilter: Array.from({ length: 101 }, () => '#a') }, 'roleFilter'],
     [{ roleFilter: ['#odd'], roleSemantic: 'some' }, 'semantic'],
-  ])('%j is refused', (query, field) => {
+  ])('are refused if invalid: %j', (query, field) => {
     expect(problemOf(() => page(query))).toMatchObject({
       code: 'COULD_NOT_VALIDATE',
       fault: { field },

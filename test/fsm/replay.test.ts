@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { apply } from '../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../src/fsm/apply-log-entry.ts'
 import { appliedLogs } from '../support/applied-logs.ts'
 import { Replay } from '../support/replayed.ts'
 import { LogWriter, formedState, service } from './support/log.ts'
@@ -8,7 +8,7 @@ import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 // Requirements for every test that writes a log (test/support/after-each.ts), and proof that the
 // check can fail.
 
-test('a replay detects a state that its log does not produce', async () => {
+test('a replay detects a state that cannot result from its log', async () => {
   const { state, log } = formedState()
   log.create('service', 's1', service('one'))
   const made = { state: state.stateDigest(), entities: state.entitiesDigest() }
@@ -19,13 +19,13 @@ test('a replay detects a state that its log does not produce', async () => {
   )
 })
 
-test('a replay detects an apply that depends on more than state and entry', async () => {
+test('a replay detects when apply depends on more than the state and the log entry', async () => {
   const state = new ClusterState()
   let calls = 0
   const log = new LogWriter(
     (entry) => {
       calls += 1
-      return apply(state, calls === 2 ? { ...entry, timeMs: entry.timeMs + 1 } : entry)
+      return applyLogEntry(state, calls === 2 ? { ...entry, timeMs: entry.timeMs + 1 } : entry)
     },
     () => ({ state: state.stateDigest(), entities: state.entitiesDigest() }),
   )

@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest'
-import { type DeduplicationRecord, RequestRecords } from '../../src/fsm/records/request-records.ts'
+import {
+  type DeduplicationRecord,
+  DeduplicationRecords,
+} from '../../src/fsm/records/deduplication-records.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 
 function record(index: number): DeduplicationRecord {
@@ -7,9 +10,9 @@ function record(index: number): DeduplicationRecord {
   return { atMs: 1_800_000_000_000 + index, index, outcome: `o${index}`, lanes }
 }
 
-test('records are returned unchanged, and removed in order', () => {
+test('request records are returned unchanged from the store, and removed in order', () => {
   const random = seededRandom(7)
-  const records = new RequestRecords()
+  const records = new DeduplicationRecords()
   const twin: (readonly [string, DeduplicationRecord])[] = []
   for (let n = 1; n <= 6000; n += 1) {
     const one = [`r/ann/${n}`, record(n)] as const
@@ -31,8 +34,8 @@ test('records are returned unchanged, and removed in order', () => {
   expect([...records.allLanes()]).toEqual(twin.map(([, { lanes }]) => lanes))
 })
 
-test('records that were added in any order are in log order after sorting', () => {
-  const records = new RequestRecords()
+test('request records that were added in any order are in log order after sorting', () => {
+  const records = new DeduplicationRecords()
   const random = seededRandom(3)
   const order = Array.from({ length: 5000 }, (_, n) => n + 1)
   for (const n of order.toSorted(() => random.next() - 0.5)) records.add(`${n}`, record(n))

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { StateMachine } from '../../src/fsm/machine.ts'
+import { StateMachine } from '../../src/fsm/state-machine.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { service } from './support/log.ts'
@@ -12,7 +12,10 @@ import { contentOf, restorableState, Restore } from './support/restoring.ts'
 
 const clock = { nowMs: () => 1_700_000_000_000, monotonicMs: () => 0 }
 
-/** Two services in the backup, of which one is lost since. @returns the log up to the end of a restore. */
+/**
+ * Two services in the backup, of which one is lost since. @returns the log up to the end of a
+ * restore.
+ */
 function restoringLog(): { readonly entries: readonly Entry[]; readonly from: number } {
   const then = restorableState()
   const now = restorableState()

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { type RestoreContent, splitRestoreContent } from '../../src/backup/restore-content.ts'
-import { StateScan } from '../../src/fsm/cluster/integrity-scan.ts'
+import { IntegrityScan } from '../../src/fsm/cluster/integrity-scan.ts'
 import { restoreLimits } from '../../src/fsm/records/restore-limits.ts'
 import { anySession } from '../support/commands.ts'
 import { slowTypes } from './support/access-twin.ts'
@@ -13,8 +13,9 @@ import { identity, type LogWriter, policy, service } from './support/log.ts'
 import { contentOf, restorableState, Restore } from './support/restoring.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// Goal: a restore is one entry: before it every reader sees the old records, after it the new ones, and nothing in between.
-// Method: a log stands for the backup, another one for the cluster since; each is replayed, and loaded from its records.
+// Goal: a restore is one entry: before it every reader sees the old records, after it the new ones,
+// and nothing in between. Method: a log stands for the backup, another one for the cluster since;
+// each is replayed, and loaded from its records.
 
 const refusedRestore = { ok: false, code: 'RESTORE_REFUSED' }
 
@@ -76,7 +77,7 @@ function names(state: ClusterState, kind: KindName): unknown[] {
 }
 
 function expectIntact(state: ClusterState): void {
-  const scan = new StateScan(state)
+  const scan = new IntegrityScan(state)
   while (scan.step());
   expect(scan.findings).toEqual([])
 }
@@ -107,7 +108,7 @@ describe('a restore', () => {
     expectIntact(state)
   })
 
-  test('ends sessions, keeps revocations and does not make a used token valid again', () => {
+  test('ends sessions, keeps revocations, and does not make a used token valid again', () => {
     const { state, log } = since()
     new Restore(log, backup().content).stage()
     expect([...state.table('apiSession').ids]).toEqual(['session'])
@@ -118,7 +119,7 @@ describe('a restore', () => {
     expectIntact(state)
   })
 
-  test('keeps members, secrets, log time, level, cluster id and request ids', () => {
+  test('keeps members, secrets, log time, feature level, cluster id and request ids', () => {
     const { state, log } = since()
     const kept = (): unknown => [
       state.clusterId,
@@ -151,7 +152,7 @@ describe('a restore', () => {
     }
   })
 
-  test('is recorded with its backup, and can be repeated later', () => {
+  test('is recorded with the name of its backup, and can be repeated later', () => {
     const { state, log } = since()
     const { content } = backup()
     const restore = new Restore(log, content)
@@ -188,9 +189,9 @@ describe('a restore changes nothing', () => {
     ['of another cluster', { clusterId: 'elsewhere' }],
     ['of a newer feature level', { featureLevel: 3 }],
     ['that is too large', { bytes: String(restoreLimits.stagedBytesMax + 1), chunks: 10_000 }],
-    ['whose id is not usable', { id: 'a b' }],
-    ['whose chunks and bytes do not fit', { chunks: 100_000 }],
-  ])('%s', (_what, given) => {
+    ['with an invalid id', { id: 'a b' }],
+    ['with more chunks than its bytes allow', { chunks: 100_000 }],
+  ])('if the backup is one %s', (_what, given) => {
     const { state, log } = since()
     const before = state.entitiesDigest()
     const restore = new Restore(log, backup().content)
@@ -289,7 +290,7 @@ describe('a restore changes nothing', () => {
   })
 })
 
-test('sessions that begin and end meanwhile do not prevent a restore', () => {
+test('sessions that begin and end while a restore is in progress do not prevent the restore', () => {
   const { state, log } = since()
   const { index } = state.position
   const restore = new Restore(log, backup().content)

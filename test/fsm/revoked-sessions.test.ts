@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { defaultApiLimits } from '../../src/api/limits.ts'
-import type { Consequences } from '../../src/fsm/apply/context.ts'
+import type { WriteConsequences } from '../../src/fsm/apply/command-context.ts'
 import { revocationLimits, revokeSession } from '../../src/fsm/sessions/revocation-rules.ts'
 
 // Goal: ends of sessions never fill the table permanently, and no access token outlives the
@@ -21,7 +21,7 @@ function tableAt(clock: { logTimeMs: number }) {
     put: (_kind: string, id: string, fields: { expiresAt: number }) =>
       rows.set(id, { id, ...fields }),
     remove: (_kind: string, id: string) => rows.delete(id),
-  } as unknown as Consequences
+  } as unknown as WriteConsequences
   return { rows, revoke: (id: string) => revokeSession(id, consequences) }
 }
 
@@ -38,7 +38,7 @@ test('a table that is full of ended sessions accepts the next ended session once
   expect([...rows.keys()]).toEqual(['later'])
 })
 
-test('expired revocations are removed while the table is far from full', () => {
+test('expired session revocations are removed while the table is still far from full', () => {
   const clock = { logTimeMs: 0 }
   const { rows, revoke } = tableAt(clock)
   for (let at = 0; at < 1000; at += 1) revoke(`s${at}`)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
-import { matchesRoles, roleMembers } from '../../src/fsm/records/roles.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
+import { matchesRoles, idsSelectedByRoles } from '../../src/fsm/records/roles.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
@@ -25,20 +25,22 @@ test.each([
   [[], 'AllOf', ['x'], false],
   [[], 'AnyOf', ['x'], false],
 ] as const)(
-  'roles %j by %s match a record with attributes %j: %s',
+  'the roles %j with the semantic %s match a record with the attributes %j: %s',
   (roles, semantic, own, expected) => {
     expect(matchesRoles(record('a', own), roles, semantic)).toBe(expected)
   },
 )
 
-test('a fabric-only service is invisible to policies', () => {
+test('a fabric-only service is not selected by any policy', () => {
   const { log, state } = formedState()
   log.create('service', 's1', service('one', ['x']))
   log.create('service', 's2', service('two', ['x']))
   state.put('service', { ...state.get('service', 's2'), id: 's2', isFabricOnly: true })
   expect(state.get('service', 's2')).toBeUndefined()
   for (const roles of [['#all'], ['#x'], ['@s1', '@s2']]) {
-    expect([...roleMembers(state, 'service', [{ roles, semantic: 'AnyOf' }])]).toEqual(['s1'])
+    expect([...idsSelectedByRoles(state, 'service', [{ roles, semantic: 'AnyOf' }])]).toEqual([
+      's1',
+    ])
   }
   expect(new StateReader(state, clock).count('service')).toBe(1)
 })
@@ -64,7 +66,7 @@ function slowGrants(state: ClusterState, identityId: string): Map<string, Set<st
   return grants
 }
 
-test('access computed with the indexes equals access computed by applying each policy to each pair', () => {
+test('the access that the indexes give equals the access computed by applying each policy to each pair of identity and service', () => {
   const random = seededRandom(11)
   const { state, log } = formedState()
   const reader = new StateReader(state, clock)
@@ -114,7 +116,7 @@ test('access computed with the indexes equals access computed by applying each p
   }
 })
 
-test('sub-lists can start from identities and from services, and can be filtered by policy type', () => {
+test('sub-lists exist in both directions, from identities and from services, and can be filtered by policy type', () => {
   const { state, log } = formedState()
   const reader = new StateReader(state, clock)
   log.create('service', 's1', service('one', ['x']))

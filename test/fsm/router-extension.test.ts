@@ -7,7 +7,7 @@ import {
   RouterExtendVerifySchema,
 } from '../../proto/gen/command_pb.ts'
 import type { Router } from '../../src/entities/kinds/router.ts'
-import { enrollmentActor } from '../../src/ports/actor.ts'
+import { createEnrollmentActor } from '../../src/ports/actor.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
 import { formedState } from './support/log.ts'
 
@@ -48,15 +48,15 @@ class Extending {
   }
 
   #as(routerId: string, kind: CommandKind, payload: Uint8Array): Outcome {
-    const actor = enrollmentActor({ routerId }, { method: 'channel', address: '' })
+    const actor = createEnrollmentActor({ routerId }, { method: 'channel', address: '' })
     const { outcome } = this.#formed.log.command(kind, payload, { actor })
     if (outcome === null) throw new Error('the command was passed over')
     return outcome
   }
 }
 
-describe('certificates that are extended over the router’s channel', () => {
-  test('become valid when the router reports that it has stored them', () => {
+describe('router certificates that are extended over the router’s channel', () => {
+  test('become valid when the router reports that it has stored the certificates', () => {
     const extending = new Extending()
     expect(extending.begin().ok).toBe(true)
     expect(extending.router).toMatchObject({ fingerprint: 'print of r1', certPem: 'pem of r1' })

@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
 
-import { modelChanges, followedKinds, wholeModel } from '../../src/fsm/router-model/model.ts'
+import {
+  modelChanges,
+  modelSourceKinds,
+  wholeModelEvents,
+} from '../../src/fsm/router-model/model.ts'
 import type { ModelEvent } from '../../src/ports/router-model.ts'
 import { RandomNetwork } from './support/access-network.ts'
 import { FollowedModel } from './support/model-twin.ts'
@@ -13,20 +17,20 @@ function changed(state: ClusterState): readonly ModelEvent[] {
 
 function following(seed: number): { network: RandomNetwork; followed: FollowedModel } {
   const network = new RandomNetwork(seed)
-  for (const kind of followedKinds) network.state.changes.watch(kind)
+  for (const kind of modelSourceKinds) network.state.changes.watch(kind)
   const followed = new FollowedModel()
-  followed.apply(wholeModel(network.state))
+  followed.apply(wholeModelEvents(network.state))
   return { network, followed }
 }
 
 function whole(state: ClusterState): FollowedModel {
   const model = new FollowedModel()
-  model.apply(wholeModel(state))
+  model.apply(wholeModelEvents(state))
   return model
 }
 
 describe('the router data model', () => {
-  test('equals the full model on random networks, if it is updated entry by entry', () => {
+  test('equals a newly built full model on random networks, if it is updated entry by entry', () => {
     let events = 0
     for (let seed = 1; seed <= 60; seed += 1) {
       const { network, followed } = following(seed)
@@ -41,7 +45,7 @@ describe('the router data model', () => {
     expect(events).toBeGreaterThan(1500)
   })
 
-  test('equals the full model on random networks, if it is updated several entries at a time', () => {
+  test('equals a newly built full model on random networks, if it is updated several entries at a time', () => {
     for (let seed = 100; seed <= 130; seed += 1) {
       const { network, followed } = following(seed)
       for (let at = 0; at < 60; at += 1) {
@@ -53,7 +57,7 @@ describe('the router data model', () => {
     }
   })
 
-  test('contains hashes and signers of processes both as written and with only their hex digits, because routers compare strings', () => {
+  test('contains hashes and signers of processes both as written and as plain hexadecimal digits, because routers compare strings', () => {
     const { network } = following(8)
     const one = {
       osType: 'Linux',
@@ -111,7 +115,7 @@ describe('the router data model', () => {
     ])
   })
 
-  test('omits a config that was removed from a router, and a deleted config is removed from its routers', () => {
+  test('does not list a config that was removed from a router, and a deleted config is removed from its routers', () => {
     const { network } = following(7)
     const { log, state } = network
     for (const at of [90, 91]) {

@@ -27,7 +27,7 @@ function routerConfig(log: LogWriter, id: string, type = 'router.link.v1'): void
 }
 
 describe('an edge router with isTunnelerEnabled', () => {
-  test('owns an identity with the same id and name, and a system policy between the router and the identity', () => {
+  test('has an identity with the same id and name, and a system policy between the router and the identity', () => {
     const { log, state } = formedState()
     expect(log.create('edgeRouter', 'r1', { name: 'gate', isTunnelerEnabled: true }).ok).toBe(true)
     expect(state.get('identity', 'r1')).toMatchObject({
@@ -131,7 +131,7 @@ describe('an edge router with isTunnelerEnabled', () => {
 })
 
 describe('the identity of a tunneling router', () => {
-  test('cannot change its name, nor be deleted while the router exists; other fields can change', () => {
+  test('cannot be renamed by itself, nor deleted while the router exists; other fields can change', () => {
     const { log, state } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate', isTunnelerEnabled: true })
     expect(log.patch('identity', 'r1', { name: 'own' })).toMatchObject({
@@ -143,7 +143,7 @@ describe('the identity of a tunneling router', () => {
     expect(state.get('identity', 'r1')).toMatchObject({ typeId: 'Router', appData: { a: 1 } })
   })
 
-  test('prevents changes and deletion of its system policy', () => {
+  test('prevents changes and deletion of the system policy', () => {
     const { log } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate', isTunnelerEnabled: true })
     expect(log.patch('edgeRouterPolicy', 'r1', { name: 'x' })).toMatchObject(
@@ -156,7 +156,7 @@ describe('the identity of a tunneling router', () => {
 })
 
 describe.each(['edgeRouter', 'router', 'transitRouter', 'fabricRouter'])(
-  'configs of %s',
+  'the router configs of the kind %s',
   (kind) => {
     const body = (configs: readonly string[]): JsonObject => ({
       name: 'gate',
@@ -181,7 +181,7 @@ describe.each(['edgeRouter', 'router', 'transitRouter', 'fabricRouter'])(
   },
 )
 
-describe('Edge router enrolled → re-enroll', () => {
+describe('Edge router, enrolled → re-enroll', () => {
   test('removes the certificate, keeps other properties and associations, and replaces an outstanding token', () => {
     const { log, state } = formedState()
     log.batch([
@@ -251,7 +251,7 @@ describe('a router that was not created with the transit API', () => {
     expect(log.delete('transitRouter', 'fabric').ok).toBe(true)
   })
 
-  test('shares one name space with all other routers', () => {
+  test('has a name that no other router of any kind may have', () => {
     const { log } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate' })
     for (const kind of ['router', 'transitRouter', 'fabricRouter', 'edgeRouter']) {
@@ -276,7 +276,7 @@ describe('a router that was not created with the transit API', () => {
 })
 
 describe('replacing an edge router', () => {
-  test('keeps the enrolled certificate, and the fields that the API used for replacing does not have', () => {
+  test('keeps the enrolled certificate, and the fields that do not exist in the API that is used', () => {
     const { log, state } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate', roleAttributes: ['eu'], appData: { a: 1 } })
     const enrolled = { isVerified: true, fingerprint: 'ab12', certPem: 'pem' }
@@ -298,7 +298,7 @@ describe('replacing an edge router', () => {
 
 describe('after any commands', () => {
   test.each([1, 2, 3, 4])(
-    'tunneling routers own their records, no record is kept without its required references, and no router has two tokens (%i)',
+    'tunneling routers own their records, no record lacks its required references, and no router has two tokens (%i)',
     (seed) => {
       const { log, state } = formedState()
       writeRandomLog(log, seed, 3000)

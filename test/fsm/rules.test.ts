@@ -7,7 +7,7 @@ import {
 } from '../../proto/gen/command_pb.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { lockoutLimits } from '../../src/fsm/apply/authentication.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
 import { noServiceDetailScope } from '../../src/ports/state-view.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { formedState, identity, type LogWriter, policy, service, startMs } from './support/log.ts'
@@ -91,7 +91,7 @@ describe('disabling an identity', () => {
     expect(log.logIn('s4', 'i1', 'a1').ok).toBe(true)
   })
 
-  test('for a time ends by log time; an excessive time is reduced', () => {
+  test('for a given time ends by log time, and an excessive time is reduced', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.disable('i1', 2)
@@ -109,7 +109,7 @@ describe('disabling an identity', () => {
 })
 
 describe('an authenticator', () => {
-  test('is the only one of its method for an identity, and its user name is unique', () => {
+  test('is the only one with its method for an identity, and its user name is unique', () => {
     const { log } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.create('identity', 'i2', identity('ben'))
@@ -125,7 +125,7 @@ describe('an authenticator', () => {
     )
   })
 
-  test('with a password always has a user name and a hash', () => {
+  test('of the method password always has a user name and a hash', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     const { passwordHash, ...nameOnly } = updb('i1', 'anna')
@@ -165,7 +165,10 @@ describe('an authenticator', () => {
   })
 })
 
-/** Two services, a config of each of two types of services, a second one of the first, and one for routers. */
+/**
+ * Two services, a config of each of two types of services, a second one of the first, and one for
+ * routers.
+ */
 function withConfigs(): { readonly state: ClusterState; readonly log: LogWriter } {
   const made = formedState()
   const { log } = made
@@ -210,7 +213,7 @@ describe('configs of a service', () => {
     expect(log.delete('configType', 'interfaces.v1').ok).toBe(true)
   })
 
-  test('cannot change their type, and a type cannot change its target; `all` is not allowed as a type name', () => {
+  test('cannot change their type, and a type cannot change its target; `all` is not allowed as the name of a type', () => {
     const { log, state } = withConfigs()
     log.raw(CommandKind.ENTITY_PATCH, 'config', 'c1', { configTypeId: 'interfaces.v1' })
     expect(state.get('config', 'c1')?.['configTypeId']).toBe('proxy.v1')
@@ -222,7 +225,7 @@ describe('configs of a service', () => {
     expect(log.patch('configType', 'proxy.v1', { name: 'all' })).toMatchObject({ ok: false })
   })
 
-  test('a write that was validated with an outdated type is refused', () => {
+  test('are refused if they were validated with an outdated type', () => {
     const { log, state } = withConfigs()
     const revision = state.get('configType', 'proxy.v1')?.revision ?? 0
     const judgedOn = [
@@ -275,7 +278,7 @@ describe('config overrides of an identity', () => {
     expect(shown(state, 's1', 'i1', [])).toEqual({})
   })
 
-  test('exist once per service and type: a second override replaces the first', () => {
+  test('exist once per service and config type: a second override replaces the first', () => {
     const { log, state } = withConfigs()
     log.serviceConfigs('associate', 'i1', [['s1', 'c1']])
     log.serviceConfigs('associate', 'i1', [['s1', 'c2']])
@@ -316,7 +319,7 @@ describe('config overrides of an identity', () => {
     expect(log.delete('config', 'c1').ok).toBe(true)
   })
 
-  test('a type may have the name of a prototype member', () => {
+  test('may use a type whose name is that of a prototype member', () => {
     const { log, state } = withConfigs()
     log.patch('configType', 'proxy.v1', { name: '__proto__' })
     const config = shown(state, 's1', 'admin', 'all')
@@ -347,7 +350,7 @@ test('deleting an identity removes the identity from all roles', () => {
   expect(state.get('servicePolicy', 'p')?.['identityRoles']).toEqual(['@admin'])
 })
 
-describe('deleting a posture check that a service policy selects', () => {
+describe('deleting a posture check that is selected by a service policy', () => {
   const check = { name: 'os', typeId: 'MFA', roleAttributes: ['devices'] }
 
   function withPolicy(log: LogWriter, role: string): void {
@@ -393,7 +396,7 @@ describe('an endless lock of an administrator’s password', () => {
     return [first, during, attempt(log)]
   }
 
-  test('stays at feature level 1, because some members would keep it', () => {
+  test('is not deleted at feature level 1, because members of an older release would keep it', () => {
     expect(attemptsAfterALock(formedState())).toEqual([true, false, false])
   })
 

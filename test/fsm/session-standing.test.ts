@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { findEntity } from '../../src/entities/registry.ts'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
-import { sessionValidity } from '../../src/fsm/apply/session-standing.ts'
+import { sessionValidity } from '../../src/fsm/apply/session-validity.ts'
 import { sessionValidityKinds } from '../../src/fsm/records/state.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
@@ -63,7 +63,7 @@ function raise(log: LogWriter, level: number): void {
 const alice = (records: ValidityRecords) =>
   requirePresent(sessionValidity(records, 'of-alice'), 'her standing')
 
-test('the validity of a session is evaluated once, regardless of unrelated writes', () => {
+test('the validity of a session is evaluated once and cached, whatever unrelated records are written', () => {
   const { state, log } = withAlice()
   const first = alice(state)
   expect(first).toMatchObject({
@@ -95,22 +95,32 @@ test.each([
 })
 
 test.each<[string, string, Readonly<Record<string, unknown>>, object]>([
-  ['its identity may do more', 'identity alice', { isAdmin: true }, { isAdmin: false }],
-  ['its CA takes no log-ins', 'ca of-alices', { isAuthEnabled: false }, { isHonoured: false }],
   [
-    'its signer is disabled',
+    'its identity becomes an administrator',
+    'identity alice',
+    { isAdmin: true },
+    { isAdmin: false },
+  ],
+  [
+    'its CA no longer allows log-ins',
+    'ca of-alices',
+    { isAuthEnabled: false },
+    { isHonoured: false },
+  ],
+  [
+    'its external JWT signer is disabled',
     'externalJwtSigner of-logins',
     { enabled: false },
     { isHonoured: false },
   ],
   [
-    'a code was given in it',
+    'a TOTP code was accepted in the session',
     'apiSession of-alice',
     { isMfaComplete: true },
     { pendingFactors: [{ kind: 'extJwt' }] },
   ],
   [
-    'its MFA is taken away',
+    'the MFA of its identity is removed',
     'mfa alice',
     { isVerified: false },
     { pendingFactors: [{ kind: 'extJwt' }] },
@@ -132,7 +142,7 @@ test('only an administrator with a fully authenticated session has administrator
   expect(sessionValidity(state, 'of-bob')).toMatchObject({ isAdmin: false, pendingFactors: [] })
 })
 
-test('a write that is reverted leaves no cached validity', () => {
+test('the validity that was evaluated during a reverted write is not cached', () => {
   const { state } = withAlice()
   state.transact(() => {
     write(state, 'ca', 'of-alices', { isAuthEnabled: false })
@@ -142,7 +152,7 @@ test('a write that is reverted leaves no cached validity', () => {
   expect(alice(state).isHonoured).toBe(true)
 })
 
-test('for a layer over the state, validity is evaluated with the layer’s records; for the state, with the records below', () => {
+test('validity in a layer over the state is evaluated with the layer’s records, and validity in the state itself with the records of the state', () => {
   const { state } = withAlice()
   const layer = state.layer(100)
   write(layer, 'ca', 'of-alices', { isAuthEnabled: false })
@@ -154,7 +164,7 @@ test('for a layer over the state, validity is evaluated with the layer’s recor
   expect(alice(state).isHonoured).toBe(true)
 })
 
-test('the validity of a session depends only on the session, its identity and the watched kinds', () => {
+test('the validity of a session depends only on the session, its identity and the kinds that invalidate the cache', () => {
   const { state } = withAlice()
   const read = new Set<string>()
   const watched: ValidityRecords = {
@@ -176,7 +186,7 @@ test('a missing session, or a session without an identity, is not valid', () => 
 })
 
 describe('sessions whose signer is disabled', () => {
-  test('end with the signer, but sessions of other signers stay', () => {
+  test('end when the signer is disabled, but sessions of other signers stay', () => {
     const { state, log } = withAlice()
     state.featureLevel = 2
     log.logIn('of-admin')
@@ -187,7 +197,7 @@ describe('sessions whose signer is disabled', () => {
     expect(sessionValidity(state, 'of-admin')).not.toBeNull()
   })
 
-  test('stay without rights below the feature level that ends them, and end when that level is reached', () => {
+  test('remain without rights below the feature level that ends such sessions, and end when that level is reached', () => {
     const { state, log } = withAlice()
     log.logIn('of-admin')
     expect(log.patch('externalJwtSigner', 'of-logins', { enabled: false }).ok).toBe(true)

@@ -15,7 +15,7 @@ test('a log-in needs an existing identity and one of its authenticators', () => 
   expect(log.logIn('s1')).toEqual({ ok: true, id: 's1' })
 })
 
-test('a disabled identity cannot log in until its disabled time is over', () => {
+test('a disabled identity cannot log in until the time of its disabling is over', () => {
   const { log, state } = formedState()
   const admin = state.get('identity', 'admin')
   state.put('identity', {
@@ -69,7 +69,7 @@ test('the time of the last activity never decreases, and never exceeds log time'
   expect(log.touch('gone', startMs).ok).toBe(true)
 })
 
-test('a session with recent activity is not expired', () => {
+test('the command that expires a session is refused if the session has more recent activity', () => {
   const { log, state } = formedState()
   log.logIn('s1')
   log.timeMs = startMs + 10_000
@@ -80,7 +80,7 @@ test('a session with recent activity is not expired', () => {
   expect(state.get('apiSession', 's1')).toBeUndefined()
 })
 
-test('from feature level 2 on, a session does not expire before its expiry in log time', () => {
+test('from feature level 2 on, the command that expires a session is refused before the session’s expiry in log time', () => {
   const { log, state } = restorableState()
   log.logIn('s1')
   const endsMs = startMs + 60_000
@@ -95,7 +95,7 @@ test('from feature level 2 on, a session does not expire before its expiry in lo
   expect(state.get('apiSession', 's1')).toBeUndefined()
 })
 
-test('a log-out ends the session once', () => {
+test('a log-out ends the session, and a repeated log-out changes nothing', () => {
   const { log, state } = formedState()
   log.logIn('s1')
   expect(log.logOut('s1')).toEqual({ ok: true, id: 's1' })

@@ -12,7 +12,7 @@ function ofTwo(): Joining {
 }
 const both = ['ctrl1', 'ctrl2'] as const
 
-test('a rotation activates the next key version and ends the previous version after an overlap', () => {
+test('a rotation activates the next key version and invalidates the previous version after an overlap', () => {
   const cluster = ofTwo()
   expect(cluster.rotate('clusterKey', 2, both, 30_000)).toEqual({ ok: true, id: 'clusterKey' })
   expect(cluster.versions('clusterKey')).toMatchObject([
@@ -21,7 +21,7 @@ test('a rotation activates the next key version and ends the previous version af
   ])
 })
 
-test('the end of a key version is never postponed', () => {
+test('the end of the overlap of a key version is never postponed', () => {
   const cluster = ofTwo()
   cluster.rotate('clusterKey', 2, both, 30_000)
   const endsAt = cluster.log.timeMs + 30_000
@@ -85,20 +85,20 @@ test.each([
   ['leaves out an admitted controller', 2, ['ctrl1']],
   ['includes a controller that is not admitted', 2, ['ctrl1', 'ctrl2', 'ctrl9']],
   ['names one controller twice in place of another', 2, ['ctrl1', 'ctrl1']],
-] as const)('a rotation that %s changes nothing', (_what, version, nodeIds) => {
+] as const)('a rotation of secrets that %s changes nothing', (_what, version, nodeIds) => {
   const cluster = ofTwo()
   expect(cluster.rotate('clusterKey', version, nodeIds)).toMatchObject({ code: 'REVISION_MOVED' })
   expect(cluster.versions('clusterKey').map((one) => one.version)).toEqual([1])
 })
 
-test('a rotation whose secrets were wrapped for a controller that was removed meanwhile changes nothing', () => {
+test('a rotation changes nothing if its secrets were wrapped for a controller that has since been removed', () => {
   const cluster = ofTwo()
   cluster.remove('ctrl2')
   expect(cluster.rotate('clusterKey', 2, both)).toMatchObject({ code: 'REVISION_MOVED' })
   expect(cluster.rotate('clusterKey', 2, ['ctrl1']).ok).toBe(true)
 })
 
-test('the secret of an issuing CA is refused without a certificate, and any other secret is refused with a certificate', () => {
+test('the secret of an issuing CA is refused without a certificate, and every other secret is refused with a certificate', () => {
   const cluster = ofTwo()
   for (const [name, certificatePem] of [
     ['clusterKey', 'certificate'],

@@ -9,8 +9,8 @@ import { formedState, type LogWriter } from './support/log.ts'
 import { Restore, contentOf, restorableState } from './support/restoring.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// Goal: a cluster of release 0.1.0 gets the schemas of today by the entry that raises its level, on all controllers alike.
-// Method: the config types as that release left them behind.
+// Goal: a cluster of release 0.1.0 gets the schemas of today by the entry that raises its level, on
+// all controllers alike. Method: the config types as that release left them behind.
 
 const released = JSON.parse(
   readFileSync(join(import.meta.dirname, 'config-types-0.1.0.json'), 'utf8'),
@@ -32,7 +32,7 @@ function raise(log: LogWriter): unknown {
 const schemaOf = (state: ClusterState, id: string): JsonObject | undefined =>
   state.get('configType', id)?.schema
 
-test('the schemas of release 0.1.0 stay below level 2, and are updated at level 2', () => {
+test('config type schemas of release 0.1.0 remain below feature level 2, and are updated at level 2', () => {
   const { state, log } = formedState()
   writeReleased(log)
   for (const id of seeds.keys()) expect(schemaOf(state, id), id).toEqual(released[id]?.schema)
@@ -45,7 +45,7 @@ test('the schemas of release 0.1.0 stay below level 2, and are updated at level 
   expect(state.get('configType', 'NH5p4FpGR')).toEqual(host)
 })
 
-test('a schema that was changed and a config type that was deleted are left as they are', () => {
+test('config type schemas that an operator changed and config types that were deleted are left as they are', () => {
   const { state, log } = formedState()
   writeReleased(log)
   const schema = { ...released['NH5p4FpGR']?.schema, description: 'of our own' }
@@ -57,7 +57,7 @@ test('a schema that was changed and a config type that was deleted are left as t
   expect(schemaOf(state, 'g7cIWbcGg')).toEqual(seeds.get('g7cIWbcGg'))
 })
 
-test('restoring a backup of release 0.1.0 does not restore its schemas', () => {
+test('restoring a backup of release 0.1.0 does not bring back the config type schemas of that release', () => {
   const old = formedState()
   writeReleased(old.log)
   const { state, log } = restorableState()

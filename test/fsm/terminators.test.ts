@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
-import { StateReader } from '../../src/fsm/reader.ts'
+import { StateReader } from '../../src/fsm/state-reader.ts'
 import { formedState, type LogWriter, service, startMs } from './support/log.ts'
 
 function hosted(log: LogWriter, id: string, changes: JsonObject = {}, kind = 'terminator') {
@@ -53,7 +53,7 @@ describe('a terminator', () => {
     expect(state.get('fabricTerminator', 't1')).toBeUndefined()
   })
 
-  test('can be deleted, but not changed, if its router created it', () => {
+  test('that its router created can be deleted, but not changed', () => {
     const { log, state } = network()
     hosted(log, 't1')
     state.put('terminator', { ...state.get('terminator', 't1'), id: 't1', isSystem: true })

@@ -1,4 +1,4 @@
-import { unsetClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
+import { unsetExternalIdClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import {
@@ -10,7 +10,7 @@ import {
   permissivePrimaryRules,
   permissiveSecondaryRules,
 } from '../../src/entities/parts/auth-policy-factors.ts'
-import { casMax } from '../../src/fsm/enrollment/ca-rules.ts'
+import { thirdPartyCasMax } from '../../src/fsm/enrollment/ca-rules.ts'
 import { revocationLimits } from '../../src/fsm/sessions/revocation-rules.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
@@ -58,7 +58,7 @@ function certificate(log: LogWriter, id: string, identityId: string, more: JsonO
 }
 
 describe('a nested patch', () => {
-  test('is merged into the value at apply, not at the proposal', () => {
+  test('is merged with the current value when its log entry is applied, not when it is proposed', () => {
     const { log, state } = formedState()
     log.create('authPolicy', 'p', policy('p'))
     log.raw(ENTITY_PATCH, 'authPolicy', 'p', { primary: { updb: { maxAttempts: 3 } } })
@@ -92,7 +92,7 @@ describe('a nested patch', () => {
 })
 
 describe('an auth policy', () => {
-  test('must reference existing signers, and protects them from deletion however the reference was written', () => {
+  test('must reference existing signers, and prevents their deletion however the reference was written', () => {
     const { log, state } = formedState()
     newSigner(log, 's1')
     newSigner(log, 's2')
@@ -122,7 +122,7 @@ describe('an auth policy', () => {
     expect(state.table('externalJwtSigner').rows.size).toBe(0)
   })
 
-  test('protects its signers after a restart too', () => {
+  test('prevents the deletion of its signers after a restart too', () => {
     const { log, state } = formedState()
     newSigner(log, 's1')
     const naming = { primary: { extJwt: { allowedSigners: ['s1'] } } }
@@ -155,7 +155,7 @@ describe('an external JWT signer', () => {
     expect(bare).toMatchObject(refusedWith('COULD_NOT_VALIDATE', 'kid'))
   })
 
-  test('without a kid or a certificate can exist beside other such signers', () => {
+  test('that has neither a kid nor a certificate can exist beside other such signers', () => {
     const { log } = formedState()
     expect(newSigner(log, 's1').ok).toBe(true)
     expect(newSigner(log, 's2').ok).toBe(true)
@@ -178,7 +178,7 @@ describe('a CA', () => {
     expect(state.get('ca', 'c')).toMatchObject({ isVerified: true })
   })
 
-  test('when it is deleted, ends only its certificate authenticators and their sessions', () => {
+  test('ends, when it is deleted, only its own certificate authenticators and their sessions', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.create('identity', 'i2', identity('bob'))
@@ -197,7 +197,7 @@ describe('a CA', () => {
     expect(state.get('identity', 'i1')).toBeDefined()
   })
 
-  test('requires a fingerprint and a verification token, and the number of CAs is limited', () => {
+  test('requires a fingerprint and a verification token, and can be created only up to a limited number of CAs', () => {
     const { log, state } = formedState()
     for (const missing of ['fingerprint', 'verificationToken']) {
       expect(newCa(log, 'c', { [missing]: '' })).toMatchObject(
@@ -205,7 +205,7 @@ describe('a CA', () => {
       )
     }
     const base = { createdAt: 1, updatedAt: 1, revision: 1 }
-    for (let at = 0; at < casMax; at += 1) {
+    for (let at = 0; at < thirdPartyCasMax; at += 1) {
       state.put('ca', { ...base, id: `c${at}`, name: `n${at}`, fingerprint: `f${at}` })
     }
     expect(newCa(log, 'c')).toMatchObject(refusedWith('COULD_NOT_VALIDATE', 'certPem'))
@@ -215,7 +215,7 @@ describe('a CA', () => {
 
   test('keeps its external ID claim unchanged if a patch would make the claim contradictory', () => {
     const { log, state } = formedState()
-    const claim = { ...unsetClaim, location: 'COMMON_NAME' }
+    const claim = { ...unsetExternalIdClaim, location: 'COMMON_NAME' }
     newCa(log, 'c', { externalIdClaim: claim })
     for (const [field, change] of [
       ['matcherCriteria', { matcher: 'PREFIX' }],

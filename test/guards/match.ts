@@ -19,7 +19,10 @@ export function nothingBound(): Bound {
   return { variables: new Map(), properties: new Map(), gaps: new Map() }
 }
 
-/** @returns `$name`, which stands for any node, or `$$$name`, which stands for any run of a list; null for other nodes. */
+/**
+ * @returns `$name`, which stands for any node, or `$$$name`, which stands for any run of a list;
+ * null for other nodes.
+ */
 export function gapOf(node: unknown): string | null {
   if (!isTree(node)) return null
   if (node.type === 'ExpressionStatement') return gapOf(node['expression'])

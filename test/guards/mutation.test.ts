@@ -17,7 +17,7 @@ function misfits(text: string, mutation: string): string[] {
   return misfitsOf([parseMutation('m', path, mutation)], sourceOf(text))
 }
 
-describe('a mutation', () => {
+describe('a mutation (a patch that plants a bug in a copy of the source)', () => {
   const guard = '# Guard: g.\n- isOpen(gate) && gate.isLocked\n+ isOpen(gate)\n'
 
   test('replaces the code that matches its "-" lines, and changes nothing else', () => {
@@ -57,7 +57,7 @@ describe('a mutation', () => {
     ])
   })
 
-  test('matches literals literally', () => {
+  test('matches literals by their value', () => {
     expect(mutated('// @guard m\nrun(1_000, "a", /x/)', "- run(1000, 'a', /x/)\n+ run()\n")).toBe(
       '// @guard m\nrun()',
     )
@@ -125,7 +125,7 @@ describe('a mutation', () => {
   })
 })
 
-describe('a mutation that matches several equal places', () => {
+describe('a mutation whose "-" lines match several equal places', () => {
   const text = '// @guard m\nrun(a.b, c.d)\n'
 
   test('does not apply', () => {
@@ -142,7 +142,7 @@ describe('a mutation that matches several equal places', () => {
   })
 })
 
-describe('a source marker of a mutation', () => {
+describe('the comment in the source that marks the place of a mutation', () => {
   const mutation = parseMutation('m', path, '- run(a)\n')
 
   test('is required', () => {

@@ -7,7 +7,10 @@ import { isTree, nameOf, parse, type Tree, type Visit, walk } from './tree.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 
-/** One place of the source and what it becomes. The form of the file is described in test/guards/README.md. */
+/**
+ * One place of the source and what it becomes. The form of the file is described in
+ * test/guards/README.md.
+ */
 export interface Change {
   /** Name of the marked statement or member. */
   readonly marker: string
@@ -42,8 +45,8 @@ export function readMutation(folder: string, name: string): Mutation {
 }
 
 /**
- * The test of an attack, by the name of the mutation that removes its guard: `a` and `a--second-guard` both belong to
- * `test/attacks/a.test.ts`.
+ * The test of an attack, by the name of the mutation that removes its guard: `a` and
+ * `a--second-guard` both belong to `test/attacks/a.test.ts`.
  */
 export function attackTestOf(mutationName: string): string {
   return `test/attacks/${mutationName.split('--')[0] ?? ''}.test.ts`
@@ -306,7 +309,9 @@ class Placement {
     return { start, end, text: '' }
   }
 
-  /** An operand has parentheses, unless it needs none anywhere: they would break an optional chain. */
+  /**
+   * An operand has parentheses, unless it needs none anywhere: they would break an optional chain.
+   */
   #asOperand({ parent, member }: Match, put: FormedPiece, text: string): string {
     const isPlain =
       /^(?:Identifier|Literal|(?:Call|Member|Chain|This|Array)\w*|TS\w+Keyword)$/.test(

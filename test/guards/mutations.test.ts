@@ -4,27 +4,28 @@ import { expect, test } from 'vitest'
 import { MarkedSource } from './markers.ts'
 import { attackTestOf, markerMisfits, misfitsOf, readMutations } from './mutation.ts'
 
-// `make guards` and `make attacks` show that a test notices each mutation. These tests show that each still applies.
+// `make guards` and `make attacks` show that a test notices each mutation. These tests show that
+// each still applies.
 
 const root = resolve(import.meta.dirname, '../..')
 const source = MarkedSource.read(root)
 const guards = readMutations(import.meta.dirname)
 const attacks = readMutations(join(root, 'test/attacks'))
 
-test('every mutation of a guard applies to the source', () => {
+test('every mutation that removes a guard applies to the source', () => {
   expect(misfitsOf(guards, source)).toEqual([])
 })
 
-test('every mutation of an attack applies to the source', () => {
+test('every mutation that lets an attack succeed applies to the source', () => {
   expect(misfitsOf(attacks, source)).toEqual([])
 })
 
-test('every marker of the source belongs to one mutation', () => {
+test('every mutation marker in the source belongs to one mutation', () => {
   const bugs = readMutations(join(root, 'test/zoo'))
   expect(markerMisfits([...guards, ...attacks, ...bugs], source)).toEqual([])
 })
 
-test('every mutation of a guard or an attack gives its reason', () => {
+test('every mutation that removes a guard or lets an attack succeed gives its reason', () => {
   const silent = [...guards, ...attacks].filter(({ reason }) => reason === '')
   expect(
     silent.map(({ path }) => path),
@@ -32,7 +33,7 @@ test('every mutation of a guard or an attack gives its reason', () => {
   ).toEqual([])
 })
 
-test('each attack test has a mutation that removes its guard, and each such mutation has its attack test', () => {
+test('each attack test has a mutation that removes its protection, and each such mutation has an attack test', () => {
   const tests = readdirSync(join(root, 'test/attacks'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.test.ts'))
     .map((file) => `test/attacks/${file}`)

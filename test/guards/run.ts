@@ -92,7 +92,8 @@ class Copy {
   /** @returns false when it had to be ended. */
   async #vitest(words: readonly string[], timeoutMs: number): Promise<boolean> {
     const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-    // One test that notices is enough: the others may each wait out their patience where the guard is gone.
+    // One test that notices is enough: the others may each wait out their patience where the guard
+    // is gone.
     const child = spawn(
       process.execPath,
       [vitest, 'run', '--bail=1', '--project', 'unit', '--project', 'mocked', ...words],
@@ -147,7 +148,9 @@ class Copy {
   }
 }
 
-/** The sets of tests that are run for a guard, one after another, until one notices its deletion. */
+/**
+ * The sets of tests that are run for a guard, one after another, until one notices its deletion.
+ */
 type TestsOf = (mutation: Mutation) => readonly (readonly string[])[]
 
 const testsOfGuard: TestsOf = (mutation) => {

@@ -65,7 +65,10 @@ function isPropertyName(parent: Tree | null, member: string): boolean {
   return (KEYED.test(parent.type) && member === 'key') || PROPERTIES[parent.type] === member
 }
 
-/** @returns null for a node that is no name. A property named by a text, as in `{ 'a': 1 }`, has a name, too. */
+/**
+ * @returns null for a node that is no name. A property named by a text, as in `{ 'a': 1 }`, has a
+ * name, too.
+ */
 export function nameOf(
   node: Tree,
   parent: Tree | null,
@@ -114,7 +117,10 @@ export function walk(
 
 const LISTS = new Set(['body', 'consequent', 'cases', 'properties', 'members'])
 
-/** @returns whether the node is a statement of a list, or a member of a class, an object or an interface. */
+/**
+ * @returns whether the node is a statement of a list, or a member of a class, an object or an
+ * interface.
+ */
 export function isListed({ list, member }: Visit): boolean {
   return list !== null && LISTS.has(member)
 }

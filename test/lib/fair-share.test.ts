@@ -10,14 +10,14 @@ function fill(share: FairShare, caller: string): number {
   return taken
 }
 
-test('a single caller can use only three quarters, and a quarter is left for others', () => {
+test('a single caller can use only three quarters of a capacity, and a quarter is left for others', () => {
   const share = new FairShare(100)
   expect(fill(share, 'a')).toBe(75)
   expect(fill(share, 'b')).toBe(25)
   expect(share.hasRoomFor('c')).toBe(false)
 })
 
-test('a caller that uses more than its share gets no more until it uses less, while other callers get their shares', () => {
+test('a caller that uses more than its share of a capacity gets no more until it uses less, while other callers get their shares', () => {
   const share = new FairShare(100)
   fill(share, 'a')
   fill(share, 'b')
@@ -41,7 +41,7 @@ test('many callers each get an equal share and together use the whole capacity',
   expect([...taken.values()]).toEqual(callers.map(() => 100))
 })
 
-test('a capacity of one is available to any caller', () => {
+test('a capacity of one unit is available to any caller', () => {
   const share = new FairShare(1)
   expect(fill(share, 'a')).toBe(1)
   expect(share.hasRoomFor('b')).toBe(false)

@@ -2,7 +2,7 @@ import { createServer, type Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 
 import { connectThroughProxy, proxyFromEnvironment } from '../../src/lib/runtime/http-proxy.ts'
-import { closeServer, listenAt, listeningPort } from '../../src/lib/runtime/listening.ts'
+import { closeServer, startListening, listeningPort } from '../../src/lib/runtime/listening.ts'
 
 describe('The proxy that the environment configures', () => {
   const server = { host: 'ctrl.example.net', port: 1280 }
@@ -19,7 +19,7 @@ describe('The proxy that the environment configures', () => {
       { HTTPS_PROXY: 'http://u:p%40x@p.test:1' },
       { host: 'p.test', port: 1, credentials: { username: 'u', password: 'p@x' } },
     ],
-  ])('for %j is %j', (environment, proxy) => {
+  ])('for the environment variables %j is %j', (environment, proxy) => {
     expect(proxyFromEnvironment(environment, server)).toEqual(proxy)
   })
 
@@ -48,11 +48,14 @@ describe('The proxy that the environment configures', () => {
     expect(proxyFromEnvironment({ HTTPS_PROXY }, { host, port: 1 })).toBeNull()
   })
 
-  test.each(['socks5://p.test:1', 'https://p.test', 'http://'])('%s is refused', (text) => {
-    expect(() => proxyFromEnvironment({ HTTPS_PROXY: text }, server)).toThrow(
-      'HTTPS_PROXY: expected http://<host>:<port>',
-    )
-  })
+  test.each(['socks5://p.test:1', 'https://p.test', 'http://'])(
+    'is refused if it is %s',
+    (text) => {
+      expect(() => proxyFromEnvironment({ HTTPS_PROXY: text }, server)).toThrow(
+        'HTTPS_PROXY: expected http://<host>:<port>',
+      )
+    },
+  )
 })
 
 describe('A connection through a proxy', () => {
@@ -64,7 +67,7 @@ describe('A connection through a proxy', () => {
       socket.on('error', () => undefined)
       socket.once('data', () => (answer === '' ? socket.end() : socket.write(answer ?? '')))
     })
-    await listenAt(server, { host: '127.0.0.1', port: 0 })
+    await startListening(server, { host: '127.0.0.1', port: 0 })
     const credentials = { username: 'u', password: 'secret' }
     const proxy = { host: '127.0.0.1', port: listeningPort(server), credentials }
     try {
@@ -75,7 +78,7 @@ describe('A connection through a proxy', () => {
     }
   }
 
-  test('yields the bytes that follow the response of the proxy', async () => {
+  test('passes on the bytes that follow the response of the proxy', async () => {
     const socket = await through('HTTP/1.1 200 OK\r\nVia: x\r\n\r\nhello')
     const chunks: Buffer[] = []
     for await (const chunk of socket) chunks.push(chunk as Buffer)

@@ -15,7 +15,7 @@ import {
   CachedResolver,
   lastAddressLimits,
   type LookupResult,
-} from '../../src/lib/runtime/last-addresses.ts'
+} from '../../src/lib/runtime/cached-resolver.ts'
 
 let folder: string
 let path: string
@@ -47,7 +47,7 @@ function opened(file: string | null = path): CachedResolver {
 }
 
 describe('The last known addresses of a DNS name', () => {
-  test('are used while no DNS server responds, and the log says so', async () => {
+  test('are used while no DNS server responds, and the log reports this', async () => {
     const names = opened()
     records.set('a.test', found('10.0.0.2'))
     expect(await names.resolve('a.test')).toEqual({ addresses: ['10.0.0.2'], fault: null })
@@ -74,7 +74,7 @@ describe('The last known addresses of a DNS name', () => {
     })
   })
 
-  test('survive a restart', async () => {
+  test('survive a restart of the program', async () => {
     const names = opened()
     records.set('a.test', found('10.0.0.2', 'fd77::2'))
     await names.resolve('a.test')
@@ -83,7 +83,7 @@ describe('The last known addresses of a DNS name', () => {
     expect((await opened().resolve('a.test')).addresses).toEqual(['10.0.0.2', 'fd77::2'])
   })
 
-  test('are used without waiting for a hanging lookup, whose response is used once it arrives', async () => {
+  test('are used without waiting for a lookup that hangs, and its response is used once it arrives', async () => {
     const names = opened()
     records.set('a.test', found('10.0.0.2'))
     await names.resolve('a.test')
@@ -96,7 +96,7 @@ describe('The last known addresses of a DNS name', () => {
     expect(asked).toEqual(['a.test', 'a.test'])
   })
 
-  test('are looked up again only after a pause, if no DNS server responded', async () => {
+  test('are used without another lookup for a while, if no DNS server responded', async () => {
     const names = opened()
     records.set('a.test', found('10.0.0.2'))
     await names.resolve('a.test')
@@ -124,10 +124,10 @@ describe('The last known addresses of a DNS name', () => {
   })
 
   test.each([
-    ['no JSON', '{'],
-    ['no object', '[]'],
+    ['text that is not JSON', '{'],
+    ['JSON that is not an object', '[]'],
     ['other values', '{"a.test": "10.0.0.2", "b.test": [1, "no address"]}'],
-    ['too long', ' '.repeat(lastAddressLimits.fileBytesMax + 1)],
+    ['too much text', ' '.repeat(lastAddressLimits.fileBytesMax + 1)],
   ])('are empty if the file contains %s', async (_what, text) => {
     writeFileSync(path, text)
     records.set('a.test', down)

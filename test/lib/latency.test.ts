@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 
 import { LATENCY_BOUNDS_MS, LatencyHistogram } from '../../src/lib/runtime/latency-histogram.ts'
-import { LoopDelay } from '../../src/lib/runtime/loop-delay.ts'
+import { EventLoopDelay } from '../../src/lib/runtime/event-loop-delay.ts'
 import { eventually } from '../support/eventually.ts'
 
-test('the percentile covers the last ten seconds, and the counts cover everything since the start', () => {
+test('the latency percentile covers the last ten seconds, and the counts cover everything since the start', () => {
   const histogram = new LatencyHistogram()
   for (let n = 0; n < 98; n += 1) histogram.record(0.9, 1000)
   for (let n = 0; n < 2; n += 1) histogram.record(400, 1000)
@@ -30,7 +30,7 @@ test('a latency above the last bucket bound is recorded with its full duration',
 })
 
 test('a blocked event loop is visible as timer delay', async () => {
-  const delay = new LoopDelay()
+  const delay = new EventLoopDelay()
   try {
     // The delay is measured from the last sample, so wait for a first one.
     await new Promise((resolve) => setTimeout(resolve, 300))

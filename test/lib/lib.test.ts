@@ -4,13 +4,13 @@ import { canonicalJson, isSameJson } from '../../src/lib/text/canonical-json.ts'
 import { isShortId, newShortId, seededRandom } from '../../src/lib/random.ts'
 import { formatUuid, newUuidv7, parseUuid, uuidv7TimeMs } from '../../src/lib/text/uuid.ts'
 
-describe('canonical JSON', () => {
+describe('canonical JSON:', () => {
   test('gives equal bytes for equal values in any key order', () => {
     expect(canonicalJson({ b: 1, a: [{ d: null, c: 'x' }] })).toBe(
       canonicalJson({ a: [{ c: 'x', d: null }], b: 1 }),
     )
   })
-  test('an undefined member is omitted, as in JSON', () => {
+  test('an undefined member is omitted from canonical JSON, as in JSON', () => {
     expect(canonicalJson({ a: undefined, b: 'é\n' })).toBe('{"b":"é\\n"}')
   })
 })
@@ -43,8 +43,8 @@ describe('a bounded queue', () => {
   })
 })
 
-describe('random', () => {
-  test('equal seeds give equal sequences, different seeds different ones', () => {
+describe('random values:', () => {
+  test('equal seeds give equal sequences, and different seeds give different sequences', () => {
     const take = (seed: number): number[] => {
       const random = seededRandom(seed)
       return Array.from({ length: 50 }, () => random.integer(3, 9))
@@ -73,7 +73,7 @@ describe('random', () => {
   })
 })
 
-describe('UUIDs', () => {
+describe('UUIDs:', () => {
   test('a UUIDv7 contains its time and is unchanged after formatting and parsing (RFC 9562)', () => {
     const id = newUuidv7(1_700_000_000_123)
     expect(uuidv7TimeMs(id)).toBe(1_700_000_000_123)

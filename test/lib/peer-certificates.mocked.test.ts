@@ -3,7 +3,9 @@ import type { AddressInfo } from 'node:net'
 import { connect, createServer, type TLSSocket } from 'node:tls'
 import { expect, test, vi } from 'vitest'
 
-vi.mock('../../src/lib/runtime/supported-node.ts', () => ({ unsupportedNode: () => 'leaks' }))
+vi.mock('../../src/lib/runtime/unsupported-node.ts', () => ({
+  unsupportedNodeReason: () => 'leaks',
+}))
 
 const { peerChainDer } = await import('../../src/lib/runtime/peer-certificates.ts')
 const { issueLeaf, LEAF_LIFETIME_MS, validityStartingAt } =

@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest'
 import { periodicScheduler } from '../../src/lib/periodic-scheduler.ts'
 import { eventually } from '../support/eventually.ts'
 
-test('tasks with the same period, or a multiple of it, run in one event loop turn', async () => {
+test('scheduled tasks with the same period, or a multiple of it, run in one event loop turn', async () => {
   const turns: string[][] = []
   let turn: string[] | null = null
   const note = (name: string) => () => {
@@ -26,7 +26,7 @@ test('tasks with the same period, or a multiple of it, run in one event loop tur
   }
 })
 
-test('a stopped task does not run again, and stopping it stops no other task', async () => {
+test('a stopped scheduled task does not run again, and stopping it stops no other task', async () => {
   const counts = { stopped: 0, kept: 0 }
   const stop = periodicScheduler.every(10, () => {
     counts.stopped += 1
@@ -44,7 +44,7 @@ test('a stopped task does not run again, and stopping it stops no other task', a
   expect(counts).toEqual({ stopped: 1, kept })
 })
 
-test('runs that were missed while the process stalled are skipped', async () => {
+test('scheduled runs that were missed while the process stalled are skipped', async () => {
   const ranAtMs: number[] = []
   const stop = periodicScheduler.every(10, () => ranAtMs.push(performance.now()))
   await eventually(() => expect(ranAtMs).not.toEqual([]))
@@ -59,7 +59,7 @@ test('runs that were missed while the process stalled are skipped', async () => 
   expect(tenth - first).toBeGreaterThanOrEqual(70)
 })
 
-test('a task runs although another task was added under fake timers', async () => {
+test('a scheduled task runs even if another task was added under fake timers', async () => {
   // Another instance of the module has no timer yet.
   const another = new URL('../../src/lib/periodic-scheduler.ts?another', import.meta.url).href
   const { periodicScheduler: fresh } = (await import(another)) as {

@@ -5,23 +5,25 @@ import {
   fieldProblem,
   Problem,
   problems,
-  apiCodeOf,
+  reportedProblemCodes,
   type ProblemCode,
 } from '../../src/lib/problems.ts'
 import { readCodes } from '../contract/facts.ts'
 
 const page = join(import.meta.dirname, '../../docs/integrate/errors.md')
 
-/** The problem table of the code, each row with the page's remedy for its code, status and message. */
+/**
+ * The problem table of the code, each row with the page's remedy for its code, status and message.
+ */
 function table(remedies: ReadonlyMap<string, string>): string {
   const rows = Object.entries(problems).map(([code, { http, retry, message }]) => {
-    const wire = apiCodeOf[code as ProblemCode] ?? code
+    const wire = reportedProblemCodes[code as ProblemCode] ?? code
     return `| \`${wire}\` | ${http} | ${retry} | ${message} | ${remedies.get(`${wire} ${http} ${message}`) ?? ''} |`
   })
   return `# Errors
 
 For developers of clients. Every refusal is \`{"error": {"code", "message", "requestId", "cause"}, "meta"}\`. Programs compare the code, which is stable; people read
-the message. \`cause\` names the field and the reason, or says in a sentence what prevented the request.
+the message. \`cause\` names the field and the reason, or describes in a sentence why the request failed.
 
 | retry | meaning |
 |---|---|
@@ -52,7 +54,7 @@ test('docs/integrate/errors.md lists exactly the problems in the table, each wit
   expect(without, 'write the remedy into the page').toEqual([])
 })
 
-test('a field problem contains the field, and a plain problem has its default message', () => {
+test('a problem with a field contains the field, and a problem without one has its default message', () => {
   expect(fieldProblem('name', 'name is required').fault).toEqual({
     field: 'name',
     reason: 'name is required',
@@ -61,11 +63,11 @@ test('a field problem contains the field, and a plain problem has its default me
   expect(new Problem('NOT_FOUND').message).toBe(problems.NOT_FOUND.message)
 })
 
-test('OpenZiti codes have the statuses that its clients expect', () => {
+test('error codes that OpenZiti also has use the statuses that its clients expect', () => {
   const known = readCodes()
   expect(known.size).toBeGreaterThan(50)
   const others = Object.entries(problems).filter(([code, { http }]) => {
-    const wire = apiCodeOf[code as ProblemCode]
+    const wire = reportedProblemCodes[code as ProblemCode]
     return wire === undefined && known.has(code) && known.get(code) !== http
   })
   expect(others).toEqual([])

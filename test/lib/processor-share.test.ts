@@ -47,7 +47,7 @@ test('a caller that has used much processor time waits, its requests run in orde
   expect(ran).toEqual(['b1', 'a1', 'a2'])
 })
 
-test('waiting callers take turns', async () => {
+test('callers that wait for processor time take turns', async () => {
   const { share, pass } = shareOf()
   const ran: string[] = []
   for (const caller of ['a', 'b']) share.run(caller, () => pass(30))
@@ -94,7 +94,7 @@ test('short work returns its result directly, and long work returns a promise', 
   await expect(share.finish('a', counting(50, pass))).resolves.toBe(50)
 })
 
-test("short work ends before its caller's next task starts, and long work takes turns with that task", async () => {
+test('short work of a caller ends before its next task starts, and long work takes turns with the next task', async () => {
   const { share, pass } = shareOf()
   share.run('a', () => pass(30))
   const told: string[] = []
@@ -139,7 +139,7 @@ test('a task started by a running task of the same caller runs at once, and its 
   expect(ran).toEqual(['of another', 'next', 'beyond its share'])
 })
 
-test('an error in a later step rejects the promise', async () => {
+test('an error in a later step of long work rejects the promise', async () => {
   const { share, pass } = shareOf()
   function* failing(): Generator<void, never> {
     yield* counting(10, pass)
@@ -148,7 +148,7 @@ test('an error in a later step rejects the promise', async () => {
   await expect(share.finish('a', failing())).rejects.toMatchObject({ code: 'TIMEOUT' })
 })
 
-test('a caller that has used up its share of the queue is refused, and other callers are not', () => {
+test('a caller that has filled its share of the queue for processor time is refused, and other callers are not', () => {
   const { share, pass } = shareOf()
   for (const caller of ['a', 'b']) share.run(caller, () => pass(30))
   const fill = (): void => {
@@ -158,7 +158,7 @@ test('a caller that has used up its share of the queue is refused, and other cal
   expect(share.run('b', () => undefined)).toBe(true)
 })
 
-test('long work is followed by a pause as long as the work took, and short work by none', async () => {
+test('after long work, other work gets a pause as long as the long work took; after short work there is none', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout'] })
   try {
     const { share, pass } = shareOf()

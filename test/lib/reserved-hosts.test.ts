@@ -18,7 +18,7 @@ test.each([
   'https://localhost.example.org/',
   'https://notlocalhost/',
   'https://169.254.example.org/',
-])('%s is not reserved', (text) => {
+])('the address %s is not reserved', (text) => {
   expect(judged(text)).toBe(false)
 })
 
@@ -30,7 +30,7 @@ test.each(['127.0.0.1', '169.254.169.254', '::1', 'fe80::1', '::ffff:127.0.0.1',
 )
 
 test.each(['8.8.8.8', '2606:4700::1111', 'issuer.test', ''])(
-  'the address %j is not reserved',
+  '%j is not a reserved address',
   (address) => {
     expect(isReservedAddress(address, false)).toBe(false)
   },
@@ -47,6 +47,12 @@ test.each([
   ['fd00:ec2::254', true],
   ['100.100.100.200', true],
   ['168.63.129.16', true],
-])('if the addresses of this host are allowed, %s is reserved: %s', (address, isReserved) => {
-  expect([isReservedAddress(address), isReservedAddress(address, true)]).toEqual([true, isReserved])
-})
+])(
+  'if addresses of this host are allowed, the address %s is still reserved: %s',
+  (address, isReserved) => {
+    expect([isReservedAddress(address), isReservedAddress(address, true)]).toEqual([
+      true,
+      isReserved,
+    ])
+  },
+)

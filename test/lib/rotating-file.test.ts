@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
-import { createLog, logOver } from '../../src/cli/controller/log.ts'
+import { createLog, createLogWithSink } from '../../src/cli/controller/log.ts'
 import { LineWriter } from '../../src/cli/terminal/line-writer.ts'
 import { RotatingFile } from '../../src/lib/runtime/rotating-file.ts'
 import { eventually } from '../support/eventually.ts'
@@ -55,7 +55,7 @@ async function write(writer: LineWriter, line: string): Promise<void> {
   })
 }
 
-test('a full log file is renamed, and the configured number of earlier files is kept', async () => {
+test('a full log file is renamed, and the configured number of earlier files is retained', async () => {
   const writer = new LineWriter(openFile(100, 2))
   for (let n = 0; n < 8; n += 1) await write(writer, `line ${n} ${'x'.repeat(40)}`)
   const heads = (name: string): string[] => textOf(name).match(/line [0-9]/g) ?? []
@@ -65,8 +65,8 @@ test('a full log file is renamed, and the configured number of earlier files is 
   expect(existsSync(`${path}.3`)).toBe(false)
 })
 
-test('every line of a burst that fills several files is in one of the files, once and complete', async () => {
-  const { log } = logOver(new LineWriter(openFile(128 * 1024, 100)), config)
+test('every line of a burst that fills several log files is in one of the files, once and complete', async () => {
+  const { log } = createLogWithSink(new LineWriter(openFile(128 * 1024, 100)), config)
   for (let i = 0; i < 10_000; i += 1) log.info({ i }, 'a line of the burst')
   const files = (): string[] =>
     [path, ...Array.from({ length: 100 }, (_, at) => `${path}.${at + 1}`)].filter((one) =>
@@ -94,7 +94,7 @@ test('only the owner may read the log files, including a file that existed befor
   for (const one of [path, `${path}.1`, `${path}.2`]) expect(statSync(one).mode & 0o777).toBe(0o600)
 })
 
-test('a file that another program moves away is created again', async () => {
+test('a log file that another program moves away is created again', async () => {
   const writer = new LineWriter(openFile())
   await write(writer, 'before')
   renameSync(path, join(folder, 'moved'))
@@ -103,7 +103,7 @@ test('a file that another program moves away is created again', async () => {
   expect(textOf(path)).toBe('after\n')
 })
 
-test('lines continue in the open log file while it cannot be renamed, and older files are kept', async () => {
+test('lines continue in the open log file while it cannot be renamed, and older log files are retained', async () => {
   const writer = new LineWriter(openFile(20, 3))
   // A non-empty folder in the place of an earlier file makes the rename fail.
   mkdirSync(join(`${path}.3`, 'in the way'), { recursive: true })
@@ -132,7 +132,7 @@ test('lines that were lost because the disk was full are counted in the log once
       return file.current
     },
   })
-  const { log } = logOver(writer, config)
+  const { log } = createLogWithSink(writer, config)
   for (let n = 0; n < 7; n += 1) log.info('lost')
   await eventually(() => expect(asked).toHaveBeenCalled())
   isFull = false
@@ -147,11 +147,14 @@ test('lines that were lost because the disk was full are counted in the log once
 })
 
 test.each([
-  ['a link', (to: string) => symlinkSync(join(folder, 'elsewhere'), to)],
+  ['a symbolic link', (to: string) => symlinkSync(join(folder, 'elsewhere'), to)],
   ['a folder', (to: string) => mkdirSync(to)],
-])('%s at the path of the file fails the start with one sentence', (_what, make) => {
-  make(path)
-  const logFile = { path, bytesMax: 1000, keep: 1 }
-  expect(() => createLog({ ...config, logFile })).toThrow(/logFile\.path: .* cannot be written/)
-  expect(existsSync(join(folder, 'elsewhere'))).toBe(false)
-})
+])(
+  '%s at the path of the log file prevents the start, with an error of one sentence',
+  (_what, make) => {
+    make(path)
+    const logFile = { path, bytesMax: 1000, keep: 1 }
+    expect(() => createLog({ ...config, logFile })).toThrow(/logFile\.path: .* cannot be written/)
+    expect(existsSync(join(folder, 'elsewhere'))).toBe(false)
+  },
+)

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 
-import { unsupportedNode } from '../../src/lib/runtime/supported-node.ts'
+import { unsupportedNodeReason } from '../../src/lib/runtime/unsupported-node.ts'
 
 describe('unsupportedNode', () => {
   test('accepts the version that runs the tests', () => {
-    expect(unsupportedNode()).toBeNull()
+    expect(unsupportedNodeReason()).toBeNull()
   })
 
   test('describes the risk and lists the supported versions', () => {
-    expect(unsupportedNode('v24.21.0')).toBe(
+    expect(unsupportedNodeReason('v24.21.0')).toBe(
       'Node v24.21.0 keeps the certificates of every client in memory, so that anyone who reaches a port can fill it; use Node ^24.22.0 or >=26.9.0, which bin/flotilla chooses by itself',
     )
   })

@@ -1,13 +1,13 @@
 import { parse } from 'yaml'
 import { describe, expect, test } from 'vitest'
 
-import { yamlText } from '../../src/config/engine/yaml-tree.ts'
+import { formatYaml } from '../../src/config/engine/yaml-tree.ts'
 import {
   escapeUnprintable,
   printableLine,
   printableText,
   printableValue,
-  firstUnprintable,
+  firstUnprintableCharacter,
 } from '../../src/lib/text/terminal-text.ts'
 
 /** Every character that a terminal interprets, or that changes the order of text. */
@@ -29,7 +29,7 @@ const plain = 'Ünïcode, 漢字 \u{1f600} עברית a\u200db \u00a0'
 describe('untrusted text at a terminal', () => {
   test('has no character that the terminal interprets', () => {
     for (const control of controls) {
-      expect(firstUnprintable(`a${control}b`)).toBe(
+      expect(firstUnprintableCharacter(`a${control}b`)).toBe(
         `U+${control.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`,
       )
       expect(printableLine(`a${control}b`)).toMatch(/^a[ ?]b$/)
@@ -38,7 +38,7 @@ describe('untrusted text at a terminal', () => {
   })
 
   test('stays unchanged if it has no such characters', () => {
-    expect(firstUnprintable(plain)).toBeNull()
+    expect(firstUnprintableCharacter(plain)).toBeNull()
     expect([printableLine, printableText, escapeUnprintable].map((show) => show(plain))).toEqual([
       plain,
       plain,
@@ -63,8 +63,8 @@ describe('untrusted text at a terminal', () => {
 
 describe.each([
   ['JSON', (value: unknown) => escapeUnprintable(JSON.stringify(value)), JSON.parse],
-  ['YAML', yamlText, (text: string) => parse(text) as unknown],
-] as const)('a document of %s', (_name, write, read) => {
+  ['YAML', formatYaml, (text: string) => parse(text) as unknown],
+] as const)('a %s document for a terminal', (_name, write, read) => {
   const text = `${plain}${controls.join('')}`
   const value = {
     [text]: text,
@@ -74,7 +74,9 @@ describe.each([
   }
 
   test('has no character that a terminal interprets', () => {
-    expect(firstUnprintable(write(value).replaceAll('\n', '').replaceAll('\t', ''))).toBeNull()
+    expect(
+      firstUnprintableCharacter(write(value).replaceAll('\n', '').replaceAll('\t', '')),
+    ).toBeNull()
   })
 
   test('parses to the same value', () => {

@@ -1,12 +1,17 @@
 import { expect, test } from 'vitest'
 
-import { NO_TRACE, traceBytes, decodeTrace, parseTraceparent } from '../../src/lib/trace-context.ts'
+import {
+  NO_TRACE,
+  encodeTrace,
+  decodeTrace,
+  parseTraceparent,
+} from '../../src/lib/trace-context.ts'
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
 const parentSpanId = '00f067aa0ba902b7'
 const given = `00-${traceId}-${parentSpanId}-01`
 
-test("a valid traceparent is used, with a new span and the sender's sampled flag", () => {
+test('a valid traceparent header is used, with a new span and the sender’s sampled flag', () => {
   const trace = parseTraceparent(given)
   expect(trace).toMatchObject({ traceId, parentSpanId, isSampled: true })
   expect(trace.spanId).toMatch(/^[0-9a-f]{16}$/)
@@ -16,34 +21,34 @@ test("a valid traceparent is used, with a new span and the sender's sampled flag
 })
 
 test.each([
-  ['none', undefined],
-  ['two headers, as Node joins them', `${given}, ${given}`],
+  ['no value', undefined],
+  ['two values that Node.js joined', `${given}, ${given}`],
   ['another version', given.replace(/^00/, '01')],
-  ['upper case', given.toUpperCase()],
+  ['upper-case letters', given.toUpperCase()],
   ['a trace id of zeros', given.replace(traceId, '0'.repeat(32))],
   ['a span id of zeros', given.replace(parentSpanId, '0'.repeat(16))],
-  ['more than it has', `${given}-00`],
+  ['an additional field', `${given}-00`],
   ['a line break', `${given}\n`],
-  ['a megabyte', given.repeat(20_000)],
-  ['a list', [given]],
-])('%s begins a new trace that is not sampled', (_what, header) => {
+  ['about a megabyte of text', given.repeat(20_000)],
+  ['a list of values', [given]],
+])('a traceparent header with %s starts a new trace that is not sampled', (_what, header) => {
   const trace = parseTraceparent(header)
   expect(trace).toMatchObject({ parentSpanId: '', isSampled: false })
   expect(trace.traceId).toMatch(/^[0-9a-f]{32}$/)
   expect(trace.traceId).not.toBe(traceId)
 })
 
-test('a thousand ids are all different', () => {
+test('a thousand generated trace ids are all different', () => {
   const made = Array.from({ length: 1000 }, () => parseTraceparent(undefined))
   expect(new Set(made.map((trace) => trace.traceId)).size).toBe(1000)
   expect(new Set(made.map(({ spanId }) => spanId)).size).toBe(1000)
 })
 
-test('only a sampled trace is sent to another controller, and other bytes are not decoded as a trace', () => {
+test('a trace is sent to another controller only if it is sampled, and other bytes are not decoded as a trace', () => {
   const trace = parseTraceparent(given)
-  expect(decodeTrace(traceBytes(trace))).toEqual({ traceId, parentSpanId: trace.spanId })
-  expect(traceBytes(parseTraceparent(undefined))).toBe(NO_TRACE)
-  expect(traceBytes(undefined)).toBe(NO_TRACE)
+  expect(decodeTrace(encodeTrace(trace))).toEqual({ traceId, parentSpanId: trace.spanId })
+  expect(encodeTrace(parseTraceparent(undefined))).toBe(NO_TRACE)
+  expect(encodeTrace(undefined)).toBe(NO_TRACE)
   expect(decodeTrace(NO_TRACE)).toBeNull()
   expect(decodeTrace(new Uint8Array(5000))).toBeNull()
 })

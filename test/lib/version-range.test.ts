@@ -69,7 +69,7 @@ test.each([
   ['5.15.0-091', '>5.15.0-9', true],
   [`1.0.0-${'9'.repeat(60)}`, '<1.0.0', true],
   ['999999999999999.0.0', '>1.x', true],
-])('%s in range %s: %s', (version, range, isIn) => {
+])('%s lies in the version range %s: %s', (version, range, isIn) => {
   expect(isInVersionRange(version, range)).toBe(isIn)
 })
 
@@ -85,7 +85,7 @@ test.each([
   '1.0.0-.',
   '1.0.0+.',
   `1.0.0-${'a'.repeat(65)}`,
-])('the version %j is incomplete and in no version range', (version) => {
+])('the version %j is incomplete and lies in no version range', (version) => {
   expect(isInVersionRange(version, '>=0.0.0')).toBe(false)
 })
 

@@ -34,10 +34,12 @@ interface Bounds {
 }
 
 /**
- * Whether the order of the log, as the system names it, keeps real time and explains every answer: n log n, where all have
- * their index. Those that have none are searched for among the others, as {@link checkBySearch} does.
+ * Whether the order of the log, as the system names it, keeps real time and explains every answer:
+ * n log n, where all have their index. Those that have none are searched for among the others, as
+ * {@link checkBySearch} does.
  *
- * Stricter than the search: an index that contradicts real time is a fault, even where another order would do.
+ * Stricter than the search: an index that contradicts real time is a fault, even where another
+ * order would do.
  */
 export function checkByIndex(
   operations: readonly Operation[],

@@ -12,8 +12,9 @@ export interface CheckOptions {
 export const STATES_MAX = 500_000
 
 /**
- * Whether there is, for each object, an order of its operations that keeps real time and explains every answer (Herlihy and
- * Wing 1990). Needs nothing of the system but its answers. In the worst case exponential, hence the budget.
+ * Whether there is, for each object, an order of its operations that keeps real time and explains
+ * every answer (Herlihy and Wing 1990). Needs nothing of the system but its answers. In the worst
+ * case exponential, hence the budget.
  */
 export function checkBySearch(
   operations: readonly Operation[],
@@ -96,8 +97,8 @@ const TRIES_MAX = 64
 const TRY_STATES_MAX = 20_000
 
 /**
- * A look may be left out, for that only makes a history easier to explain; a change may not. In ever smaller parts, so that
- * few tries do for a long history.
+ * A look may be left out, for that only makes a history easier to explain; a change may not. In
+ * ever smaller parts, so that few tries do for a long history.
  */
 function withoutNeedlessLooks(
   operations: readonly Operation[],

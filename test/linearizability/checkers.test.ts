@@ -11,7 +11,9 @@ const large = { operations: 300, processes: 8, keys: 2, failedPerMille: 50, unkn
 const SMALL_SEEDS = 2000
 const LARGE_SEEDS = 40
 
-/** Another result or other times for one operation, drawn by chance: right or wrong, nobody knows. */
+/**
+ * Another result or other times for one operation, drawn by chance: right or wrong, nobody knows.
+ */
 function disturbed(subject: Subject, operations: readonly Operation[], seed: number): Operation[] {
   const random = seededRandom(seed)
   const victim = random.integer(0, operations.length - 1)

@@ -23,9 +23,9 @@ type Draft = { -readonly [F in keyof Operation]: Operation[F] } & {
 }
 
 /**
- * A right history with its true indexes: overlapping operations of processes that work one after the other, each taking
- * effect at one moment between call and return. Half of the unknown ones take effect, some of them much later. No value is
- * ever written twice.
+ * A right history with its true indexes: overlapping operations of processes that work one after
+ * the other, each taking effect at one moment between call and return. Half of the unknown ones
+ * take effect, some of them much later. No value is ever written twice.
  */
 export function rightHistory(subject: Subject, shape: Shape, seed: number): Operation[] {
   const random = seededRandom(seed)

@@ -11,7 +11,10 @@ export type Outcome = 'ok' | 'failed' | 'unknown'
 export interface Request {
   /** Client of the operation; only for readers of a counterexample. */
   readonly process: string | number
-  /** The object it is on. Objects are judged one by one, for a history is right when each of its objects is (P-compositionality). */
+  /**
+   * The object it is on. Objects are judged one by one, for a history is right when each of its
+   * objects is (P-compositionality).
+   */
   readonly key: string
   /** A word of the model. */
   readonly kind: string
@@ -28,13 +31,19 @@ export interface Operation extends Request {
   /** Null unless `ok`. */
   readonly result: Scalar | readonly Scalar[]
   readonly invokedAt: number
-  /** Infinity when unknown. One that returns at the very time at which another is invoked overlaps it. */
+  /**
+   * Infinity when unknown. One that returns at the very time at which another is invoked overlaps
+   * it.
+   */
   readonly returnedAt: number
   /** Log index at which it took effect, or whose state it read; null when not known. */
   readonly index: number | null
 }
 
-/** The operations that may have taken effect, object by object. @throws on a history that nothing can have recorded. */
+/**
+ * The operations that may have taken effect, object by object. @throws on a history that nothing
+ * can have recorded.
+ */
 export function byKey(operations: readonly Operation[]): Map<string, Operation[]> {
   const objects = new Map<string, Operation[]>()
   for (const operation of operations) {

@@ -10,7 +10,10 @@ import { print, type Verdict } from './verdict.ts'
 
 type Line = readonly [string, string]
 
-/** `A write 1`, `B read -> 2`, `C cas 1 2 -> true`, `A add x`, `A append x`, `B read -> x,y`; `!` at the end: it failed. */
+/**
+ * `A write 1`, `B read -> 2`, `C cas 1 2 -> true`, `A add x`, `A append x`, `B read -> x,y`; `!` at
+ * the end: it failed.
+ */
 function history(lines: readonly Line[], indexes: readonly (number | null)[] = []): Operation[] {
   return lines.map(([text, bar], n) => {
     const [asked = '', answered = null] = text.replace(/ !$/, '').split(' -> ')
@@ -307,7 +310,7 @@ function trimmed(lines: readonly Line[]): Line[] {
   return lines.map(([text, bar]) => [text.trim(), bar])
 }
 
-test('a log index that contradicts real time is a violation, even if the responses could be explained', () => {
+test('a log index that contradicts real time is a violation of linearizability, even if the responses could be explained', () => {
   const lines: readonly Line[] = [
     ['A write 1', '[-]      '],
     ['B write 2', '    [-]  '],
@@ -317,7 +320,7 @@ test('a log index that contradicts real time is a violation, even if the respons
   expect(culprit(checkByIndex(history(lines, [6, 5]), zero))).toBe('B write 2')
 })
 
-test('a read at an index before a write that was already completed is a violation', () => {
+test('a read at an index before a write that was already completed is a violation of linearizability', () => {
   const lines: readonly Line[] = [
     ['A write 1  ', '[-]      '],
     ['B read -> 1', '    [-]  '],
@@ -327,7 +330,7 @@ test('a read at an index before a write that was already completed is a violatio
   expect(culprit(checkByIndex(history(trimmedLines, [5, 4]), zero))).toBe('B read')
 })
 
-test('a response that contradicts its log index is a violation, even if another index would explain it', () => {
+test('a response that contradicts its log index is a violation of linearizability, even if another index would explain it', () => {
   const lines = trimmed([
     ['A write 1  ', '[-----]      '],
     ['B write 2  ', '[-----]      '],
@@ -370,7 +373,7 @@ test('a search that exceeds its budget reports the history as undecided, not as 
   expect(print(verdict)).toContain('undecided')
 })
 
-test('a counterexample ends at the operation where it fails, and contains only the necessary reads', () => {
+test('a counterexample to linearizability ends at the operation where it fails, and contains only the necessary reads', () => {
   const lines: Line[] = [
     ['A write 1', '[]'],
     ['Z write 7 !', '[]'],
@@ -387,7 +390,7 @@ test('a counterexample ends at the operation where it fails, and contains only t
   ])
 })
 
-test('only the end of a long counterexample is printed', () => {
+test('only the end of a long counterexample to linearizability is printed', () => {
   const lines = Array.from({ length: 500 }, (_, n): Line => {
     return [`A append ${'e'.repeat(300)}${n}`, `${' '.repeat(3 * n)}[]`]
   })

@@ -9,7 +9,10 @@ export interface Model<State = unknown> {
    * may have any answer. An operation without effect returns the same state object.
    */
   step(state: State, operation: Operation): State | undefined
-  /** False: it only looks. Two looks may share a log index with each other and with the change that they see. */
+  /**
+   * False: it only looks. Two looks may share a log index with each other and with the change that
+   * they see.
+   */
   changes(operation: Operation): boolean
   /**
    * Removes the unknown operations that no answer could reveal: they are correct in every position,
@@ -29,11 +32,17 @@ export interface Outlook<State> {
    * alone.
    */
   identity(state: State): unknown
-  /** False when some answer can not be right any more once this change has followed this state: found out early. */
+  /**
+   * False when some answer can not be right any more once this change has followed this state:
+   * found out early.
+   */
   mayFollow(state: State, change: Operation): boolean
 }
 
-/** `write v`; `read`, answered with the value; `cas [from, to]`, answered with whether it took place. */
+/**
+ * `write v`; `read`, answered with the value; `cas [from, to]`, answered with whether it took
+ * place.
+ */
 export function register(initial: Scalar = null): Model<Scalar> {
   return {
     name: 'register',
@@ -80,7 +89,9 @@ interface Chain {
 
 const empty: Chain = { before: null, element: null, size: 0 }
 
-/** `add e`, each element at most once in a history; `read`, answered with all elements in any order. */
+/**
+ * `add e`, each element at most once in a history; `read`, answered with all elements in any order.
+ */
 export function uniqueSet(): Model<Chain> {
   const asSets = new WeakMap<object, ReadonlySet<Scalar>>()
   const setOf = (operation: Operation): ReadonlySet<Scalar> => {
@@ -121,7 +132,9 @@ export function uniqueSet(): Model<Chain> {
   }
 }
 
-/** `append e`, each element at most once in a history; `read`, answered with all elements in order. */
+/**
+ * `append e`, each element at most once in a history; `read`, answered with all elements in order.
+ */
 export function appendList(): Model<Chain> {
   return {
     name: 'list',

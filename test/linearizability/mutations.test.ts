@@ -5,7 +5,8 @@ import { checkBySearch } from './by-search.ts'
 import { modelOf, rightHistory, type Subject, subjects } from './generate.ts'
 import type { Operation, Scalar } from './history.ts'
 
-// Right histories made wrong for certain, as no value is ever written twice. Both checkers must find each of them.
+// Right histories made wrong for certain, as no value is ever written twice. Both checkers must
+// find each of them.
 
 const shape = { operations: 120, processes: 6, keys: 1, failedPerMille: 60, unknownPerMille: 40 }
 const SEEDS = 30

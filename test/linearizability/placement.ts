@@ -9,7 +9,10 @@ export interface HistoryEvent {
 
 export interface Puzzle {
   readonly operations: readonly Operation[]
-  /** Each operation is called once. One that returns must be placed between the two; another may be, at any time after. */
+  /**
+   * Each operation is called once. One that returns must be placed between the two; another may be,
+   * at any time after.
+   */
   readonly events: readonly HistoryEvent[]
   /**
    * Further operations that must be placed before this one, although the events do not require it.

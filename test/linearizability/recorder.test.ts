@@ -6,7 +6,7 @@ import { Recorder } from './recorder.ts'
 const write = (argument: number) => ({ process: 'A', key: 'x', kind: 'write', argument })
 const read = { process: 'B', key: 'x', kind: 'read', argument: null }
 
-test('a history without a clock keeps the order of its events', () => {
+test('a recorded history without a clock keeps the order of its events', () => {
   const recorder = new Recorder()
   recorder.begin(write(1)).ok()
   recorder.begin(write(2)).ok(null, 7)
@@ -21,7 +21,7 @@ test('a history without a clock keeps the order of its events', () => {
   expect(checkBySearch(operations, register()).kind).toBe('violation')
 })
 
-test('with a stopped clock all operations in a history overlap', () => {
+test('if the clock is stopped, all operations in a recorded history overlap', () => {
   const recorder = new Recorder({ now: () => 5 })
   recorder.begin(write(1)).ok()
   recorder.begin(write(2)).ok()
@@ -29,7 +29,7 @@ test('with a stopped clock all operations in a history overlap', () => {
   expect(checkBySearch(recorder.operations(), register()).kind).toBe('linearizable')
 })
 
-test('the outcome of an operation that never ended is unknown', () => {
+test('the outcome of a recorded operation that never ended is unknown', () => {
   const recorder = new Recorder()
   const late = recorder.begin(write(1))
   recorder.begin(write(2)).failed()
@@ -44,7 +44,7 @@ test('the outcome of an operation that never ended is unknown', () => {
   expect(recorder.operations()[0]?.outcome).toBe('ok')
 })
 
-test('an operation can end only once, and the length of a history is limited', () => {
+test('a recorded operation can end only once, and the length of a history is limited', () => {
   const recorder = new Recorder({ operationsMax: 2 })
   const first = recorder.begin(write(1))
   first.ok()

@@ -15,8 +15,9 @@ export interface Pending {
 
 interface Options {
   /**
-   * Any clock that never runs backwards. Without one the recorder counts its own events, which is the exact order of one
-   * thread; a clock that stands still between an answer and the next request hides that one came before the other.
+   * Any clock that never runs backwards. Without one the recorder counts its own events, which is
+   * the exact order of one thread; a clock that stands still between an answer and the next request
+   * hides that one came before the other.
    */
   readonly now?: () => number
   /** More than so many operations are a mistake of the caller. */

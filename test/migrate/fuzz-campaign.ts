@@ -8,8 +8,9 @@ import { writeBolt } from '../support/bolt-writer.ts'
 import { runMutations } from './mutated-files.ts'
 import { databaseOf, sampleStores } from './sample-network.ts'
 
-// Many damaged databases: `node test/migrate/fuzz-campaign.ts --files 100000 [--seed 1] [--from 0] [--data FOLDER]`, where FOLDER
-// has databases of OpenZiti controllers (*.db, *.db.gz) to damage besides those that the tests write.
+// Many damaged databases: `node test/migrate/fuzz-campaign.ts --files 100000 [--seed 1] [--from 0]
+// [--data FOLDER]`, where FOLDER has databases of OpenZiti controllers (*.db, *.db.gz) to damage
+// besides those that the tests write.
 
 const BATCH = 1000
 const { values } = parseArgs({

@@ -4,12 +4,13 @@ import { MemorySource } from '../../src/migrate/bolt/byte-source.ts'
 import { fnv1a } from '../../src/migrate/bolt/meta.ts'
 import { OpenZitiDatabase } from '../../src/migrate/database.ts'
 import { MigrateFault } from '../../src/migrate/fault.ts'
-import { convertDatabase } from '../../src/migrate/network-conversion.ts'
+import { convertDatabase } from '../../src/migrate/database-conversion.ts'
 import { MigrationReport } from '../../src/migrate/report.ts'
-import { StateScan } from '../../src/fsm/cluster/integrity-scan.ts'
+import { IntegrityScan } from '../../src/fsm/cluster/integrity-scan.ts'
 
-// Databases that were damaged in many ways. Each one is refused with a sentence, or read: then its content is no larger than the
-// file, no record is unaccounted for, and the converted state is consistent.
+// Databases that were damaged in many ways. Each one is refused with a sentence, or read: then its
+// content is no larger than the file, no record is unaccounted for, and the converted state is
+// consistent.
 
 const HEADER = 16
 
@@ -72,7 +73,7 @@ function judge(bytes: Buffer): 'refused' | 'converted' {
         throw new Error(`${store}: a record went without a finding`)
       }
     }
-    const scan = new StateScan(state)
+    const scan = new IntegrityScan(state)
     while (scan.step());
     if (scan.findings[0] !== undefined) throw new Error(scan.findings[0].description)
     return 'converted'

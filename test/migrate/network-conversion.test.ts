@@ -1,15 +1,15 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 
-import { convertDatabase } from '../../src/migrate/network-conversion.ts'
+import { convertDatabase } from '../../src/migrate/database-conversion.ts'
 import { MemorySource } from '../../src/migrate/bolt/byte-source.ts'
 import { OpenZitiDatabase } from '../../src/migrate/database.ts'
 import { MigrationReport } from '../../src/migrate/report.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { openFactor } from '../../src/pki/secrets/sealed-factor.ts'
-import { base32Bytes } from '../../src/pki/secrets/totp.ts'
+import { decodeBase32 } from '../../src/pki/secrets/totp.ts'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import type { State } from '../../src/fsm/records/state.ts'
-import { StateScan } from '../../src/fsm/cluster/integrity-scan.ts'
+import { IntegrityScan } from '../../src/fsm/cluster/integrity-scan.ts'
 import { clientCertificate, newCa } from '../support/authorities.ts'
 import {
   boltzBoolean,
@@ -141,7 +141,7 @@ describe('A converted OpenZiti network', () => {
 
   test('has consistent records, including those that every Flotilla network has', () => {
     const { state } = convert(sampleStores(pem))
-    const scan = new StateScan(state)
+    const scan = new IntegrityScan(state)
     while (scan.step());
     expect(scan.findings).toEqual([])
     expect([...state.table('identityType').ids].sort()).toEqual(
@@ -206,7 +206,7 @@ describe('A converted OpenZiti network', () => {
     const { identityId, secretId, codesId, sealed } = mfa
     const context = { clusterId: 'cluster-1', identityId, secretId, codesId }
     expect(openFactor(factorKey, sealed, context)).toEqual({
-      secret: base32Bytes('3WVOILVLEVIRJ22B'),
+      secret: decodeBase32('3WVOILVLEVIRJ22B'),
       recoveryCodes: ['ABCDEF', 'Q2W3E4'],
     })
   })
@@ -297,7 +297,7 @@ describe('A converted OpenZiti network', () => {
     expect(fieldsOf(converted, 'postureCheck', 'mfa-1')['timeoutSeconds']).toBe(-1)
   })
 
-  test('has fabric-only services where a service of a version before 2.1 has no edge section', () => {
+  test('has fabric-only services for services that a version before 2.1 stored without an edge section', () => {
     const edge = bucketOf({
       name: boltzText('edge'),
       roleAttributes: boltzSet('old'),
@@ -323,7 +323,7 @@ describe('A converted OpenZiti network', () => {
     [44, 'email', '/email'],
     [44, '/a/b', '/a/b'],
   ])(
-    'with a claim in schema %i and the stored text %s has the JSON pointer %s',
+    'with an external JWT claim in schema %i and the stored text %s has the JSON pointer %s',
     (version, stored, pointer) => {
       const { state } = convert(
         withFields('externalJwtSigners', 'idp-1', { claimsProperty: boltzText(stored) }),
@@ -521,7 +521,7 @@ describe('The report of a migration', () => {
       { 'primary.updb.minPasswordLength': boltzInt64(3) },
       'changed authPolicies strict primary.updb.minPasswordLength: passwords have 5 to 100 characters',
     ],
-  ])('names a fault of %s %s', (store, id, fields, expected) => {
+  ])('names the fault in the OpenZiti record %s %s', (store, id, fields, expected) => {
     expect(newFindings(withFields(store, id, fields as unknown as StoredFields))).toContain(
       expected,
     )
@@ -550,7 +550,7 @@ describe('The report of a migration', () => {
     expect([services?.counts.lost, services?.findings.length]).toEqual([1500, 1000])
   })
 
-  test('refuses times beyond the calendar', () => {
+  test('refuses times that the calendar cannot express', () => {
     const found = newFindings(
       withFields('identities', 'admin-1', { createdAt: boltzTime('1969-01-01T00:00:00Z') }),
     )

@@ -119,8 +119,8 @@ describe('An issued controller certificate', () => {
   })
 })
 
-describe('A leaf is refused as a controller', () => {
-  test('with two URI names, even if both are those of the controller', async () => {
+describe('A leaf certificate is refused as a controller certificate', () => {
+  test('if it has two URI names, even if both are those of the controller', async () => {
     const uri = 'spiffe://test.example/controller/ctrl1'
     expect(await controllerFault({ uris: [uri, 'spiffe://test.example/controller/ctrl2'] })).toBe(
       'wrong-identity',
@@ -130,7 +130,7 @@ describe('A leaf is refused as a controller', () => {
     expect(await controllerFault({ uris: [uri] })).toBe('none')
   })
 
-  test('without a URI name, even if its common name and DNS name match', async () => {
+  test('if it has no URI name, even if its common name and DNS name match', async () => {
     expect(await controllerFault({ uris: [], hosts: ['ctrl1'] })).toBe('wrong-identity')
   })
 
@@ -148,21 +148,21 @@ describe('A leaf is refused as a controller', () => {
     'spiffe://user@test.example/controller/ctrl1',
     'SPIFFE://test.example/controller/ctrl1',
     'https://test.example/controller/ctrl1',
-  ])('with the URI name %s', async (uri) => {
+  ])('if it has the URI name %s', async (uri) => {
     expect(await controllerFault({ uris: [uri] })).toBe('wrong-identity')
   })
 
-  test('with the common name of another controller', async () => {
+  test('if it has the common name of another controller', async () => {
     expect(await controllerFault({ commonName: 'ctrl2' })).toBe('wrong-identity')
   })
 
-  test('when it is a CA certificate', () => {
+  test('if it is a CA certificate', () => {
     const [authority] = parseCertificates(issuer.certificatePem)
     expect(faultOf(() => leafSpiffeId(authority))).toBe('wrong-identity')
   })
 })
 
-describe('Time and chain', () => {
+describe('Validity period and chain of a controller certificate:', () => {
   test('an expired certificate is distinguished from one that is not yet valid', async () => {
     const expired = await leafWith({
       validity: { notBeforeMs: now - 2 * DAY_MS, notAfterMs: now - DAY_MS },
@@ -220,13 +220,16 @@ describe('Time and chain', () => {
   })
 })
 
-describe('Unreadable input', () => {
+describe('Unreadable certificates:', () => {
   test.each([
     ['nothing', ''],
     ['text', 'hello'],
-    ['a block of rubbish', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'],
+    [
+      'a PEM block of invalid data',
+      '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
+    ],
     ['a truncated block', '-----BEGIN CERTIFICATE-----\nMIIB'],
-  ])('is refused with one sentence (%s)', (_title, pem) => {
+  ])('the input is refused with one sentence (%s)', (_title, pem) => {
     expect(faultOf(() => parseCertificates(pem))).toBe('unreadable')
   })
 

@@ -5,7 +5,7 @@ import {
   type CertifiedKey,
   createIssuingAuthority,
   createRootAuthority,
-  issueControllerCertificateFor,
+  issueControllerCertificateForKey,
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import {
@@ -53,7 +53,7 @@ describe('A certificate request', () => {
     const { commonName, publicKeySpki, publicKeySha256 } = await parseCertificateRequest(pem)
     expect(commonName).toBe('ctrl4')
     expect(Buffer.from(publicKeySpki)).toEqual(spkiOf(privateKeyPem))
-    const chainPem = await issueControllerCertificateFor({
+    const chainPem = await issueControllerCertificateForKey({
       issuer,
       trustDomain: 'test.internal',
       id: 'ctrl4',
@@ -79,7 +79,7 @@ describe('A certificate request', () => {
     ).rejects.toThrow('P-256')
   })
 
-  test('is refused if it contains another party’s key', async () => {
+  test('is refused if it is signed with a key other than the one in it', async () => {
     const own = generatePrivateKeyPem()
     const pem = await createCertificateRequest({ privateKeyPem: own, id: 'ctrl4' })
     const der = Buffer.from(pem.replace(/-----[^-]+-----/g, ''), 'base64')

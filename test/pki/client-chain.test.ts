@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { derTag, type DerTree, encodeTagged } from '../../src/pki/asn1/der.ts'
-import { commonNameOnly } from '../../src/pki/asn1/distinguished-name.ts'
+import { distinguishedNameFromCommonName } from '../../src/pki/asn1/distinguished-name.ts'
 import { encodeExtension } from '../../src/pki/asn1/extensions.ts'
 import {
   type Certificate,
@@ -9,9 +9,9 @@ import {
   parsePresentedAuthority,
 } from '../../src/pki/certificate.ts'
 import {
-  type ClientChain,
+  type ClientChainResult,
   clientChainLimits,
-  type ClientChainQuestion,
+  type ClientChainInput,
   verifyClientChain,
 } from '../../src/pki/verify/client-chain.ts'
 import {
@@ -37,8 +37,8 @@ import {
 function verify(
   chain: readonly [Made, ...Made[]],
   anchors: readonly Made[],
-  changes: Partial<ClientChainQuestion> = {},
-): ClientChain {
+  changes: Partial<ClientChainInput> = {},
+): ClientChainResult {
   const [leaf, ...others] = chain.map(({ certificate }) => certificate)
   return verifyClientChain({
     chain: [leaf as Certificate, ...others],
@@ -99,7 +99,7 @@ describe('A client’s certificate chain', () => {
     expect(verify([leaf, low, middle], [root])).toMatchObject({ ok: true })
   })
 
-  test('causes each presented CA certificate to be parsed once, and the last 64 are cached', () => {
+  test('causes each presented CA certificate to be parsed only once, because the last 64 parsed ones are cached', () => {
     const { der } = low.certificate
     const kept = parsePresentedAuthority(der)
     expect(kept).toEqual(parseCertificate(der))
@@ -110,7 +110,7 @@ describe('A client’s certificate chain', () => {
     expect(parsePresentedAuthority(der)).not.toBe(kept)
   })
 
-  test('is not trusted because of a root that the client presents or because of the leaf itself', () => {
+  test('is trusted neither because of a root that the client presents nor because of the leaf itself', () => {
     expect(verify([leaf, low, middle, root], [makeAuthority('other')])).toMatchObject({ ok: false })
     const own = makeCertificate({ name: 'own' })
     expect(verify([own], [own])).toMatchObject({ ok: false })
@@ -139,7 +139,7 @@ describe('A CA certificate in a client’s chain', () => {
     expect(verify([client], [fake])).toMatchObject(refused(reason))
   }
 
-  test('needs the CA bit', () => {
+  test('must have the CA flag in its basic constraints', () => {
     without([], 'is not a CA certificate')
     without([basicConstraints(false)], 'is not a CA certificate')
     without([keyUsage(0x04)], 'is not a CA certificate')
@@ -239,7 +239,7 @@ describe('The extended key usage', () => {
   })
 })
 
-test('an expired or premature leaf is refused or only reported, as the caller chooses', () => {
+test('the caller chooses whether an expired or not yet valid leaf is refused or only reported', () => {
   const past = { notBeforeMs: testNowMs - 2 * DAY_MS, notAfterMs: testNowMs - 1000 }
   const future = { notBeforeMs: testNowMs + 1000, notAfterMs: testNowMs + DAY_MS }
   const leafTime = 'reported'
@@ -268,7 +268,7 @@ describe('A leaf in a client’s chain', () => {
   })
 })
 
-describe('The work to verify a chain', () => {
+describe('The work for verifying a client’s certificate chain', () => {
   const keys = Array.from({ length: 6 }, () => newEcKey())
   /** Authorities that are all cross-signed by one another. */
   const crossed = keys.flatMap((own, to) =>
@@ -326,7 +326,7 @@ describe('The work to verify a chain', () => {
   })
 })
 
-describe('Name constraints', () => {
+describe('X.509 name constraints', () => {
   const ip = (...bytes: readonly number[]): Buffer => Buffer.from(bytes)
   const names = alternativeNames({
     dnsNames: ['host.good.example'],
@@ -334,7 +334,11 @@ describe('Name constraints', () => {
     uris: ['spiffe://good.example/x'],
     ipAddresses: [ip(10, 1, 2, 3)],
   })
-  const judge = (permitted: SubtreeList, excluded: SubtreeList, named = names): ClientChain => {
+  const judge = (
+    permitted: SubtreeList,
+    excluded: SubtreeList,
+    named = names,
+  ): ClientChainResult => {
     const extensions = [nameConstraints(permitted, excluded)]
     const bound = makeAuthority('bound', { issuer: root, extensions })
     const client = makeClient('client', bound, { extensions: [named] })
@@ -348,17 +352,29 @@ describe('Name constraints', () => {
   }
 
   test.each<[string, SubtreeList, SubtreeList]>([
-    ['a domain', [['dns', 'good.example']], [['dns', 'bad.example']]],
-    ['any domain', [['dns', '']], []],
-    ['hosts below a domain', [['dns', '.good.example']], [['dns', '.host.good.example']]],
-    ['case does not count', [['dns', 'GOOD.example']], []],
-    ['a mailbox', [['email', 'ann@GOOD.example']], [['email', 'Ann@good.example']]],
-    ['the mailboxes of a host', [['email', 'good.example']], [['email', '.good.example']]],
-    ['the host of a URI', [['uri', 'good.example']], [['uri', '.good.example']]],
-    ['a network', [['ip', ip(10, 0, 0, 0, 255, 0, 0, 0)]], [['ip', ip(11, 0, 0, 0, 255, 0, 0, 0)]]],
-    ['types that it does not name', [['ip', ip(10, 0, 0, 0, 255, 0, 0, 0)]], []],
+    ['a host in a permitted domain', [['dns', 'good.example']], [['dns', 'bad.example']]],
+    ['every host if the empty domain is permitted', [['dns', '']], []],
     [
-      'one of several',
+      'a host below a permitted domain',
+      [['dns', '.good.example']],
+      [['dns', '.host.good.example']],
+    ],
+    ['a host whose permitted domain differs only in case', [['dns', 'GOOD.example']], []],
+    ['a permitted mailbox', [['email', 'ann@GOOD.example']], [['email', 'Ann@good.example']]],
+    ['a mailbox at a permitted host', [['email', 'good.example']], [['email', '.good.example']]],
+    ['a URI with a permitted host', [['uri', 'good.example']], [['uri', '.good.example']]],
+    [
+      'an address in a permitted network',
+      [['ip', ip(10, 0, 0, 0, 255, 0, 0, 0)]],
+      [['ip', ip(11, 0, 0, 0, 255, 0, 0, 0)]],
+    ],
+    [
+      'names of types that the constraint does not mention',
+      [['ip', ip(10, 0, 0, 0, 255, 0, 0, 0)]],
+      [],
+    ],
+    [
+      'a host in one of several permitted domains',
       [
         ['dns', 'x.example'],
         ['dns', 'good.example'],
@@ -370,26 +386,30 @@ describe('Name constraints', () => {
   })
 
   test.each<[string, SubtreeList, SubtreeList]>([
-    ['another domain', [['dns', 'ood.example']], []],
-    ['a host that is below one', [['dns', 'x.host.good.example']], []],
-    ['an excluded domain', [], [['dns', 'good.example']]],
-    ['an excluded one that is permitted too', [['dns', 'example']], [['dns', 'good.example']]],
-    ['every domain', [], [['dns', '']]],
-    ['another mailbox', [['email', 'bob@good.example']], []],
-    ['mailboxes below a host', [['email', '.good.example']], []],
-    ['an excluded host of mailboxes', [], [['email', 'good.example']]],
-    ['another host of a URI', [['uri', 'example']], []],
-    ['hosts of URIs below one', [['uri', '.good.example']], []],
-    ['another network', [['ip', ip(10, 0, 0, 0, 255, 255, 0, 0)]], []],
-    ['networks of another family', [['ip', Buffer.alloc(32)]], []],
-    ['an excluded network', [], [['ip', Buffer.alloc(8)]]],
+    ['a host outside of the permitted domain', [['dns', 'ood.example']], []],
+    ['a host above the only permitted domain', [['dns', 'x.host.good.example']], []],
+    ['a host in an excluded domain', [], [['dns', 'good.example']]],
+    [
+      'a host in a domain that is permitted and excluded',
+      [['dns', 'example']],
+      [['dns', 'good.example']],
+    ],
+    ['every host if the empty domain is excluded', [], [['dns', '']]],
+    ['a mailbox other than the permitted one', [['email', 'bob@good.example']], []],
+    ['a mailbox at a host if only hosts below it are permitted', [['email', '.good.example']], []],
+    ['a mailbox at an excluded host', [], [['email', 'good.example']]],
+    ['a URI with a host other than the permitted one', [['uri', 'example']], []],
+    ['a URI with a host if only hosts below it are permitted', [['uri', '.good.example']], []],
+    ['an address outside of the permitted network', [['ip', ip(10, 0, 0, 0, 255, 255, 0, 0)]], []],
+    ['an IPv4 address if only IPv6 networks are permitted', [['ip', Buffer.alloc(32)]], []],
+    ['an address in an excluded network', [], [['ip', Buffer.alloc(8)]]],
   ])('refuse %s', (_what, permitted, excluded) => {
     expect(judge(permitted, excluded)).toMatchObject(
       refused('which the name constraints of an authority above it exclude'),
     )
   })
 
-  test('refuse names that cannot be compared', () => {
+  test('cause a refusal if the certificate contains names that cannot be compared', () => {
     for (const [permitted, named] of [
       [['uri', 'good.example'], { uris: ['urn:x:y'] }],
       [['uri', 'good.example'], { uris: ['https://10.0.0.1/'] }],
@@ -415,13 +435,13 @@ describe('Name constraints', () => {
       encodeTagged(derTag.sequence, ...parts)
     const bound = (permitted: SubtreeList): Made =>
       makeAuthority('bound', { issuer: root, extensions: [nameConstraints(permitted)] })
-    const judged = (by: Made, subject: Buffer): ClientChain =>
+    const judged = (by: Made, subject: Buffer): ClientChainResult =>
       verify([makeClient(subject, by), by], [root])
     const directory = bound([['directory', above]])
     expect(judged(directory, subjectOf(organization, attribute('550403', 'a')))).toMatchObject({
       ok: true,
     })
-    expect(judged(directory, commonNameOnly('a').der)).toMatchObject({ ok: false })
+    expect(judged(directory, distinguishedNameFromCommonName('a').der)).toMatchObject({ ok: false })
     const mail = bound([['email', 'good.example']])
     const mailOid = '2a864886f70d010901'
     const mine = subjectOf(attribute(mailOid, 'ann@good.example'))
@@ -431,7 +451,10 @@ describe('Name constraints', () => {
   })
 
   test('apply to intermediates, except self-issued intermediates', () => {
-    const inside = encodeTagged(derTag.sequence, commonNameOnly('bound').der.subarray(2))
+    const inside = encodeTagged(
+      derTag.sequence,
+      distinguishedNameFromCommonName('bound').der.subarray(2),
+    )
     const extensions = [nameConstraints([['directory', inside]])]
     const bound = makeAuthority('top', { issuer: root, extensions })
     const renewed = makeAuthority('top', { issuer: bound })
@@ -443,7 +466,7 @@ describe('Name constraints', () => {
     )
   })
 
-  test('that cannot be parsed cause the refusal of all certificates below them', () => {
+  test('that cannot be parsed make every certificate below them refused', () => {
     for (const base of [['ip', ip(1, 2, 3)] as const, ['dns', 'a b'] as const]) {
       expect(judge([base], [])).toMatchObject(refused('can not be read'))
     }

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 
-import { commonNameOnly } from '../../src/pki/asn1/distinguished-name.ts'
+import { distinguishedNameFromCommonName } from '../../src/pki/asn1/distinguished-name.ts'
 import { readKeyUsage, readKeyPurposes } from '../../src/pki/asn1/extensions.ts'
 import { extensionOids, purposeOids } from '../../src/pki/asn1/object-identifiers.ts'
 import {
@@ -17,8 +17,8 @@ import {
   certifyRouterClient,
   certifyRouterServer,
   certifySession,
-  type EnrolledSubject,
-  extendIdentity,
+  type EnrolledCertificateInput,
+  extendIdentityCertificate,
   parseCertificateSigner,
 } from '../../src/pki/authority/enrolled-certificate.ts'
 import type { RouterNaming } from '../../src/pki/authority/router-names.ts'
@@ -50,8 +50,8 @@ beforeAll(async () => {
 
 function enrollment(
   options: RequestOptions = {},
-  changes: Partial<EnrolledSubject> = {},
-): EnrolledSubject {
+  changes: Partial<EnrolledCertificateInput> = {},
+): EnrolledCertificateInput {
   const request = readEnrollmentRequest(requestPem(options))
   return { issuer, trustDomain: 'test.internal', request, nowMs, lifetimeMs: yearMs, ...changes }
 }
@@ -165,24 +165,24 @@ describe('A certificate of an identity', () => {
   })
 })
 
-describe('The next certificate of an identity', () => {
-  test('keeps the names in the current certificate if the network issued the current one', () => {
+describe('The extended certificate of an identity', () => {
+  test('keeps the names in the current certificate if the network issued that one', () => {
     const parts = { certificate: issuer.certificate }
     const privateKey = issuer.key
     const keys = { privateKey, publicKey: issuer.certificate.native.publicKey }
     const current = makeClient('now', { ...parts, keys }, { extensions: [asked] })
-    const issued = extendIdentity(enrollment(), 'id-1', current.certificate)
+    const issued = extendIdentityCertificate(enrollment(), 'id-1', current.certificate)
     const leaf = parseCertificate(issued.leafPem)
     expect(leaf.dnsNames).toEqual(['a.example', '*.b.example'])
     expect(leaf.uris).toEqual(['spiffe://test.internal/identity/id-1'])
     expect(leaf.ipAddresses).toEqual(['10.0.0.1', 'fe80::1'])
   })
 
-  test('has only its SPIFFE id if another CA issued the current certificate, even a CA with the same name', () => {
+  test('has only its SPIFFE id as name if another CA issued the current certificate, even a CA with the same name', () => {
     const impostor = makeAuthority('network issuing')
     for (const other of [impostor, makeAuthority('other')]) {
       const current = makeClient('now', other, { extensions: [asked] })
-      const issued = extendIdentity(enrollment(), 'id-1', current.certificate)
+      const issued = extendIdentityCertificate(enrollment(), 'id-1', current.certificate)
       const { dnsNames, emails, uris } = parseCertificate(issued.leafPem)
       expect([dnsNames, emails]).toEqual([[], []])
       expect(uris).toEqual(['spiffe://test.internal/identity/id-1'])
@@ -190,7 +190,7 @@ describe('The next certificate of an identity', () => {
   })
 })
 
-test('a session certificate contains only the key from its request', () => {
+test('a session certificate contains the public key in its request, and no name from the request', () => {
   const ids = { identityId: 'id-1', apiSessionId: 's-1', certificateId: 'c-1' }
   const made = enrollment({ extensions: [asked] }, { lifetimeMs: DAY_MS / 2 })
   const issued = certifySession(made, ids)
@@ -206,7 +206,7 @@ test('a session certificate contains only the key from its request', () => {
 })
 
 describe('A certificate of a router', () => {
-  const subject = commonNameOnly('r1').der
+  const subject = distinguishedNameFromCommonName('r1').der
 
   const free: RouterNaming = {
     at: 'enrollment',
@@ -216,7 +216,7 @@ describe('A certificate of a router', () => {
     currentPem: null,
   }
 
-  function asking(names: Parameters<typeof alternativeNames>[0]): EnrolledSubject {
+  function asking(names: Parameters<typeof alternativeNames>[0]): EnrolledCertificateInput {
     return enrollment({ subject, extensions: [alternativeNames(names)] })
   }
 
@@ -247,12 +247,12 @@ describe('A certificate of a router', () => {
   })
 
   test('has its id as common name regardless of the server request', () => {
-    const other = enrollment({ subject: commonNameOnly('r2').der })
+    const other = enrollment({ subject: distinguishedNameFromCommonName('r2').der })
     expect(() => certifyRouterClient(other, 'r1')).toThrow('must be the id of the router')
     expect(certifyRouterServer(other, 'r1', free).subject).toBe('CN=r1')
   })
 
-  test('contains no controller host at enrollment, in any spelling', () => {
+  test('contains at enrollment no host name of a controller, in any spelling', () => {
     const reserved = ['ctrl1.example', '10.0.0.1', '2001:db8::7', '[2001:DB8::8]']
     for (const name of ['ctrl1.example', 'CTRL1.example.']) {
       expect(() => hostsFor([name], { reserved })).toThrow('is that of a controller')
@@ -278,7 +278,7 @@ describe('A certificate of a router', () => {
     expect(() => hostsFor(['*.r2.example'], { allowed: ['*.r1.example'] })).toThrow('wildcard')
   })
 
-  test('may always contain loopback names, because they mean the verifier’s own host', () => {
+  test('may always contain loopback names, because they refer to the verifier’s own host', () => {
     const local = ['localhost', 'r1.localhost']
     const addresses = [Buffer.from([127, 0, 0, 1]), Buffer.from(`${'00'.repeat(15)}01`, 'hex')]
     const reserved = ['localhost', '127.0.0.1', '::1']
@@ -346,7 +346,7 @@ describe('A certificate of a router', () => {
     'spiffe://other.internal/x',
     ' spiffe://test.internal/controller/ctrl1',
     'no uri',
-  ])('may not have the name %s', (uri) => {
+  ])('is refused if it would contain the name %s', (uri) => {
     const made = asking({ uris: [uri] })
     expect(() => certifyRouterServer(made, 'r1', free)).toThrow('alternative name')
   })
@@ -359,12 +359,12 @@ describe('A certificate of a router', () => {
     { dnsNames: ['a.*.b'] },
     { emails: ['a'] },
     { emails: ['a@b@c d'] },
-  ])('may not have the names %o', (names) => {
+  ])('is refused if it would contain the names %o', (names) => {
     expect(() => certifyRouterServer(asking(names), 'r1', free)).toThrow('alternative name')
   })
 })
 
-test('a CA certificate with another CA’s key is refused', () => {
+test('a CA certificate is refused as a signer if the private key belongs to another CA', () => {
   expect(() => parseCertificateSigner({ ...issuing, privateKeyPem: root.privateKeyPem })).toThrow(
     'does not belong',
   )

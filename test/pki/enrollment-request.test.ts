@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest'
 
 import { derTag, encodeTagged } from '../../src/pki/asn1/der.ts'
-import { commonNameOnly, formatDistinguishedName } from '../../src/pki/asn1/distinguished-name.ts'
+import {
+  distinguishedNameFromCommonName,
+  formatDistinguishedName,
+} from '../../src/pki/asn1/distinguished-name.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
@@ -34,7 +37,9 @@ test.each([
   ['RSA 2048', rsa],
   ['Ed25519', newEdKey()],
 ])('a certificate request with a key of type %s is accepted', (_type, keys) => {
-  const request = readEnrollmentRequest(requestPem({ keys, subject: commonNameOnly('r1').der }))
+  const request = readEnrollmentRequest(
+    requestPem({ keys, subject: distinguishedNameFromCommonName('r1').der }),
+  )
   expect(request.commonName).toBe('r1')
   expect(request.publicKeySpki).toEqual(spkiOf(keys))
   expect(formatDistinguishedName(request.subject)).toBe('CN=r1')
@@ -66,7 +71,7 @@ test('a certificate request that another program created is accepted', async () 
   expect(readEnrollmentRequest(pem)).toMatchObject({ commonName: 'r7', names: { uris: [] } })
 })
 
-test('the requested names are listed by type', () => {
+test('the names in a certificate request are listed by type', () => {
   const names = {
     dnsNames: ['a.example', '*.b.example'],
     emails: ['a@b.example'],
@@ -109,14 +114,14 @@ test('a certificate request that is signed with SHA-1 is refused', () => {
 test.each([
   ['RSA of 512 bits', newRsaKey(512)],
   ['RSA of 1,024 bits', newRsaKey(1024)],
-  ['a curve of other networks', newEcKey('secp256k1')],
+  ['an unsupported EC curve', newEcKey('secp256k1')],
 ])('a certificate request with a key of %s is refused', (_type, keys) => {
   const signing = keys.publicKey.asymmetricKeyType === 'ec' ? { keys: newEcKey() } : { keys }
   const pem = requestPem({ ...signing, spki: spkiOf(keys) })
   expect(() => readEnrollmentRequest(pem)).toThrow('RSA of 2,048 to 8,192 bits')
 })
 
-test('a compressed EC point is refused, because each key must have only one encoding', () => {
+test('a certificate request with a compressed EC point is refused, because each key must have only one encoding', () => {
   const keys = newEcKey()
   const spki = spkiOf(keys)
   const point = Buffer.from([2 + ((spki.at(-1) ?? 0) & 1), ...spki.subarray(27, 59)])
@@ -134,7 +139,7 @@ test.each([
   expect(() => readEnrollmentRequest(pem)).toThrow('asks for a CA certificate')
 })
 
-test('extensions that a request contains twice are refused, in one list or in two', () => {
+test('extensions that a certificate request contains twice are refused, in one list or in two', () => {
   const plain = basicConstraints(false)
   for (const attributes of [
     [extensionRequest([plain, basicConstraints(true)])],
@@ -146,14 +151,14 @@ test('extensions that a request contains twice are refused, in one list or in tw
   }
 })
 
-test('a subject larger than its size limit is refused in any encoding', () => {
-  const large = requestPem({ subject: commonNameOnly('x'.repeat(5000)).der })
+test('the subject of a certificate request is refused if it exceeds its size limit, in any encoding', () => {
+  const large = requestPem({ subject: distinguishedNameFromCommonName('x'.repeat(5000)).der })
   expect(() => readEnrollmentRequest(large)).toThrow('4096 bytes')
-  const huge = requestPem({ subject: commonNameOnly('x'.repeat(64 * 1024)).der })
+  const huge = requestPem({ subject: distinguishedNameFromCommonName('x'.repeat(64 * 1024)).der })
   expect(() => readEnrollmentRequest(huge)).toThrow('exactly one certificate request')
 })
 
-test('a request with too many names is refused, and so is a name with a NUL character', () => {
+test('a certificate request with too many names is refused, and so is a name with a NUL character', () => {
   const many = alternativeNames({ dnsNames: Array.from({ length: 65 }, (_, at) => `n${at}`) })
   expect(() => readEnrollmentRequest(requestPem({ extensions: [many] }))).toThrow(
     'readable certificate request',
@@ -164,7 +169,7 @@ test('a request with too many names is refused, and so is a name with a NUL char
   )
 })
 
-test('text outside the one PEM block is refused', () => {
+test('text outside the one PEM block of a certificate request is refused', () => {
   const pem = requestPem()
   const der = requestDer()
   for (const text of [

@@ -1,11 +1,11 @@
-import { unsetClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
+import { unsetExternalIdClaim } from '../../src/entities/parts/ca-external-id-claim.ts'
 import { describe, expect, test } from 'vitest'
 
 import { findExternalId, type ExternalIdRule } from '../../src/pki/external-id.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { alternativeNames, makeCertificate } from './support/fixtures.ts'
 
-const rule: ExternalIdRule = { ...unsetClaim, location: 'COMMON_NAME' }
+const rule: ExternalIdRule = { ...unsetExternalIdClaim, location: 'COMMON_NAME' }
 const names = {
   commonNames: ['corp/ann'],
   uris: ['https://a.example/1', 'ID:ann', 'id://x/ann'],
@@ -16,7 +16,7 @@ const idOf = (changes: Partial<ExternalIdRule>, from = names): string | null => 
   return found.ok ? found.externalId : null
 }
 
-describe('an external id', () => {
+describe('an external id in a certificate', () => {
   test.each<[Partial<ExternalIdRule>, string | null]>([
     [{}, 'corp/ann'],
     [{ index: 1 }, null],
@@ -39,11 +39,11 @@ describe('an external id', () => {
     [{ location: 'SAN_URI', matcher: 'SCHEME', matcherCriteria: 'http' }, null],
     [{ location: 'SAN_URI', matcher: 'PREFIX', matcherCriteria: 'https:' }, null],
     [{ index: 1_000_000, parser: 'SPLIT', parserCriteria: '/' }, null],
-  ])('by the rule %o is %s', (changes, expected) => {
+  ])('under the claim rule %o is %s', (changes, expected) => {
     expect(idOf(changes)).toBe(expected)
   })
 
-  test('that is missing results in a reason', () => {
+  test('is reported with a reason if it is missing', () => {
     const reasonOf = (changes: Partial<ExternalIdRule>): unknown =>
       findExternalId({ ...rule, ...changes }, names)
     expect(reasonOf({ matcher: 'PREFIX', matcherCriteria: 'x' })).toMatchObject({

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 import {
   createRootAuthority,
-  issueControllerCertificateFor,
+  issueControllerCertificateForKey,
   LEAF_LIFETIME_MS,
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
@@ -15,7 +15,7 @@ import { memberLeaf, signerOf } from '../support/member-leaf.ts'
 const nowSeconds = Math.floor(Date.now() / 1000)
 const claims = { iss: 'https://ctrl1.test', sub: 'service', exp: nowSeconds + 3600 }
 
-test('a token contains the ID of its signing certificate, and every member can verify it', async () => {
+test('a JWT contains the ID of its signing certificate, and every member can verify the JWT', async () => {
   const [one, two] = [await memberLeaf('ctrl1'), await memberLeaf('ctrl2')]
   const token = await signerOf(one, [one, two]).sign(claims)
   expect(decodeProtectedHeader(token)).toEqual({
@@ -27,7 +27,7 @@ test('a token contains the ID of its signing certificate, and every member can v
   expect(await signerOf(two, [one, two]).verify(token)).toEqual(claims)
 })
 
-test('a token signed by a controller that is not a member is rejected', async () => {
+test('a JWT signed by a controller that is not a member is rejected', async () => {
   const [one, stranger] = [await memberLeaf('ctrl1'), await memberLeaf('ctrl9')]
   const token = await signerOf(stranger, []).sign(claims)
   expect(await signerOf(one, [one]).verify(token)).toBeNull()
@@ -45,7 +45,7 @@ test('a certificate whose key is not the member’s pinned key verifies no token
   expect(await signerOf(one, [one, stranger]).verify(token)).toEqual(claims)
 })
 
-test('a token stays valid when its signing certificate is renewed with the same key', async () => {
+test('a JWT stays valid when its signing certificate is renewed with the same key', async () => {
   const one = await memberLeaf('ctrl1')
   const token = await signerOf(one, []).sign(claims)
   const root = await createRootAuthority({
@@ -56,7 +56,7 @@ test('a token stays valid when its signing certificate is renewed with the same 
     type: 'spki',
     format: 'der',
   })
-  const certificatePem = await issueControllerCertificateFor({
+  const certificatePem = await issueControllerCertificateForKey({
     issuer: root,
     trustDomain: 'test.internal',
     id: 'ctrl1',
@@ -72,7 +72,7 @@ test('a token stays valid when its signing certificate is renewed with the same 
   expect(await renewed.verify(token)).toEqual(claims)
 })
 
-test('an expired, not yet valid, modified, unsigned or oversized token is rejected', async () => {
+test('an expired, not yet valid, modified, unsigned or oversized JWT is rejected', async () => {
   const one = await memberLeaf('ctrl1')
   const signer = signerOf(one, [])
   const token = await signer.sign(claims)
@@ -94,7 +94,7 @@ test('an expired, not yet valid, modified, unsigned or oversized token is reject
   }
 })
 
-test('a token signed with the public key as HMAC secret is rejected', async () => {
+test('a JWT signed with the public key as HMAC secret is rejected', async () => {
   const one = await memberLeaf('ctrl1')
   const { publicKey } = parseCertificate(one.certificatePem).native
   const secret = publicKey.export({ type: 'spki', format: 'pem' })
@@ -104,7 +104,7 @@ test('a token signed with the public key as HMAC secret is rejected', async () =
   expect(await signerOf(one, []).verify(token)).toBeNull()
 })
 
-test('the type of the key determines the algorithm of a token', () => {
+test('the type of the key determines the signature algorithm of a JWT', () => {
   const ec = (namedCurve: string) => generateKeyPairSync('ec', { namedCurve }).privateKey
   expect(keyJwtAlgorithm(ec('P-256'))).toBe('ES256')
   expect(keyJwtAlgorithm(ec('P-384'))).toBe('ES384')

@@ -6,7 +6,7 @@ import {
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
-  issueControllerCertificateFor,
+  issueControllerCertificateForKey,
   LEAF_LIFETIME_MS,
   renewIssuingAuthority,
   type ValidityPeriod,
@@ -19,12 +19,12 @@ import {
 } from '../../src/pki/certificate.ts'
 import {
   certificateHealth,
-  certificateLife,
+  certificateLifetime,
   expirySentence,
   isIssuerName,
   missingHosts,
   renewalReason,
-  validityLimitedBy,
+  limitValidity,
 } from '../../src/pki/authority/renewal.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -79,7 +79,7 @@ describe('The three alarm times before a certificate expires', () => {
     [0, -SECOND_MS, 'expired'],
   ] as const)('with %s days and %s ms left a leaf is at level %s', async (left, ms, level) => {
     const [leaf] = await leafOf(days(0, 365))
-    const life = certificateLife(leaf, at(365) - left * DAY_MS - ms)
+    const life = certificateLifetime(leaf, at(365) - left * DAY_MS - ms)
     expect(life.level).toBe(level)
     expect(expirySentence(life, true) === null).toBe(level === 'none')
   })
@@ -93,22 +93,22 @@ describe('The three alarm times before a certificate expires', () => {
     ])
     const authority = requirePresent(health.authorities[0], 'the issuing authority')
     expect(expirySentence(authority, true)).toContain("'flotilla pki renew-issuing'")
-    const last = certificateLife(requirePresent(anchors[0], 'the root'), at(3649))
+    const last = certificateLifetime(requirePresent(anchors[0], 'the root'), at(3649))
     expect(last.level).toBe('critical')
     expect(expirySentence(last, true)).toContain('plan a new root')
   })
 
   test('are fractions of a short lifetime, below the third of the lifetime at which a leaf renews itself', async () => {
     const [leaf] = await leafOf(days(0, 12))
-    const levelWith = (left: number): string => certificateLife(leaf, at(12 - left)).level
+    const levelWith = (left: number): string => certificateLifetime(leaf, at(12 - left)).level
     expect([12, 4, 3.01].map(levelWith)).toEqual(['none', 'none', 'none'])
     expect([3, 1.5, 0.75].map(levelWith)).toEqual(['soon', 'urgent', 'critical'])
-    expect(certificateLife(leaf, at(0)).renewAtMs).toBe(at(8))
+    expect(certificateLifetime(leaf, at(0)).renewAtMs).toBe(at(8))
   })
 
   test('result in a text that says who must act: the controller or the issuer of the certificate', async () => {
     const [leaf] = await leafOf(days(0, 365))
-    const life = certificateLife(leaf, at(360))
+    const life = certificateLifetime(leaf, at(360))
     expect(expirySentence(life, true)).toContain(
       'of controller ctrl1 expires within 7 days, at 2031-01-01T00:00:00Z',
     )
@@ -117,8 +117,8 @@ describe('The three alarm times before a certificate expires', () => {
   })
 })
 
-describe('The certificate health', () => {
-  test('counts whole days, and has the worst alarm level in the chain', async () => {
+describe('The health of a controller’s certificate', () => {
+  test('states the whole days that are left, and the worst alarm level in the certificate chain', async () => {
     const chain = await leafOf(days(1460, 1825))
     const health = certificateHealth({ chain, anchors, nowMs: at(1819) - 1 })
     expect(health.isTrusted).toBe(true)
@@ -137,7 +137,7 @@ describe('The certificate health', () => {
   })
 })
 
-describe('A leaf is renewed', () => {
+describe('A controller’s leaf certificate is renewed', () => {
   const reasonAt = (
     chain: readonly [Certificate, ...Certificate[]],
     nowMs: number,
@@ -157,7 +157,7 @@ describe('A leaf is renewed', () => {
     expect(reasonAt(chain, at(301))).toBe('due')
   })
 
-  test('at once when it lacks a host, or is not yet valid after a clock error', async () => {
+  test('at once when it lacks a configured host, or is not yet valid after a clock error', async () => {
     const chain = await leafOf(days(0, 300))
     expect(reasonAt(chain, at(1), { hosts: ['127.0.0.1', 'new.example'] })).toBe('missing-host')
     expect(missingHosts(chain[0], ['localhost', '127.0.0.1', '::1', 'new.example'])).toEqual([
@@ -167,7 +167,7 @@ describe('A leaf is renewed', () => {
     expect(reasonAt(chain, at(0) - 1)).toBe('not-yet-valid')
   })
 
-  test('at once when the CA has another key, or another certificate for the same key', async () => {
+  test('at once when its CA has a new key, or a new certificate for the same key', async () => {
     const chain = await leafOf(days(0, 300))
     for (const keeps of [true, false]) {
       const next = await renewed(keeps)
@@ -179,9 +179,9 @@ describe('A leaf is renewed', () => {
     }
   })
 
-  test('under a CA that expires soon only if the new leaf has a longer lifetime', async () => {
+  test('shortly before its CA expires only if the new leaf could be valid for longer', async () => {
     const [issuer] = parseCertificates(issuing.certificatePem)
-    const validity = validityLimitedBy(issuer, at(1725), LEAF_LIFETIME_MS)
+    const validity = limitValidity(issuer, at(1725), LEAF_LIFETIME_MS)
     expect(validity.notAfterMs).toBe(issuer.notAfterMs)
     const chain = await leafOf(validity)
     expect(reasonAt(chain, at(1800))).toBeNull()
@@ -204,7 +204,7 @@ describe('A leaf is renewed', () => {
   }
 })
 
-test('a leaf issued before the renewal of its CA stays valid with the old or the new CA certificate in its chain', async () => {
+test('a leaf issued before its CA’s certificate was renewed stays valid with the old or the new CA certificate in its chain', async () => {
   const [before] = parseCertificates(issuing.certificatePem)
   const chain = await leafOf(days(0, 300))
   const spki = before.native.publicKey.export({ type: 'spki', format: 'der' })
@@ -219,7 +219,7 @@ test('a leaf issued before the renewal of its CA stays valid with the old or the
   expect(() => checkChain([chain[0], after], anchors, at(100))).not.toThrow()
 })
 
-test('of two CA certificates for one key, the currently valid one is used, in whatever order they are listed', async () => {
+test('of two CA certificates for one key, the currently valid one is used, in whatever order the two are listed', async () => {
   const [long] = await leafOf(days(0, 300))
   const [before] = parseCertificates(issuing.certificatePem)
   const spki = Uint8Array.from(before.native.publicKey.export({ type: 'spki', format: 'der' }))
@@ -237,7 +237,7 @@ test('of two CA certificates for one key, the currently valid one is used, in wh
 
 test('a leaf can be issued for a key that never leaves its controller', async () => {
   const [leaf] = await leafOf(days(0, 300))
-  const certificatePem = await issueControllerCertificateFor({
+  const certificatePem = await issueControllerCertificateForKey({
     issuer: issuing,
     trustDomain: 'test.example',
     id: 'ctrl1',

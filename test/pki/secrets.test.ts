@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { CLUSTER_KEY_BYTES, newClusterKey } from '../../src/pki/secrets/cluster-key.ts'
-import { readSecretFile, SecretFileError, writeSecretFile } from '../../src/pki/key-file.ts'
+import { readSecretFile, SecretFileError, writeSecretFile } from '../../src/pki/secret-file.ts'
 
 let folder = ''
 beforeEach(() => {

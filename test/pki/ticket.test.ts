@@ -51,7 +51,7 @@ describe('A join ticket', () => {
     expect(formatTicket(parseTicket(text))).toBe(text)
   })
 
-  test('has a digest of its whole text without surrounding white space', () => {
+  test('has a digest, which covers its whole text without surrounding white space', () => {
     const expected = createHash('sha256').update(text).digest()
     expect(Buffer.from(ticketDigest(`${text}\n`))).toEqual(expected)
     expect(Buffer.from(ticketDigest(text.slice(0, -1)))).not.toEqual(expected)
@@ -70,7 +70,7 @@ describe('A join ticket', () => {
     expect(faultOf(`${text}x`)).toBe('damaged')
   })
 
-  test('is distinguished from any other text and from a newer format', () => {
+  test('is distinguished from any other text and from a ticket in a newer format', () => {
     for (const other of ['', 'hello', '{}', text.slice(5), 'x'.repeat(100_000)]) {
       expect(faultOf(other)).toBe('no-ticket')
     }
@@ -81,20 +81,20 @@ describe('A join ticket', () => {
   test.each([
     ['no secret', { secret: '' }],
     ['a short secret', { secret: 'AAAA' }],
-    ['an id that is none', { id: '../x' }],
+    ['an invalid id', { id: '../x' }],
     ['no address', { addresses: [] }],
     ['an address without TLS', { addresses: ['http://ctrl1.example/fabric/v1'] }],
     ['too many addresses', { addresses: Array(65).fill('https://a/') }],
     ['no CA', { caPem: '' }],
-    ['an expiry that is no number', { expiresAtMs: 'never' }],
-    ['a role that is none', { isVoter: 'yes' }],
-    ['a trust domain that is none', { trustDomain: 'A b' }],
+    ['an expiry that is not a number', { expiresAtMs: 'never' }],
+    ['an invalid role', { isVoter: 'yes' }],
+    ['an invalid trust domain', { trustDomain: 'A b' }],
   ])('is refused with %s despite a valid checksum', (_what, change) => {
     expect(faultOf(forged({}))).toBe('none')
     expect(faultOf(forged(change))).toBe('damaged')
   })
 
-  test('does not appear with its secret in an error', () => {
+  test('is not repeated in an error message with its secret', () => {
     const secret = Buffer.from(ticket.secret).toString('base64url')
     expect(() => parseTicket(text.slice(0, -3))).toThrow(TicketError)
     expect(() => parseTicket(text.slice(0, -3))).not.toThrow(secret.slice(0, 8))

@@ -2,16 +2,18 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { generateFactor, openFactor, sealFactor } from '../../src/pki/secrets/sealed-factor.ts'
 import {
-  base32,
+  encodeBase32,
   equalsInConstantTime,
-  recoveryCode,
+  generateRecoveryCode,
   totpStepAt,
-  totpStep,
+  findTotpStep,
   totpCode,
 } from '../../src/pki/secrets/totp.ts'
 import { codeOf, secretOf } from '../support/totp.ts'
 
-/** RFC 6238, appendix B, SHA-1: the secret and, by Unix seconds, the last six of the eight digits. */
+/**
+ * RFC 6238, appendix B, SHA-1: the secret and, by Unix seconds, the last six of the eight digits.
+ */
 const rfcSecret = Buffer.from('12345678901234567890')
 const rfcCodes = [
   [59, '287082'],
@@ -22,7 +24,7 @@ const rfcCodes = [
   [20_000_000_000, '353130'],
 ] as const
 
-test.each(rfcCodes)('at %d s the TOTP code is %s, as in the RFC', (seconds, code) => {
+test.each(rfcCodes)('at %d s the TOTP code is %s, as in RFC 6238', (seconds, code) => {
   expect(totpCode(rfcSecret, totpStepAt(seconds * 1000))).toBe(code)
 })
 
@@ -35,13 +37,13 @@ test.each([
   ['fooba', 'MZXW6YTB'],
   ['foobar', 'MZXW6YTBOI'],
 ])('base32 of %j is %j, as in RFC 4648 without padding', (text, expected) => {
-  expect(base32(Buffer.from(text))).toBe(expected)
+  expect(encodeBase32(Buffer.from(text))).toBe(expected)
 })
 
 test('an authenticator app that reads the provisioning URL generates the same codes', () => {
   for (let round = 0; round < 200; round += 1) {
     const secret = randomBytes(20)
-    const url = `otpauth://totp/x:y?issuer=x&secret=${base32(secret)}`
+    const url = `otpauth://totp/x:y?issuer=x&secret=${encodeBase32(secret)}`
     expect(Buffer.from(secretOf(url))).toEqual(secret)
     const step = 50_000_000 + round * 7919
     expect(totpCode(secret, step)).toBe(codeOf(url, step * 30_000))
@@ -54,26 +56,26 @@ describe('the time step of a TOTP code', () => {
   const codeAt = (step: number): string => totpCode(rfcSecret, step)
 
   test('is found if it is at most one step before or after the current step', () => {
-    const found = [-2, -1, 0, 1, 2].map((by) => totpStep(rfcSecret, codeAt(now + by), nowMs, 0))
+    const found = [-2, -1, 0, 1, 2].map((by) => findTotpStep(rfcSecret, codeAt(now + by), nowMs, 0))
     expect(found).toEqual([null, now - 1, now, now + 1, null])
   })
 
   test('is not found if it is at or before the last used step', () => {
-    const found = [-1, 0, 1].map((by) => totpStep(rfcSecret, codeAt(now + by), nowMs, now))
+    const found = [-1, 0, 1].map((by) => findTotpStep(rfcSecret, codeAt(now + by), nowMs, now))
     expect(found).toEqual([null, null, now + 1])
   })
 
   test('is found only if the code is exactly equal', () => {
     const code = codeAt(now)
     for (const text of ['', ` ${code}`, `${code} `, code.slice(1), `${code}0`, '١٢٣٤٥٦']) {
-      expect(totpStep(rfcSecret, text, nowMs, 0)).toBeNull()
+      expect(findTotpStep(rfcSecret, text, nowMs, 0)).toBeNull()
     }
   })
 })
 
 test('a recovery code never equals a time-based code', () => {
   const drawn = [Buffer.alloc(6, 31), Buffer.from([0, 26, 27, 31, 1, 2])]
-  expect(recoveryCode(() => drawn.shift() ?? Buffer.alloc(0))).toBe('A237BC')
+  expect(generateRecoveryCode(() => drawn.shift() ?? Buffer.alloc(0))).toBe('A237BC')
   expect(equalsInConstantTime('ABCDEF', 'abcdef')).toBe(false)
 })
 

@@ -2,7 +2,7 @@ import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 
 import {
-  openSecret,
+  unwrapSecret,
   SECRET_BYTES_MAX,
   WRAPPED_CHARACTERS_MAX,
   wrapSecret,
@@ -39,18 +39,18 @@ test.each([
   ['RSA 2048', rsa(2048)],
 ])("only the recipient's key of type %s can decrypt a wrapped secret", async (_type, keys) => {
   const jwe = await wrapSecret(secret, keys.spki, context)
-  expect(await openSecret(jwe, keys.pem, context)).toEqual(secret)
-  await expect(openSecret(jwe, curve('P-256').pem, context)).rejects.toThrow(WrappedSecretError)
+  expect(await unwrapSecret(jwe, keys.pem, context)).toEqual(secret)
+  await expect(unwrapSecret(jwe, curve('P-256').pem, context)).rejects.toThrow(WrappedSecretError)
   expect(jwe).not.toContain(Buffer.from(secret).toString('base64url').slice(0, 20))
 })
 
 test.each([
-  ['RSA of 1,024 bits', () => rsa(1024).spki],
-  ['EC secp256k1', () => curve('secp256k1').spki],
-  ['Ed25519', () => exported(generateKeyPairSync('ed25519') as never).spki],
-  ['no key', () => Uint8Array.of(1, 2, 3)],
-  ['a key too large', () => new Uint8Array(5000)],
-])('wrapping for %s is refused', async (_name, spki) => {
+  ['an RSA key of 1,024 bits', () => rsa(1024).spki],
+  ['an EC key on secp256k1', () => curve('secp256k1').spki],
+  ['an Ed25519 key', () => exported(generateKeyPairSync('ed25519') as never).spki],
+  ['bytes that are not a key', () => Uint8Array.of(1, 2, 3)],
+  ['a key that is too large', () => new Uint8Array(5000)],
+])('wrapping a secret for %s is refused', async (_name, spki) => {
   await expect(wrapSecret(secret, spki(), context)).rejects.toMatchObject({ fault: 'unreadable' })
 })
 
@@ -61,7 +61,7 @@ test.each([
   ['node', { ...context, nodeId: 'ctrl2' }],
 ])('a wrapped secret cannot be decrypted for another %s', async (_what, other) => {
   const jwe = await wrapSecret(secret, p256.spki, context)
-  await expect(openSecret(jwe, p256.pem, other)).rejects.toThrow('encrypted for another purpose')
+  await expect(unwrapSecret(jwe, p256.pem, other)).rejects.toThrow('encrypted for another purpose')
 })
 
 describe('A modified wrapped secret', () => {
@@ -75,7 +75,7 @@ describe('A modified wrapped secret', () => {
       const flipped = part[middle] === 'A' ? 'B' : 'A'
       const changed = part.slice(0, middle) + flipped + part.slice(middle + 1)
       const jwe = whole.with(at, changed).join('.')
-      await expect(openSecret(jwe, p256.pem, context), `part ${at}`).rejects.toThrow(
+      await expect(unwrapSecret(jwe, p256.pem, context), `part ${at}`).rejects.toThrow(
         WrappedSecretError,
       )
     }
@@ -96,7 +96,7 @@ describe('A modified wrapped secret', () => {
     ]) {
       const changed = Buffer.from(JSON.stringify({ ...header, ...extra })).toString('base64url')
       const jwe = whole.with(0, changed).join('.')
-      await expect(openSecret(jwe, p256.pem, context)).rejects.toThrow(WrappedSecretError)
+      await expect(unwrapSecret(jwe, p256.pem, context)).rejects.toThrow(WrappedSecretError)
     }
   })
 
@@ -105,7 +105,7 @@ describe('A modified wrapped secret', () => {
     const shortTag = whole.with(4, (whole[4] ?? '').slice(0, 11)).join('.')
     const texts = [shortTag, '', 'x', '....', whole.slice(0, 4).join('.'), `${whole.join('.')}.x`]
     for (const text of [...texts, 'A'.repeat(WRAPPED_CHARACTERS_MAX + 1)]) {
-      await expect(openSecret(text, p256.pem, context)).rejects.toThrow(WrappedSecretError)
+      await expect(unwrapSecret(text, p256.pem, context)).rejects.toThrow(WrappedSecretError)
     }
   })
 })
@@ -125,6 +125,6 @@ jz1AvX6NzJXClgzlWAd4tfp1JO4Zr/6L5R4+My0+kQbcf/Fjx4BHKgwT
 `
   const jwe =
     'eyJhbGciOiJFQ0RILUVTK0EyNTZLVyIsImVuYyI6IkEyNTZHQ00iLCJmbG90aWxsYSI6eyJjbHVzdGVySWQiOiJjIiwibmFtZSI6ImNsdXN0ZXJLZXkiLCJ2ZXJzaW9uIjozLCJub2RlSWQiOiJjdHJsMSJ9LCJlcGsiOnsieCI6ImRHdkxBY3ZheE5aZUVQY25wZ2Y0OGZnbmNOWFdHWl9ETGlhMS1nM29TUW8iLCJjcnYiOiJQLTI1NiIsImt0eSI6IkVDIiwieSI6InRfckl5RHpLWlRqY0hOMXNOTHdIZTVyRmFhdFpCeTRILThZdG8wQ2lveXcifX0.y8fzE425lJZUSSfFDxKYfAvnIvvujISiG0LqXQSdGt4M3UhaDWiW1g.kH2zAoCNRDAKTIT7.Xp-7cF-IcncKuY9OED8Kbd3RKTPvFHg-34FWWZnUHFkqvmNLCCZW.XcZ077vAaODG1ar8y0FDSg'
-  const opened = await openSecret(jwe, pem, context)
+  const opened = await unwrapSecret(jwe, pem, context)
   expect(Buffer.from(opened).toString()).toBe('a secret made by another implementation')
 })

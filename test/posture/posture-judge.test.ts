@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { postureCheck, type PostureCheck } from '../../src/entities/kinds/posture-check.ts'
-import { factorTimes } from '../../src/posture/factor-judge.ts'
-import { expectedAndActual, passesPostureCheck } from '../../src/posture/posture-judge.ts'
+import { clientFactorTimes } from '../../src/posture/factor-evaluation.ts'
+import {
+  expectedAndActualValues,
+  passesPostureCheck,
+} from '../../src/posture/posture-evaluation.ts'
 import type { Posture, ProcessReport, StoredFactor } from '../../src/ports/posture.ts'
 
 const zeros = Object.fromEntries(
@@ -43,7 +46,7 @@ describe('an operating system check', () => {
     ['WindowsServer', '10.0.0', false],
     ['LINUX', 'whatever', true],
     ['macOS', '14.0.0', false],
-  ])('for %s %s has the result: %s', (type, version, isPassing) => {
+  ])('for the operating system %s %s has the result: %s', (type, version, isPassing) => {
     expect(passesPostureCheck(windows, os(type, version))).toBe(isPassing)
   })
 })
@@ -60,7 +63,7 @@ describe('a domain check', () => {
   })
 })
 
-test('a MAC address check passes with any of its addresses', () => {
+test('a MAC address check passes if the device has any of its addresses', () => {
   const mac = check({ typeId: 'MAC', macAddresses: ['001b44113ab7', 'aabbccddeeff'] })
   const addresses = (...all: string[]): Posture => told({ mac: { ...at, addresses: all } })
   expect(passesPostureCheck(mac, addresses('112233445566', 'aabbccddeeff'))).toBe(true)
@@ -78,7 +81,7 @@ describe('a process check', () => {
     expect(passesPostureCheck(of({}), running(process({ isRunning: false })))).toBe(false)
   })
 
-  test('passes only with one of the hashes and with the signer', () => {
+  test('passes only if the process has one of the hashes and the signer', () => {
     const strict = of({ hashes: ['ab', 'cd'], signerFingerprint: 'ef' })
     const good = { hash: 'cd', signerFingerprints: ['01', 'ef'] }
     expect(passesPostureCheck(strict, running(process(good)))).toBe(true)
@@ -96,7 +99,7 @@ describe('a process check', () => {
     expect(passesPostureCheck(strict, running(process({ ...good, hash: 'abce' })))).toBe(false)
   })
 
-  test('never passes by a hash or signer without hexadecimal digits', () => {
+  test('never passes because of a hash or signer without hexadecimal digits', () => {
     const nothing = { hash: '', signerFingerprints: [''] }
     const unreadable = of({ hashes: ['?'] })
     expect(passesPostureCheck(unreadable, running(process(nothing)))).toBe(false)
@@ -111,7 +114,7 @@ describe('a process check', () => {
     expect(passesPostureCheck(of({}), running(last, first))).toBe(true)
   })
 
-  test('otherwise uses the report for its path, because clients report a path once for all checks', () => {
+  test('otherwise uses the last report for the process path, because clients report a path once for all checks', () => {
     expect(passesPostureCheck(of({}), running(process({ checkId: 'other' })))).toBe(true)
     expect(passesPostureCheck(of({}), running(process({ checkId: 'other', path: '/AGENT' })))).toBe(
       false,
@@ -167,13 +170,18 @@ describe('an MFA check', () => {
     const given = (agoMs: number) => shown({ passedAtMs: nowMs - agoMs })
     expect(passesPostureCheck(timed, given(minutes(10) - 1))).toBe(true)
     expect(passesPostureCheck(timed, given(minutes(10)))).toBe(false)
-    expect(factorTimes(timed, given(minutes(4)).factor)).toEqual({
+    expect(clientFactorTimes(timed, given(minutes(4)).factor)).toEqual({
       timeout: 600,
       timeoutRemaining: 360,
     })
-    expect(factorTimes(timed, given(minutes(11)).factor)).toMatchObject({ timeoutRemaining: 0 })
-    expect(factorTimes(timed, shown({}).factor)).toMatchObject({ timeoutRemaining: 0 })
-    expect(factorTimes(mfa({}), shown({}).factor)).toEqual({ timeout: -1, timeoutRemaining: -1 })
+    expect(clientFactorTimes(timed, given(minutes(11)).factor)).toMatchObject({
+      timeoutRemaining: 0,
+    })
+    expect(clientFactorTimes(timed, shown({}).factor)).toMatchObject({ timeoutRemaining: 0 })
+    expect(clientFactorTimes(mfa({}), shown({}).factor)).toEqual({
+      timeout: -1,
+      timeoutRemaining: -1,
+    })
   })
 
   test.each([
@@ -193,10 +201,10 @@ describe('an MFA check', () => {
       expect(passesPostureCheck(prompted, woken(minutes(5) - 1))).toBe(true)
       expect(passesPostureCheck(prompted, woken(minutes(5)))).toBe(false)
       expect(passesPostureCheck(mfa({}), woken(minutes(6)))).toBe(true)
-      expect(factorTimes(prompted, woken(minutes(2)).factor)).toMatchObject({
+      expect(clientFactorTimes(prompted, woken(minutes(2)).factor)).toMatchObject({
         timeoutRemaining: 180,
       })
-      expect(expectedAndActual(prompted, woken(minutes(6)))).toMatchObject({
+      expect(expectedAndActualValues(prompted, woken(minutes(6)))).toMatchObject({
         actualValue: { passedMfa: true, timedOut: false },
         criteria: { passedMfaAt: new Date(passedAtMs).toISOString() },
       })
@@ -206,7 +214,7 @@ describe('an MFA check', () => {
   test('shows no timeout to clients that do not support it, and still enforces the timeout', () => {
     const timed = mfa({ timeoutSeconds: 600, ignoreLegacyEndpoints: true })
     const late = shown({ passedAtMs: nowMs - minutes(11), isLegacyClient: true })
-    expect(factorTimes(timed, late.factor)).toEqual({ timeout: -1, timeoutRemaining: -1 })
+    expect(clientFactorTimes(timed, late.factor)).toEqual({ timeout: -1, timeoutRemaining: -1 })
     expect(passesPostureCheck(timed, late)).toBe(false)
   })
 })
@@ -227,7 +235,7 @@ test.each([
 ])('a check of the type %s fails without a report', (typeId, fields) => {
   const one = check({ typeId, ...fields })
   expect(passesPostureCheck(one, nothingReported)).toBe(false)
-  expect(Object.keys(expectedAndActual(one, nothingReported))).toEqual(
+  expect(Object.keys(expectedAndActualValues(one, nothingReported))).toEqual(
     expect.arrayContaining(['actualValue', 'expectedValue']),
   )
 })

@@ -105,7 +105,7 @@ describe('a posture report from a device', () => {
     }
   })
 
-  test('about a process counts once per path, for the check in the last report', () => {
+  test('about a process counts only once per process path, for the check in the last report', () => {
     const { boards } = new Boards(1)
     boards[0]?.report('alice', 's1', [process('/a'), process('/b'), process('/a', false, 'c9')])
     expect(
@@ -128,7 +128,7 @@ describe('a posture report from a device', () => {
     expect(them.board(0).of('alice').os?.atMs).toBe(them.clock(0).nowMs())
   })
 
-  test('stays valid when its first controller fails, if it was repeated to another controller', () => {
+  test('stays valid when the controller that first received it fails, if the device repeated it to another controller', () => {
     const them = new Boards(2)
     them.board(0).report('alice', 's1', [os('1.0.0')])
     them.carry(0, 1)
@@ -137,7 +137,7 @@ describe('a posture report from a device', () => {
     expect(them.board(1).of('alice').os?.version).toBe('1.0.0')
   })
 
-  test('that was replaced does not become valid again when the controller with the later report fails', () => {
+  test('that was replaced does not become valid again when the controller that received the later report fails', () => {
     const them = new Boards(2)
     them.board(0).report('alice', 's1', [domain('corp'), os('1.0.0')])
     them.carry(0, 1)
@@ -147,7 +147,7 @@ describe('a posture report from a device', () => {
     expect(them.board(0).of('alice')).toMatchObject({ domain: null, os: { version: '1.0.0' } })
   })
 
-  test('is discarded when the controller that received it leaves', () => {
+  test('is discarded when the controller that received it leaves the cluster', () => {
     const them = new Boards(2)
     const lost: string[] = []
     them.board(1).onLost((id) => lost.push(id))
@@ -158,7 +158,7 @@ describe('a posture report from a device', () => {
     expect(lost).toEqual(['alice'])
   })
 
-  test('about waking applies to one API session only', () => {
+  test('about waking applies only to the API session in which it was sent', () => {
     const them = new Boards(1)
     const board = them.board(0)
     board.report('alice', 's1', [woken])
@@ -196,13 +196,13 @@ describe('a posture report from a device', () => {
   })
 })
 
-describe('a router’s posture verdict', () => {
+describe('a router’s posture verdict (the result of a posture evaluation by the router)', () => {
   const judged = (routerId: string): PostureReport => ({ kind: 'router', routerId })
   const kindsOf = (board: PostureReports, session = 's1'): string[] => [
     ...(board.of('alice', session).judgedByRouter ?? []),
   ]
 
-  test('replaces all earlier reports of the device, only in the session of the verdict', () => {
+  test('replaces all earlier reports of the device, but only in the session for which the router evaluated the posture', () => {
     const them = new Boards(2)
     them.board(0).report('alice', 's1', [os('1.0.0')])
     them.board(0).report('alice', 's1', [judged('er1')])

@@ -13,10 +13,10 @@ import { type Client, pause, until } from './support/client.ts'
 import { MonitoredNetwork } from './support/monitored-network.ts'
 import { missingPrometheus, type Prometheus, shippedAlerts } from './support/prometheus.ts'
 
-// Goal: each alert of deploy/prometheus/rules.yml fires by its cause, and resolves when the cause is
-// gone. Method: a real Prometheus scrapes three controllers, a router and two tunnels; only the `for`
-// of the rules is left out. An alert over a rate of some minutes resolves after these minutes, for
-// which nobody waits.
+// Goal: each alert of deploy/prometheus/rules.yml fires by its cause, and resolves when the cause
+// is gone. Method: a real Prometheus scrapes three controllers, a router and two tunnels; only the
+// `for` of the rules is left out. An alert over a rate of some minutes resolves after these
+// minutes, for which nobody waits.
 
 const missing = missingPrometheus()
 const SLOW_MS = 600_000

@@ -156,7 +156,7 @@ test.each([
   },
 )
 
-test('a stolen controller that a router reaches first cannot remove the others', async () => {
+test('a stolen controller that a router reaches first cannot remove the other controllers from the router', async () => {
   const stolen = join(fleet.dir, 'stolen')
   await fleet.stop(3)
   cpSync(fleet.folder(3), stolen, { recursive: true })
@@ -202,7 +202,7 @@ test('a router refuses the removed controller’s stolen key after a restart, ev
   expect(membersOnDisk()).toBe('ctrl1 ctrl2')
 })
 
-test('a router keeps up with a cluster of two controllers that shrinks to one', async () => {
+test('a router follows the change when a cluster of two controllers shrinks to one', async () => {
   await fleet.stop(3)
   await fleet.change(1, 'remove', 'ctrl2')
   expect(await fleet.ended(2)).toBe(0)

@@ -205,7 +205,7 @@ function tunnel(...words: readonly string[]): void {
   children.push(spawn(flotilla, ['tunnel', 'run', ...words], { env, stdio: 'ignore' }))
 }
 
-describe.skipIf(missing !== null)(`compose up ${missing ?? ''}`, () => {
+describe.skipIf(missing !== null)(`docker compose up ${missing ?? ''}`, () => {
   let offered: string
 
   const untilDialed = (): Promise<unknown> =>

@@ -3,13 +3,16 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { listenerNames, ListenersUnderConnections } from './support/listeners-under-connections.ts'
 
 // Goal: a finished connection leaves nothing in memory, whatever certificates its client showed.
-// Method: a real controller and a real router; both are made to collect their garbage before each look at their memory.
-// bench/connection-memory.ts does the same with 20,000 connections.
+// Method: a real controller and a real router; both are made to collect their garbage before each
+// look at their memory. bench/connection-memory.ts does the same with 20,000 connections.
 
 const MIB = 1024 * 1024
 const WARM_UP = 600
 const CONNECTIONS = 600
-/** Half of the certificates that these connections show have 38 KB, of which 140 KB each stayed in memory once. */
+/**
+ * Half of the certificates that these connections show have 38 KB, of which 140 KB each stayed in
+ * memory once.
+ */
 const GROWTH_BYTES_MAX = 14 * MIB
 
 let network: ListenersUnderConnections
@@ -21,8 +24,8 @@ afterAll(async () => {
   await network[Symbol.asyncDispose]()
 })
 
-describe.each(listenerNames)('the listener %s', (name) => {
-  test('frees the memory of closed connections, with chains of one, two and large certificates', async () => {
+describe.each(listenerNames)('the TLS listener %s', (name) => {
+  test('frees the memory of closed connections, whose clients present chains of one, two and large certificates', async () => {
     await network.connect(name, ['single', 'large', 'enrolled'], WARM_UP)
     const before = await network.residentBytes(name)
     const completed = await network.connect(name, ['large', 'enrolled'], CONNECTIONS)

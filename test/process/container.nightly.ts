@@ -157,7 +157,10 @@ async function health(name: string): Promise<void> {
   await run(entrypoint, ['health', volume(name)], { env })
 }
 
-/** Whether `cluster list` would show so many connected voters, without a process for each time that the test looks. */
+/**
+ * Whether `cluster list` would show so many connected voters, without a process for each time that
+ * the test looks.
+ */
 async function hasVoters(name: string, count: number): Promise<boolean> {
   const folder = join(volume(name), 'data')
   const listed = (await sendToAdminSocket(
@@ -261,7 +264,8 @@ test('the first pod forms a cluster only if all other pods report that they have
   await run(entrypoint, [...invite, '--out', join(tickets, 'pod-1')], { env })
   await until('two voters are connected', () => hasVoters('pod-1', 2))
 
-  // The first one has lost its volume. There is no mark, as where tickets are a Secret and nobody has put it in.
+  // The first one has lost its volume. There is no mark, as where tickets are a Secret and nobody
+  // has put it in.
   rmSync(join(tickets, 'formed'))
   expect(await stop('pod-0'), told.get('pod-0')).toBe(0)
   rmSync(volume('pod-0'), { recursive: true })

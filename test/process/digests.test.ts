@@ -17,7 +17,7 @@ function member(id: string, digestIndex: number, digest: string): MemberStatus {
 }
 const all = (): boolean => true
 
-test('compareDigests rejects different states at one index, and repeats the query if the indexes differ', async () => {
+test('compareDigests rejects different states at one index, and repeats the query if the members are at different indexes', async () => {
   const same = [member('a', 5, 'x'), member('b', 5, 'x')]
   await compareDigests(() => Promise.resolve(same), all)
   const answers = [

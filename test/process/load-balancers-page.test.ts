@@ -11,9 +11,10 @@ import { TestCluster } from './support/cluster.ts'
 import { Front } from './support/front.ts'
 import { run } from './support/page.ts'
 
-// Goal: the configurations of docs/operate/load-balancers.md work as written.
-// Method: three controllers with the listeners of the page, behind haproxy with the configuration of the page, and behind a relay
-// that sends the header. Clients come from another address of the loopback than the load balancers.
+// Goal: the configurations of docs/operate/load-balancers.md work as written. Method: three
+// controllers with the listeners of the page, behind haproxy with the configuration of the page,
+// and behind a relay that sends the header. Clients come from another address of the loopback than
+// the load balancers.
 
 const CLIENT = '127.0.0.9'
 const HAPROXY = '/usr/sbin/haproxy'
@@ -111,7 +112,7 @@ async function startHaproxy(): Promise<string> {
 describe.each([
   ['haproxy with the configuration of the page', startHaproxy, hasHaproxy],
   ['a relay that sends the header', startRelay, true],
-] as const)('Behind the load balancer %s', (_, start, isRun) => {
+] as const)('Behind the load balancer %s,', (_, start, isRun) => {
   test.runIf(isRun)(
     'controllers present a certificate with the name of the load balancer, and see the addresses of clients',
     async () => {
@@ -147,24 +148,29 @@ describe.each([
   )
 })
 
-test.runIf(hasHaproxy)('haproxy stops sending requests to a controller that stops', async () => {
-  if (haproxy === null) throw new Error('haproxy runs since the first test')
-  const address = /bind (127\.0\.0\.1:\d+)/.exec(
-    readFileSync(join(cluster.dir, 'haproxy.cfg'), 'utf8'),
-  )?.[1]
-  const pid = cluster.pid(3)
-  cluster.kill(3, 'SIGTERM')
-  await until('the controller has stopped', () => Promise.resolve(cluster.pid(3) !== pid && 'yes'))
-  const answers: boolean[] = []
-  await until('six answers in a row', async () => {
-    answers.push(await isReady(address ?? ''))
-    return answers.slice(-6).filter((is) => is).length === 6 && 'yes'
-  })
-  cluster.run(3)
-  await cluster.untilWhole()
-})
+test.runIf(hasHaproxy)(
+  'haproxy stops sending requests to a controller that is stopping',
+  async () => {
+    if (haproxy === null) throw new Error('haproxy runs since the first test')
+    const address = /bind (127\.0\.0\.1:\d+)/.exec(
+      readFileSync(join(cluster.dir, 'haproxy.cfg'), 'utf8'),
+    )?.[1]
+    const pid = cluster.pid(3)
+    cluster.kill(3, 'SIGTERM')
+    await until('the controller has stopped', () =>
+      Promise.resolve(cluster.pid(3) !== pid && 'yes'),
+    )
+    const answers: boolean[] = []
+    await until('six answers in a row', async () => {
+      answers.push(await isReady(address ?? ''))
+      return answers.slice(-6).filter((is) => is).length === 6 && 'yes'
+    })
+    cluster.run(3)
+    await cluster.untilWhole()
+  },
+)
 
-test('A client that connects directly is refused by a listener that expects load balancers', async () => {
+test('A client that connects directly is refused by a web listener that is configured for load balancers', async () => {
   await expect(curl(`127.0.0.1:${balanced[0]}`, '/health-checks/ready')).rejects.toThrow(/curl:/)
   const reason = 'its address is not in proxyProtocol.from'
   await until('the reason in a log', () =>
@@ -172,7 +178,7 @@ test('A client that connects directly is refused by a listener that expects load
   )
 })
 
-test('A reload issues a certificate with another name', async () => {
+test('A reload of a changed configuration issues a certificate with the new host name', async () => {
   const document = parseDocument(readFileSync(configOf(1), 'utf8'))
   document.setIn(['web', 0, 'names'], ['second.example.net'])
   writeFileSync(configOf(1), document.toString())

@@ -4,8 +4,9 @@ import { until } from './support/client.ts'
 import { expectMembers, Fleet } from './support/fleet.ts'
 import { Load } from './support/load.ts'
 
-// Goal: a cluster grows from one controller to five and shrinks to three by the command line alone, and clients that
-// write all the while lose nothing and see no failure. Method: 4 writers over every controller that is there.
+// Goal: a cluster grows from one controller to five and shrinks to three by the command line alone,
+// and clients that write all the while lose nothing and see no failure. Method: 4 writers over
+// every controller that is there.
 
 let fleet: Fleet
 beforeAll(async () => {
@@ -38,7 +39,7 @@ async function freeNumbers(): Promise<number[]> {
   return free
 }
 
-test('a cluster grows 1 → 3 → 5 and shrinks to 3 while writes continue; then a controller joins, and a killed one is replaced', async () => {
+test('a cluster grows 1 → 3 → 5 and shrinks to 3 while writes continue; then another controller joins, and a killed one is replaced', async () => {
   const load = new Load([await fleet.loggedIn(1)])
   await load.more(40)
   for (const k of [2, 3, 4, 5]) {
@@ -52,7 +53,8 @@ test('a cluster grows 1 → 3 → 5 and shrinks to 3 while writes continue; then
   }
   expect(await voters(5)).toEqual(['ctrl1', 'ctrl2', 'ctrl3', 'ctrl4', 'ctrl5'])
 
-  // One that follows, then the one that leads. Clients of either go elsewhere, as they would behind a list of addresses.
+  // One that follows, then the one that leads. Clients of either go elsewhere, as they would behind
+  // a list of addresses.
   const leader = await fleet.leader(2)
   const follower = [2, 3, 4, 5].find((k) => k !== leader) ?? 2
   const left = new Set([1, 2, 3, 4, 5])

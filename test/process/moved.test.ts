@@ -6,9 +6,9 @@ import { until } from './support/client.ts'
 import { expectMembers, Fleet } from './support/fleet.ts'
 import { Load } from './support/load.ts'
 
-// Goal: controllers that all come back at other addresses, as containers do, find each other and lead again. Method: the
-// hosts of all three change while they are stopped; each one's own file says where it binds, and only the name server
-// knows the others.
+// Goal: controllers that all come back at other addresses, as containers do, find each other and
+// lead again. Method: the hosts of all three change while they are stopped; each one's own file
+// says where it binds, and only the name server knows the others.
 
 const members = [1, 2, 3]
 const addresses: string[] = []

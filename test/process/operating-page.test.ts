@@ -137,7 +137,7 @@ async function join4(): Promise<void> {
   }
 }
 
-test('a cluster is created, controllers join it, and a log-in succeeds', async () => {
+test('the commands in docs/operate create a cluster, join controllers and log in successfully', async () => {
   expect(await type(1, block('flotilla cluster init'))).toMatch(/^root key: .*move it offline/m)
   renameSync(join(fleet.folder(1), 'pki/root.key'), join(folder, 'root.key'))
   expect(await type(1, block('flotilla controller check /etc'))).toContain(': ctrl1 can start')
@@ -155,7 +155,7 @@ test('a cluster is created, controllers join it, and a log-in succeeds', async (
   expect(await type(4, block('(umask 077 && curl'))).toMatch(/^ctrl4 .* no +no +yes/m)
 })
 
-test('the commands for status, health, metrics, a snapshot, the log level and a debug bundle work', async () => {
+test('the commands in docs/operate for status, health, metrics, a snapshot, the log level and a debug bundle work', async () => {
   const status = block('flotilla cluster status  ').replace(
     /^(.*--watch).*$/m,
     'timeout -s INT 4 $1 || [ $? = 124 ]',
@@ -190,7 +190,7 @@ test('the commands for status, health, metrics, a snapshot, the log level and a 
   expect(await type(1, block('flotilla debug bundle'))).toMatch(/^wrote .*\.tar\.gz$/m)
 })
 
-test('certificates are inspected, renewed and issued, and the issuing CA is replaced', async () => {
+test('the commands in docs/operate inspect, renew and issue certificates, and replace the issuing CA', async () => {
   expect(await type(1, block('flotilla pki inspect'))).toMatch(/in use: CN=ctrl1/)
   copyFileSync(join(fleet.folder(3), 'cert.pem'), join(folder, 'ctrl3-cert.pem'))
   const renewed = await type(1, block('flotilla pki renew --member-cert'))
@@ -200,7 +200,7 @@ test('certificates are inspected, renewed and issued, and the issuing CA is repl
   expect(replaced).toContain('new issuing authority')
 })
 
-test('a changed configuration is checked and reloaded', async () => {
+test('the commands in docs/operate check and reload a changed configuration', async () => {
   const path = join(fleet.folder(1), 'config.yml')
   const text = readFileSync(path, 'utf8')
   writeFileSync(path, `${text}logLevel: debug\nthreads: false\n`)
@@ -212,11 +212,11 @@ test('a changed configuration is checked and reloaded', async () => {
   expect(await type(1, reload)).toContain('logLevel: debug -> info, in force')
 })
 
-test('log time that is not ahead stays unchanged', async () => {
+test('the command in docs/operate that resets log time leaves log time unchanged if it is not ahead', async () => {
   expect(await type(1, block('flotilla cluster reset-log-time'))).toContain('no change needed')
 })
 
-test('an administrator recovers access, and MFA is removed', async () => {
+test('the commands in docs/operate recover an administrator’s access, and remove MFA', async () => {
   writeFileSync(join(folder, 'password'), 'the harbour at night\n', { mode: 0o600 })
   const recovered = await type(1, block('flotilla cluster recover-admin'))
   expect(recovered).toContain('can log in as admin with the new password')
@@ -252,7 +252,7 @@ async function votesAgain(k: number): Promise<void> {
   })
 }
 
-test('a controller that lost its data folder becomes a voter again', async () => {
+test('a controller that lost its data folder becomes a voter again, as docs/operate describes', async () => {
   await stop(3)
   rmSync(fleet.data(3), { recursive: true })
   expect(await type(3, block('flotilla controller check\n'))).toContain('ctrl3 can start')
@@ -261,7 +261,7 @@ test('a controller that lost its data folder becomes a voter again', async () =>
   expect(await type(3, block('flotilla cluster status\n'))).toMatch(/^ctrl3 +follower/m)
 })
 
-test('a controller with a damaged log repairs its log', async () => {
+test('a controller with a damaged log repairs its log, as docs/operate describes', async () => {
   await stop(2)
   const [segment = ''] = readdirSync(join(fleet.data(2), 'wal')).filter((file) =>
     file.endsWith('.seg'),
@@ -275,7 +275,7 @@ test('a controller with a damaged log repairs its log', async () => {
   await votesAgain(2)
 })
 
-test('members are changed, the majority is lost, and the remaining controller recovers', async () => {
+test('with the commands in docs/operate, members are changed, the majority is lost, and the remaining controller recovers', async () => {
   const listed = await type(1, block('flotilla cluster list\n'))
   expect(listed).toMatch(/^ctrl3 .* yes +no +yes/m)
   const voters = ['promote ctrl4', 'demote ctrl4', 'replace ctrl2 ctrl4'].map((verb) =>
@@ -312,7 +312,7 @@ test('members are changed, the majority is lost, and the remaining controller re
   await type(1, invite.replace('ctrl2.ticket', 'ctrl2.again.ticket'))
 })
 
-test('every command block in the pages is executed', () => {
+test('every command block in the pages of docs/operate is executed', () => {
   const names = Object.keys(typedBlocks)
   const left = [...blocks].filter(
     (one) => !typed.has(one) && !names.some((name) => one.startsWith(name)),
@@ -328,7 +328,7 @@ function wordsOf(line: string): string {
     .join(' ')
 }
 
-test('commands print each line that the pages show below the commands', () => {
+test('commands print each line that the pages of docs/operate show below them', () => {
   const known = new Set(
     `${printed}\n${[1, 2, 3, 4].map((k) => fleet.log(k)).join('\n')}`.split('\n').map(wordsOf),
   )

@@ -9,7 +9,8 @@ import { flotilla } from '../support/program.ts'
 import { isRunning } from './support/client.ts'
 import { linesOf, run } from './support/page.ts'
 
-// Goal: an operator who follows docs/operate/own-pki.md word for word runs a cluster under authorities made by openssl alone.
+// Goal: an operator who follows docs/operate/own-pki.md word for word runs a cluster under
+// authorities made by openssl alone.
 
 let dir = ''
 beforeEach(() => {

@@ -7,8 +7,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePortBlock } from '../support/ports.ts'
 import { until } from './support/client.ts'
 
-// Goal: what `make package` makes is installed by npm into an empty folder, with the very packages that were tested, and runs
-// there. Method: npm itself, and one controller with a router out of the installed folder.
+// Goal: what `make package` makes is installed by npm into an empty folder, with the very packages
+// that were tested, and runs there. Method: npm itself, and one controller with a router out of the
+// installed folder.
 
 const root = resolve(import.meta.dirname, '../..')
 const run = promisify(execFile)

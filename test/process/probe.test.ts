@@ -91,7 +91,9 @@ async function done(method: string, url: string, body?: unknown): Promise<Answer
   return answer
 }
 
-/** The operation of that method beside another one of its collection; null when it is not served. */
+/**
+ * The operation of that method beside another one of its collection; null when it is not served.
+ */
 function served(method: string, path: string, api: ApiName = 'management'): ServedOperation | null {
   return (
     operations.find((one) => one.api === api && one.method === method && one.path === path) ?? null
@@ -199,7 +201,7 @@ async function liveThrough(create: ServedOperation): Promise<void> {
   }
 }
 
-test('every kind of record can be created, read, changed and deleted, with equal records on all controllers', async () => {
+test('every kind of record can be created, read, changed and deleted, and the records are equal on all controllers', async () => {
   const creations = operations.filter(
     ({ api, method, path }) =>
       api === 'management' && method === 'POST' && served('GET', `${path}/{id}`) !== null,
@@ -241,7 +243,7 @@ async function newUser(api: ApiName): Promise<{
   return { client, username, password, authenticatorId: id, sessionId }
 }
 
-test('a user can change the password and log out through either API, and an administrator can end another session', async () => {
+test('users can change their own password and log out through either API, and an administrator can end another user’s session', async () => {
   for (const api of ['client', 'management'] as const) {
     const { client, username, password, authenticatorId } = await newUser(api)
     const own = `${bases[api]}/current-identity/authenticators/${authenticatorId}`

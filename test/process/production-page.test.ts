@@ -21,10 +21,9 @@ import { isRunning, until } from './support/client.ts'
 import { run } from './support/page.ts'
 
 // Goal: an operator who follows docs/start/production.md on three hosts gets a cluster of three
-// voters, a backup, metrics and an edge router.
-// Method: each host is a folder with a separate /etc, /usr, /var and /opt; names and ports lead to
-// loopback. A script replaces each command that changes the system (users, units, packages) and does the
-// same for a controller.
+// voters, a backup, metrics and an edge router. Method: each host is a folder with a separate /etc, /usr, /var and
+// /opt; names and ports lead to loopback. A script replaces each command that changes the system
+// (users, units, packages) and does the same for a controller.
 
 const root = resolve(import.meta.dirname, '../..')
 const page = readFileSync(join(root, 'docs/start/production.md'), 'utf8')

@@ -4,8 +4,9 @@ import { expect, test } from 'vitest'
 import { until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
-// Goal: a quickstart that is killed at any moment of its forming is finished by running it again. Method: it is killed
-// when the traces of one step appear, at the next step of the same folder each time.
+// Goal: a quickstart that is killed at any moment of its forming is finished by running it again.
+// Method: it is killed when the traces of one step appear, at the next step of the same folder each
+// time.
 
 test('a quickstart that was killed while it formed the cluster resumes when it runs again', async () => {
   await using cluster = await TestCluster.create()

@@ -113,7 +113,7 @@ test("the demo does not change a user's service that has the demo service’s na
   expect(found.status).toBe(200)
 })
 
-test('the quickstart prints the start command of a killed router', async () => {
+test('the quickstart prints the command that starts a killed router again', async () => {
   process.kill(pid(), 'SIGKILL')
   await until('the notice', () =>
     Promise.resolve(

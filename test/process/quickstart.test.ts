@@ -114,7 +114,7 @@ test.skipIf(browserMissing !== null)(
   },
 )
 
-test('an action at the admin socket is in the audit of every controller, with its host user', async () => {
+test('an action at the admin socket is in the audit log of every controller, with the name of the host user', async () => {
   const config = join(cluster.folder, 'ctrl1', 'config.yml')
   const run = (...verb: string[]) =>
     promisify(execFile)(flotilla, ['cluster', ...verb, '--config', config], { env: cluster.env })

@@ -30,7 +30,10 @@ let folder: string
 let port: number
 const terminals: Terminal[] = []
 
-/** A shell in the folder of the project that ends at the first line that fails, as a reader would stop there. */
+/**
+ * A shell in the folder of the project that ends at the first line that fails, as a reader would
+ * stop there.
+ */
 class Terminal {
   readonly #child: ChildProcess
   output = ''
@@ -101,8 +104,8 @@ beforeAll(async () => {
     const filter = (path: string): boolean => !path.endsWith('/node_modules')
     cpSync(join(ROOT, name), join(folder, name), { recursive: true, filter })
   }
-  // A folder of links: should npm ever run in the copy, it empties only that. Its mark is newer than package.json, so
-  // that make has nothing to install.
+  // A folder of links: should npm ever run in the copy, it empties only that. Its mark is newer
+  // than package.json, so that make has nothing to install.
   const installed = join(folder, 'node_modules')
   mkdirSync(installed)
   for (const name of readdirSync(join(ROOT, 'node_modules'))) {

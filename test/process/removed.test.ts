@@ -6,9 +6,9 @@ import { TokenSigner } from '../../src/auth/sessions/token-signer.ts'
 import { requestAdmission } from '../../src/cluster/membership/admission-client.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
-import { StateMachine } from '../../src/fsm/machine.ts'
+import { StateMachine } from '../../src/fsm/state-machine.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { readIdentity } from '../../src/store/log/identity.ts'
+import { readDataIdentity } from '../../src/store/log/data-identity.ts'
 import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { type Client, until } from './support/client.ts'
@@ -67,7 +67,10 @@ async function tokensFrom(folder: string, k: number): Promise<string[]> {
 
 const quiet = (): void => undefined
 
-/** Status of a request with that token, sent from another address than the sessions were opened from. */
+/**
+ * Status of a request with that token, sent from another address than the sessions were opened
+ * from.
+ */
 function statusWith(k: number, token: string, localAddress: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const ca = readFileSync(join(fleet.folder(1), 'ca.pem'))
@@ -102,7 +105,7 @@ async function enter(folder: string): Promise<string> {
     },
     trustDomain: config.trustDomain,
     clusterId: '',
-    storeId: readIdentity(join(folder, 'data')).storeId,
+    storeId: readDataIdentity(join(folder, 'data')).storeId,
     address: config.cluster.advertise,
     version: 'v0.1.0',
     featureLevel: FEATURE_LEVEL,
@@ -147,7 +150,7 @@ test('a removed controller gets no access with its certificate, key and data', a
   expect((await owner.request('GET', '/edge/client/v1/current-identity')).status).toBe(200)
 })
 
-test('every secret of a compromised controller is invalid, from any address', async () => {
+test('every secret that a compromised controller knew is invalid, from any address', async () => {
   const owner = await fleet.loggedIn(1)
   const stolen = await stolenFrom(4, owner)
   await fleet.change(1, 'remove', 'ctrl4', '--compromised')

@@ -188,7 +188,8 @@ test.each([
 
 test('a router is online on every controller, and stores exactly the members of the cluster', async () => {
   startRouter()
-  // A controller shows a router as online while any other has it, so the router's own word for each of them counts, too.
+  // A controller shows a router as online while any other has it, so the router's own word for each
+  // of them counts, too.
   await Promise.all([expectOnline([1, 2, 3]), ...[1, 2, 3].map((k) => connectedTo(k))])
   await expectEndpoints([1, 2, 3])
   expect(output).toContain('listening for clients')
@@ -348,7 +349,8 @@ test('a router removes a controller that left the cluster, and is refused by all
   await fleet.stop(removed)
   await expectEndpoints(left)
   await expectOnline(left)
-  // Everything ends, and the configuration names a controller that is no more: the endpoints file alone leads back.
+  // Everything ends, and the configuration names a controller that is no more: the endpoints file
+  // alone leads back.
   expect(await stopRouter()).toBe(0)
   await Promise.all(left.map((k) => fleet.stop(k)))
   configure('tls:127.0.0.1:1')

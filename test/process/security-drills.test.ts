@@ -29,7 +29,8 @@ test('the drills of docs/internals/security.md give their documented results whe
   expect(output).toMatch(/^updated authenticator/m)
   expect(output).toMatch(/^removed ctrl4$/m)
   expect(output).toMatch(/^removed ctrl3; within seconds all API sessions end/m)
-  // The enrollment of step 1 is in neither list: it was made after the one, and withdrawn before the other.
+  // The enrollment of step 1 is in neither list: it was made after the one, and withdrawn before
+  // the other.
   expect(output).toMatch(/^created identity pending/m)
   expect(output).not.toMatch(/ ott .*pending/)
 })

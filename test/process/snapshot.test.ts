@@ -1,14 +1,14 @@
 import { readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { readFileChunks } from '../../src/backup/files.ts'
+import { readFileChunks } from '../../src/backup/backup-files.ts'
 import { loadBackup } from '../../src/backup/load-backup.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { allServices, createService, until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
-// Goal: a follower that slept through more than the log keeps catches up by snapshot, in the same process.
-// Method: SIGSTOP the follower, write until the leader has cut its log, SIGCONT.
+// Goal: a follower that slept through more than the log keeps catches up by snapshot, in the same
+// process. Method: SIGSTOP the follower, write until the leader has cut its log, SIGCONT.
 
 const writes = Number(process.env['FLOTILLA_TEST_WRITES'] ?? 3000)
 let cluster: TestCluster

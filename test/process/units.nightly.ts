@@ -10,10 +10,10 @@ import { pageText, shellBlocks } from '../support/pages.ts'
 import { missingSystemd, SystemdHost } from '../support/systemd-host.ts'
 import { until } from './support/client.ts'
 
-// Goal: the shipped units run everything that docs/ configures, restart what hangs, and are upgraded
-// without a refused write. Method: the packages that `make package` writes, installed on a host whose
-// process 1 is systemd, without a network. FLOTILLA_SYSTEMD_ROOT is its root, else that of this
-// machine.
+// Goal: the shipped units run everything that docs/ configures, restart what hangs, and are
+// upgraded without a refused write. Method: the packages that `make package` writes, installed on a
+// host whose process 1 is systemd, without a network. FLOTILLA_SYSTEMD_ROOT is its root, else that
+// of this machine.
 
 const version = programVersion()
 const next = version.replace(/\d+$/, (patch) => String(Number(patch) + 1))
@@ -117,7 +117,9 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
       runuser -u flotilla -- flotilla router enroll router.yml --jwt jwt`)
   }
 
-  /** Lets the main thread of a process loop for ever, through its debugger; other threads continue. */
+  /**
+   * Lets the main thread of a process loop for ever, through its debugger; other threads continue.
+   */
   async function hang(pid: string): Promise<void> {
     const program = `
       const [{ webSocketDebuggerUrl }] = await (await fetch('http://127.0.0.1:9229/json')).json()

@@ -3,12 +3,12 @@ import { HelloSchema } from '../../proto/gen/mesh_pb.ts'
 import { RollbackDetector } from '../../src/cluster/mesh/rollback-detector.ts'
 import { assert } from '../../src/lib/assert.ts'
 import type { Index, Message, NodeId } from '../../src/raft/types.ts'
-import type { Core } from '../../src/raft/core.ts'
+import type { RaftCore } from '../../src/raft/core.ts'
 
 /** A node, and its disk, which survives crashes. */
 interface Announced {
   readonly id: NodeId
-  readonly core: Core
+  readonly core: RaftCore
   readonly platter: { readonly boot: number }
 }
 

@@ -12,7 +12,7 @@ test('a response waits for the write on which it depends, whether the write is n
   expect(durability.durableIndex).toBe(3)
 })
 
-test('a late write report does not make replaced entries durable (append, overwrite, report)', () => {
+test('a late write report does not make entries durable that replaced the written ones (order: append, overwrite, report)', () => {
   const durability = new Durability(2)
   durability.issue(3, 0)
   durability.touchHardState()

@@ -1,5 +1,5 @@
 import { assert } from '../../src/lib/assert.ts'
-import type { Core, FullStatus } from '../../src/raft/core.ts'
+import type { RaftCore, FullCoreStatus } from '../../src/raft/core.ts'
 import type { Configuration, Entry, Index, Message, NodeId, Term } from '../../src/raft/types.ts'
 import { isQuorum } from './slow-quorum.ts'
 import type { Platter } from './simulated-disk.ts'
@@ -9,7 +9,7 @@ export interface Watched {
   readonly id: NodeId
   readonly store: number
   readonly platter: Platter
-  readonly core: Core
+  readonly core: RaftCore
 }
 
 /** Entries on a disk. */
@@ -50,7 +50,7 @@ export class Invariants {
   readonly #entries = new Map<string, string>()
   readonly #votes = new Map<string, NodeId>()
   readonly #appliedAs: string[] = []
-  readonly #seen = new Map<Core, Seen>()
+  readonly #seen = new Map<RaftCore, Seen>()
   readonly #platterTerms = new Map<Platter, Term>()
   readonly #platters: () => ReadonlyMap<NodeId, Held>
 
@@ -87,7 +87,7 @@ export class Invariants {
     })
   }
 
-  #assertNoRegress(node: Watched, before: Seen, now: FullStatus): void {
+  #assertNoRegress(node: Watched, before: Seen, now: FullCoreStatus): void {
     assert(now.term >= before.term, `I8: term of ${node.id} fell`)
     assert(now.commit >= before.commit, `I8: commit of ${node.id} fell`)
     assert(now.applied >= before.applied, `I8: applied of ${node.id} fell`)
@@ -104,7 +104,7 @@ export class Invariants {
     )
   }
 
-  #assertLeader(node: Watched, before: Seen | undefined, now: FullStatus): void {
+  #assertLeader(node: Watched, before: Seen | undefined, now: FullCoreStatus): void {
     const leader = this.#leaders.get(now.term)
     assert(leader === undefined || leader === node.id, `I1: two leaders in term ${now.term}`)
     this.#leaders.set(now.term, node.id)
@@ -119,7 +119,7 @@ export class Invariants {
     }
   }
 
-  #onCommit(node: Watched, before: Seen | undefined, now: FullStatus): void {
+  #onCommit(node: Watched, before: Seen | undefined, now: FullCoreStatus): void {
     const isByCounting = now.role === 'leader' || before?.role === 'leader'
     const from = Math.max(before?.commit ?? 0, now.base.index) + 1
     let newest: Index | null = null
@@ -145,7 +145,7 @@ export class Invariants {
   #assertDurableQuorum(
     node: Watched,
     before: Seen | undefined,
-    now: FullStatus,
+    now: FullCoreStatus,
     index: Index,
   ): void {
     const term = node.core.termAt(index)
@@ -159,7 +159,7 @@ export class Invariants {
     )
   }
 
-  #assertBounds(now: FullStatus): void {
+  #assertBounds(now: FullCoreStatus): void {
     for (const peer of now.peers) {
       assert(peer.matchIndex < peer.nextIndex, `next of ${peer.id} is not beyond its match`)
       assert(peer.matchIndex <= now.last.index, `match of ${peer.id} is beyond the log`)
@@ -256,7 +256,7 @@ export class Invariants {
   }
 
   /** Terms on disk survive every crash (I8, I16). */
-  onRestart(platter: Platter, core: Core): void {
+  onRestart(platter: Platter, core: RaftCore): void {
     const before = this.#platterTerms.get(platter) ?? 0
     assert(platter.hardState.term >= before, 'I8: a term was forgotten in a crash')
     assert(core.status.term >= platter.hardState.term, 'I16: a start fell behind its disk')

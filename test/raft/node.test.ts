@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/lib/clock.ts'
 import { seededRandom } from '../../src/lib/random.ts'
-import { Core } from '../../src/raft/core.ts'
+import { RaftCore } from '../../src/raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../../src/raft/effects.ts'
 import {
   defaultRaftNodeLimits,
@@ -86,7 +86,7 @@ function harness(id: NodeId, voters: readonly NodeId[], options: HarnessOptions 
   const configuration = configurationOf({ voters })
   const entries = formingEntries(configuration)
   const disk = new ManualDisk()
-  const core = Core.restore({
+  const core = RaftCore.restore({
     id,
     options: { ...defaultCoreOptions, ...options.core },
     random: seededRandom(id.charCodeAt(0)),
@@ -223,7 +223,7 @@ test('a node that is the only member applies an entry only after its own disk ha
   })
 })
 
-test('an append response waits until its write is durable; a heartbeat response does not', async () => {
+test('an append response waits until its write is durable, but a heartbeat response does not', async () => {
   const one = harness('1', ['1', '2', '3'])
   const message = { from: '2', to: '1', term: 2 } as const
   one.node.receive({ ...message, type: 'heartbeatRequest', commit: 0, readSequence: 1 })
@@ -280,7 +280,7 @@ test('the log is reset only after the received state is installed, and later wri
   })
 })
 
-test('entries that are not yet applied delay further entries, and then further proposals', async () => {
+test('a backlog of entries that are not yet applied first delays further entries, and then further proposals', async () => {
   const one = await soleLeader({ core: { applyLagEntriesMax: 10 }, isApplying: false })
   one.node.propose(proposals(1, 25))
   await until(() => {
@@ -327,7 +327,7 @@ test('reads are answered by the leader and refused by other nodes', async () => 
   expect(await follower?.node.readIndex()).toMatchObject({ ok: false, code: 'NOT_LEADER' })
 })
 
-test('leadership is transferred; a transfer that no voter completes resolves to false', async () => {
+test('a leadership transfer moves leadership, and resolves to false if no voter completes it', async () => {
   const all = three()
   const leader = await leaderOf(all)
   await until(() => {

@@ -3,7 +3,8 @@ import type { PeerStatus } from '../../src/raft/core.ts'
 import type { Message, Position } from '../../src/raft/types.ts'
 import { ScriptCluster } from './script-cluster.ts'
 
-// Rules of a node with a missing tail that the golden scripts do not show (src/raft/owed.ts).
+// Rules of a node with a missing tail that the golden scripts do not show
+// (src/raft/missing-tail.ts).
 
 /** 1 leads 2 and 3 with entries up to 6. */
 function led(): ScriptCluster {
@@ -57,7 +58,7 @@ function cutOff(cluster: ScriptCluster, from: string, ...others: readonly string
   }
 }
 
-test('acknowledgements of lost entries no longer count: with five voters, a commit waits for three disks that contain the entry', () => {
+test('acknowledgments of entries that were lost no longer count: with five voters, a commit waits for three disks that contain the entry', () => {
   const cluster = new ScriptCluster({ voters: ['1', '2', '3', '4', '5'] })
   cluster.elect('1')
   cutOff(cluster, '1', '3', '4', '5')
@@ -78,7 +79,7 @@ test('acknowledgements of lost entries no longer count: with five voters, a comm
   expect(cluster.core('1').fullStatus.commit).toBe(last.index)
 })
 
-test('a node with a missing tail does not campaign, even when the leader asks it to', () => {
+test('a node with a missing tail does not campaign for leadership, even when the leader requests it', () => {
   const cluster = led()
   cluster.crash('2')
   cluster.damage('2', 3, { term: 2, index: Number.MAX_SAFE_INTEGER })
@@ -95,7 +96,7 @@ test('a node with a missing tail does not campaign, even when the leader asks it
   expect(cluster.core('2').fullStatus).toMatchObject({ role: 'follower', term: 2 })
 })
 
-test('a confirmation for an earlier start does not limit the missing tail of the current start', () => {
+test('a confirmation that was sent for an earlier start of the node does not limit the missing tail of the current start', () => {
   const cluster = led()
   const wholeTerm = { term: 2, index: Number.MAX_SAFE_INTEGER }
   const heartbeat = (boot: number): Message => ({

@@ -57,7 +57,7 @@ const termsOf = (cluster: ScriptCluster, id: NodeId): Term[] =>
     .entries(cluster.core(id).fullStatus.base.index + 1, Infinity)
     .map((entry) => entry.term)
 
-describe('elections (5.2, 5.4.1)', () => {
+describe('elections (Raft paper, 5.2 and 5.4.1)', () => {
   test('a node votes for one candidate per term, even after a crash', () => {
     const cluster = restarted({ term: 1, terms: [] })
     const [first] = ask(cluster, '2', 5, requestVote(1, 2))
@@ -142,7 +142,7 @@ describe('elections (5.2, 5.4.1)', () => {
   })
 })
 
-describe('replication (5.3)', () => {
+describe('replication (Raft paper, 5.3)', () => {
   test('an append request whose previous entry is missing or has another term is rejected with a hint', () => {
     const cluster = restarted({ term: 3, terms: [2, 2, 3] })
     expect(ask(cluster, '2', 5, append(9, 4, []))).toMatchObject([
@@ -251,7 +251,7 @@ describe('replication (5.3)', () => {
   })
 })
 
-describe('commit (5.4.2) and leaders', () => {
+describe('commit and leaders (Raft paper, 5.4.2)', () => {
   test('a sole voter acknowledges only entries that are on its own disk', () => {
     const cluster = new ScriptCluster({ voters: ['1'] })
     cluster.tick('1')
@@ -308,7 +308,7 @@ describe('commit (5.4.2) and leaders', () => {
     expect(cluster.events.at(-1)).toBe('1 refuses TOO_LARGE')
   })
 
-  test('a leadership transfer ends when the leader steps down: if the node is elected again, it accepts proposals', () => {
+  test('a leadership transfer is over when the leader steps down: if the same node is elected again, it accepts proposals', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     for (const other of ['2', '3']) {
@@ -341,7 +341,7 @@ describe('commit (5.4.2) and leaders', () => {
   })
 })
 
-describe('log time', () => {
+describe('log time in the Raft core', () => {
   const stamps = (cluster: ScriptCluster): number[] =>
     cluster
       .core('1')
@@ -380,7 +380,7 @@ describe('log time', () => {
     expect(b).toBe(a)
   })
 
-  test('proposals that arrive before any peer’s clock is known wait for it, in order', () => {
+  test('proposals that arrive before any peer’s clock is known wait for a clock, and keep their order', () => {
     const cluster = new ScriptCluster(three)
     cluster.campaign('1')
     cluster.deliver('1', '2')
@@ -399,7 +399,7 @@ describe('log time', () => {
   })
 })
 
-describe('membership (6)', () => {
+describe('membership (Raft paper, 6)', () => {
   test('a configuration change is refused before the leader has committed an entry in its term', () => {
     const cluster = new ScriptCluster({ voters: ['1', '2', '3'], learners: ['4'] })
     cluster.holdDisk('3', true)
@@ -514,14 +514,17 @@ describe('membership (6)', () => {
     ['another voter leaves', ['1'], ['3']],
     ['another voter joins', ['1', '2', '4'], ['3']],
     ['another disk is replaced', ['1'], ['2', '3']],
-  ])('a disk of a voter is not replaced while %s', ([, voters, learners]) => {
-    const cluster = new ScriptCluster({ ...three, learners: ['4'] })
-    cluster.elect('1')
-    const stores = new Map(learners.map((id) => [id, 2]))
-    cluster.events = []
-    cluster.change('1', { voters, learners, stores })
-    expect(cluster.events).toEqual(['1 refuses INVALID_CONFIGURATION'])
-  })
+  ])(
+    'a change that replaces the disk of a voter is refused if, in the same change, %s',
+    ([, voters, learners]) => {
+      const cluster = new ScriptCluster({ ...three, learners: ['4'] })
+      cluster.elect('1')
+      const stores = new Map(learners.map((id) => [id, 2]))
+      cluster.events = []
+      cluster.change('1', { voters, learners, stores })
+      expect(cluster.events).toEqual(['1 refuses INVALID_CONFIGURATION'])
+    },
+  )
 
   test.for<[string, readonly NodeId[]]>([
     ['no voters', []],
@@ -559,7 +562,7 @@ describe('membership (6)', () => {
   })
 })
 
-describe('snapshots (7)', () => {
+describe('snapshots (Raft paper, 7)', () => {
   const configuration = toBinary(ConfigurationSchema, configurationOf(three))
   const snapshot = (index: number, term: Term): MessageBody => ({
     type: 'snapshot',
@@ -603,7 +606,7 @@ describe('snapshots (7)', () => {
     expect(cluster.platter('1').base).toEqual({ index: 9, term: 4 })
   })
 
-  test('while a snapshot replaces the log on disk, the node does not report its disk state', () => {
+  test('while a snapshot replaces the log on disk, the node does not report its disk as complete', () => {
     const cluster = restarted({ term: 5, terms: [1, 1] })
     expect(cluster.core('1').fullStatus.isOnDiskWhole).toBe(true)
     cluster.holdDisk('1', true)
@@ -617,7 +620,7 @@ describe('snapshots (7)', () => {
     })
   })
 
-  test('a start between installing a snapshot and replacing the log completes the replacement', () => {
+  test('a restart after a snapshot was installed, but before the log was replaced, completes the replacement', () => {
     const cluster = restarted({ term: 1, terms: [] })
     cluster.holdDisk('1', true)
     ask(cluster, '2', 5, snapshot(9, 4))
@@ -631,7 +634,7 @@ describe('snapshots (7)', () => {
   })
 })
 
-describe('reads (6.4 of the dissertation)', () => {
+describe('reads (Raft dissertation, 6.4)', () => {
   test('a response to a heartbeat that was sent before the read began does not confirm the read', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
@@ -646,7 +649,7 @@ describe('reads (6.4 of the dissertation)', () => {
     expect(cluster.events).toEqual(['1 reads at 3'])
   })
 
-  test('reads in one event loop turn share a round, and reads that arrive during the round share the next one', () => {
+  test('reads in one event loop turn share a heartbeat round, and reads that arrive during the round share the next one', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.flights = []

@@ -40,7 +40,7 @@ test('the computed quorum value equals a value counted slowly, in any order and 
   }
 })
 
-test('an election is won with a majority in both halves, lost when that is impossible, and otherwise undecided', () => {
+test('an election is won with a majority in both halves of a joint configuration, lost when that is impossible, and otherwise undecided', () => {
   for (let round = 0; round < 5_000; round += 1) {
     const configuration = drawConfiguration()
     const votes = new Map<NodeId, boolean>()

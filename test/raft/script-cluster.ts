@@ -3,7 +3,7 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { assert, requirePresent } from '../../src/lib/assert.ts'
 import type { Random } from '../../src/lib/random.ts'
 import { configurationFromRecord } from '../../src/raft/configuration.ts'
-import { Core } from '../../src/raft/core.ts'
+import { RaftCore } from '../../src/raft/core.ts'
 import type { Effects, OutgoingMessage } from '../../src/raft/effects.ts'
 import type { Input } from '../../src/raft/input.ts'
 import { type CoreOptions, defaultCoreOptions } from '../../src/raft/options.ts'
@@ -17,7 +17,7 @@ const NOW_MS = 1_700_000_000_000
 const longest: Random = { next: () => 0.5, integer: (_min, max) => max }
 
 interface Life {
-  readonly core: Core
+  readonly core: RaftCore
   readonly disk: SimulatedDisk
   readonly syncs: (() => void)[]
   gated: OutgoingMessage[]
@@ -127,7 +127,7 @@ export class ScriptCluster {
       after: (_delayMs: number, task: () => void) => syncs.push(task),
     }
     const disk = new SimulatedDisk(node.platter, timing)
-    const core = Core.restore({
+    const core = RaftCore.restore({
       id,
       storeId: Uint8Array.of(node.store),
       options: this.#options,
@@ -146,7 +146,7 @@ export class ScriptCluster {
     this.#pump(node)
   }
 
-  core(id: NodeId): Core {
+  core(id: NodeId): RaftCore {
     return this.#life(id).core
   }
 

@@ -500,7 +500,10 @@ export class SimulatedCluster implements World {
   }
 }
 
-/** Whether `viewer` would accept `other`'s connection: by the disk its own record names, if it has one. */
+/**
+ * Whether `viewer` would accept `other`'s connection: by the disk its own record names, if it has
+ * one.
+ */
 function isKnownAs(viewer: SimulatedNode, other: SimulatedNode): boolean {
   const { members } = viewer.core.status.configurationRecord
   const member = members.find((one) => one.id === other.id)

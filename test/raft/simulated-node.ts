@@ -5,7 +5,7 @@ import {
 } from '../../proto/gen/membership_pb.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { seededRandom } from '../../src/lib/random.ts'
-import { Core } from '../../src/raft/core.ts'
+import { RaftCore } from '../../src/raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../../src/raft/effects.ts'
 import { defaultRaftNodeLimits } from '../../src/raft/node-start.ts'
 import { RaftNode } from '../../src/raft/node.ts'
@@ -63,7 +63,7 @@ export class SimulatedNode implements Watched {
   /** State on disk, like the platter. */
   persisted: MachineState
   machine: MachineState
-  #core: Core | null = null
+  #core: RaftCore | null = null
   #node: RaftNode | null = null
   #disk: SimulatedDisk | null = null
   #life = 0
@@ -88,7 +88,7 @@ export class SimulatedNode implements Watched {
     this.machine = this.persisted
   }
 
-  get core(): Core {
+  get core(): RaftCore {
     assert(this.#core !== null, `${this.id} runs`)
     return this.#core
   }
@@ -123,14 +123,14 @@ export class SimulatedNode implements Watched {
     this.machine = other.persisted
   }
 
-  start(): Core {
+  start(): RaftCore {
     assert(!this.isRunning, `${this.id} is stopped`)
     this.#life += 1
     this.machine = this.persisted
     this.#applyQueue = []
     const { position, configuration, timeMs } = this.persisted
     const log = this.platter.restored()
-    const core = Core.restore({
+    const core = RaftCore.restore({
       id: this.id,
       storeId: Uint8Array.of(this.store),
       options: this.#options,
@@ -175,7 +175,7 @@ export class SimulatedNode implements Watched {
     })
   }
 
-  #drive(core: Core, disk: SimulatedDisk): RaftNode {
+  #drive(core: RaftCore, disk: SimulatedDisk): RaftNode {
     const world = this.#world
     const startedMs = world.nowMs
     const watched: Disk = {

@@ -46,7 +46,7 @@ async function runOrExplain(seed: number): Promise<SimulatedCluster> {
   }
 }
 
-test(`the guarantees hold under faults and the cluster becomes stable afterwards (seeds ${first} to ${first + count - 1})`, async () => {
+test(`the guarantees of Raft hold under faults, and the cluster becomes stable afterwards (seeds ${first} to ${first + count - 1})`, async () => {
   const totals = { acknowledged: 0, reads: 0, elections: 0, restarts: 0, snapshots: 0, damages: 0 }
   let hash = ''
   for (let seed = first; seed < first + count; seed += 1) {

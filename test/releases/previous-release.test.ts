@@ -8,7 +8,7 @@ import type { KindName } from '../../src/entities/kind-records.ts'
 import { openState } from '../../src/controller/start/open-state.ts'
 import { entities, findEntity } from '../../src/entities/registry.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
-import type { StateMachine } from '../../src/fsm/machine.ts'
+import type { StateMachine } from '../../src/fsm/state-machine.ts'
 import type { Json } from '../../src/lib/text/canonical-json.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
 import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
@@ -75,7 +75,7 @@ function expectRecorded(records: Records, here: (kind: KindName, id: string) => 
 /** Written only if the clocks of a majority were ahead. */
 const notRecorded = new Set(['logTimeReset'])
 
-test('the recorded data folders contain a record of every kind that their release had', () => {
+test('the recorded data folders contain a record of every kind that existed in their release', () => {
   const own = entities.filter(
     ({ name, table, since }) => name === table && since <= listing.featureLevel,
   )
@@ -83,7 +83,7 @@ test('the recorded data folders contain a record of every kind that their releas
   expect(Object.keys(listing.records).sort()).toEqual(recorded)
 })
 
-test('each of the three data folders is opened, and log and state give the digest of the release that wrote them', async () => {
+test('each of the three recorded data folders can be opened, and its log and state give the digest of the release that wrote it', async () => {
   for (const id of ['ctrl1', 'ctrl2', 'ctrl3']) {
     const { machine, persisted, digest } = await open(join(dir, id))
     expect(machine.appliedIndex, id).toBe(listing.position.index)

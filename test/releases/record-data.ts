@@ -1,9 +1,10 @@
-// Run by tools/release-fixture.ts within the checked-out sources of a release, so that nothing here is of a later one:
-// `node test/releases/record-data.ts DATA.tgz LISTING.json`. Its program is FLOTILLA_PROGRAM.
+// Run by tools/release-fixture.ts within the checked-out sources of a release, so that nothing here
+// is of a later one: `node test/releases/record-data.ts DATA.tgz LISTING.json`. Its program is
+// FLOTILLA_PROGRAM.
 //
-// Three controllers of that release are given records of every kind that can be made without a second network, and are killed
-// before all of it is in their state stores. DATA.tgz gets their data folders; LISTING.json the state that the release itself
-// makes of the first of them.
+// Three controllers of that release are given records of every kind that can be made without a
+// second network, and are killed before all of it is in their state stores. DATA.tgz gets their
+// data folders; LISTING.json the state that the release itself makes of the first of them.
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +13,7 @@ import { join, resolve } from 'node:path'
 import type { Json } from '../../src/lib/text/canonical-json.ts'
 import { sendToAdminSocket } from '../../src/cli/client/admin-socket.ts'
 import { clusterVerbRequest } from '../../src/cli/client/connection.ts'
-import { apply } from '../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../src/fsm/apply-log-entry.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
@@ -27,7 +28,10 @@ import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 const MANAGEMENT = '/edge/management/v1'
 const PASSWORD = 'a password for the tests'
 const IDS = [1, 2, 3]
-/** Written at the end in one go, so that the write-behind has not had its turn when the controllers are killed. */
+/**
+ * Written at the end in one go, so that the write-behind has not had its turn when the controllers
+ * are killed.
+ */
 const TAIL_WRITES = 12
 
 const [dataFile, listingFile] = process.argv.slice(2)
@@ -153,7 +157,7 @@ async function listing(dir: string): Promise<unknown> {
   const state = await loadState(store, new ClusterState())
   const persisted = state.position.index
   const { disk, restored } = openLog(dir, { statePosition: state.position, hasOtherVoters: true })
-  for (const entry of restored.entries) if (entry.index > persisted) apply(state, entry)
+  for (const entry of restored.entries) if (entry.index > persisted) applyLogEntry(state, entry)
   disk.closeNow()
   await store.close()
   const { position, featureLevel } = state

@@ -5,8 +5,9 @@ import { expect, test } from 'vitest'
 import { entities } from '../../src/entities/registry.ts'
 import { canonicalJson, type Json } from '../../src/lib/text/canonical-json.ts'
 
-// A stored record omits the fields that have their zero, so a zero that changes between two releases makes them store, and
-// digest, different bytes for one record. Recorded once a field; FLOTILLA_RECORD=1 adds the fields that are new.
+// A stored record omits the fields that have their zero, so a zero that changes between two
+// releases makes them store, and digest, different bytes for one record. Recorded once a field;
+// FLOTILLA_RECORD=1 adds the fields that are new.
 
 const path = join(import.meta.dirname, 'zeros.json')
 
@@ -23,7 +24,7 @@ function recorded(): Record<string, Json> {
   return JSON.parse(readFileSync(path, 'utf8')) as Record<string, Json>
 }
 
-test('the zero value of a stored field equals the recorded zero value', () => {
+test('the zero value of each stored field equals the recorded zero value', () => {
   const now = zeros()
   const known = recorded()
   const isRecording = process.env['FLOTILLA_RECORD'] === '1'

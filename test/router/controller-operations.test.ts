@@ -69,7 +69,7 @@ test('terminators of hosting clients are created one after the other', async () 
   await eventually(() => bench.logged('terminator of a client established')).toHaveLength(3)
 })
 
-test('a terminator that no controller responds to frees its slot after a timeout', async () => {
+test('the creation of a terminator to which no controller responds frees its slot after a timeout', async () => {
   const bench = await EdgeBench.open({ sections: 'forwarder: {rateLimitedWorkerCount: 1}' })
   closing.push(() => bench.close())
   bench.controller.terminators = () => null

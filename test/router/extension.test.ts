@@ -1,11 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { issueLeafFor, validityStartingAt } from '../../src/pki/authority/authority.ts'
+import { issueLeafForKey, validityStartingAt } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { readEnrollmentRequest } from '../../src/pki/authority/enrollment-request.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
-import type { RequestRenewal } from '../../src/router/identity/extension.ts'
+import type { SendRenewalRequest } from '../../src/router/identity/certificate-renewer.ts'
 import { eventually, TestNetwork, trustDomain } from './support.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -26,7 +26,7 @@ afterEach(async () => {
 /** A certificate for the key of a request, by the authority of the network. */
 async function certified(pem: string, commonName: string): Promise<string> {
   const { publicKeySpki, names } = readEnrollmentRequest(pem)
-  return await issueLeafFor(
+  return await issueLeafForKey(
     {
       issuer: network.root,
       commonName,
@@ -40,7 +40,7 @@ async function certified(pem: string, commonName: string): Promise<string> {
 }
 
 const askAt =
-  (commonName: string): RequestRenewal =>
+  (commonName: string): SendRenewalRequest =>
   async (at, { certCsr, serverCertCsr }) => {
     asked.push(at)
     if (at !== api) throw new Error('it refuses connections')
@@ -115,7 +115,7 @@ describe('The certificates of a router', () => {
     },
   )
 
-  test('that are extended are shown to a controller at once, because they are in force only then', async () => {
+  test('that were extended are presented to a controller at once, because they become valid only then', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     writeEndpoints(network.path('endpoints.yml'), {
       endpoints: [a.address, b.address],
@@ -145,7 +145,7 @@ describe('The certificates of a router', () => {
     await eventually(() => [a.isConnected, b.isConnected]).toEqual([true, true])
   })
 
-  test('are left unchanged if they are not due, unless an extension is requested', async () => {
+  test('are not extended if they are not due, unless a controller requests an extension', async () => {
     const router = network.router(['tls:127.0.0.1:1'], '', { askExtension: askAt('router1') })
     await router.start({ extends: false })
     await eventually(() => network.logged('router starting')).toHaveLength(1)
@@ -167,7 +167,7 @@ describe('The certificates of a router', () => {
     expect(leafOf('r.cert').sha1).toBe(before)
   })
 
-  test('cause a log line if they are due and csr is missing, because nothing can be requested', async () => {
+  test('cause a log line if they are due but csr is missing, because the router then has no names to request', async () => {
     await withDaysLeft(100)
     const router = network.router(['tls:127.0.0.1:1'], '', {
       askExtension: askAt('router1'),

@@ -9,8 +9,8 @@ import type {
   CircuitApplication,
   CircuitEndpoint,
   LocalCircuit,
-} from '../../src/overlay/circuits/circuit-ends.ts'
-import type { RouterIdentity } from '../../src/router/identity/identity.ts'
+} from '../../src/overlay/circuits/circuit-endpoint.ts'
+import type { RouterIdentity } from '../../src/router/identity/reloadable-identity.ts'
 import { ClientListeners } from '../../src/router/listen/client-listeners.ts'
 import { freePort } from '../support/ports.ts'
 import { configured, dialTo, TestTarget } from './dial/support.ts'
@@ -40,7 +40,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close()
 })
 
-describe('the circuit endpoint uses the options', () => {
+describe('the circuit endpoint uses the configured options', () => {
   test.each(['transport', 'transport_udp'])('in a dialer with the binding %s', async (binding) => {
     const circuits = new SeenCircuits()
     const target = await TestTarget.open()

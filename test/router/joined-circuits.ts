@@ -3,14 +3,14 @@ import type {
   CircuitEndpoint,
   LocalCircuit,
   LocalCircuits,
-} from '../../src/overlay/circuits/circuit-ends.ts'
+} from '../../src/overlay/circuits/circuit-endpoint.ts'
 import type { PayloadContent } from '../../src/channel/messages/payload.ts'
 
 const WAITING_BYTES_MAX = 64 * 1024
 
 /**
  * The ends of circuits in memory: the first two that are opened by one id are joined. It keeps the
- * promises of `circuit-ends.ts`, with a queue of some bytes in each direction.
+ * promises of `circuit-endpoint.ts`, with a queue of some bytes in each direction.
  */
 export class JoinedCircuits implements LocalCircuits {
   readonly ends = new Map<string, JoinedEnd[]>()

@@ -8,8 +8,8 @@ import { Channel } from '../../src/channel/channel.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { Link } from '../../src/router/links/link.ts'
-import { linkHello } from '../../src/channel/messages/links.ts'
-import { linkQueues } from '../../src/router/links/link-options.ts'
+import { linkHelloMessage } from '../../src/channel/messages/links.ts'
+import { linkQueueLimits } from '../../src/router/links/link-options.ts'
 import { PeerDialer } from '../../src/router/links/peer-dialer.ts'
 import { Pipe, settle } from '../channel/pipe.ts'
 import { freePort } from '../support/ports.ts'
@@ -75,7 +75,7 @@ async function silentServer(): Promise<{ readonly port: number; readonly sockets
 
 const reasonsOf = (message: string) => network.logged(message).map(({ fields }) => fields['reason'])
 
-describe('A link dialer', () => {
+describe('The dialing side of a link', () => {
   test.each(['connectTimeout: 50ms', 'connectTimeoutMs: 50'])(
     'stops waiting for the response to its hello after its option %s',
     async (option) => {
@@ -85,7 +85,7 @@ describe('A link dialer', () => {
     },
   )
 
-  test('dials from the address in bind', async () => {
+  test('dials from the local address in the option bind', async () => {
     await dialing('bind: 127.0.0.2')
     const peer = await peerRouter()
     tell(peer)
@@ -165,16 +165,16 @@ describe('The wait before a router is dialed again', () => {
     return dialedMs.slice(1).map((at, k) => at - (dialedMs[k] ?? 0))
   }
 
-  test('grows according to healthyDialBackoff while controllers are connected to that router', async () => {
+  test('grows according to healthyDialBackoff while controllers are connected to the router that is to be dialed', async () => {
     expect(await waits(true)).toEqual([100, 300, 900, 1000])
   })
 
-  test('grows according to unhealthyDialBackoff while no controller is connected to that router', async () => {
+  test('grows according to unhealthyDialBackoff while no controller is connected to the router that is to be dialed', async () => {
     expect(await waits(false)).toEqual([1000, 10_000, 20_000, 20_000])
   })
 })
 
-describe('A link listener', () => {
+describe('The listening side of a link', () => {
   async function listening(options: string): Promise<() => ReturnType<typeof connect>> {
     const port = await freePort()
     const address = `bind: "tls:127.0.0.1:${port}", advertise: "127.0.0.1:${port}"`
@@ -210,7 +210,7 @@ describe('A link listener', () => {
     const dial = await listening('writeTimeout: 200ms')
     const socket = dial()
     const ids = { linkId: 'l1', routerId: 'router2', dialedId: 'router1' }
-    const hello = linkHello({ ...ids, dialedVersion: 'v2.0.0', iteration: 1 })
+    const hello = linkHelloMessage({ ...ids, dialedVersion: 'v2.0.0', iteration: 1 })
     const channel: Channel = new Channel({
       socket,
       limits: channelLimits,
@@ -275,7 +275,7 @@ link: {dialers: [{binding: transport}], heartbeats: {sendInterval: 100ms, closeU
     await settle()
     const addresses = { dialAddress: '', localAddress: '', remoteAddress: '' }
     const fields = { id: 'l1', peerId: 'router2', iteration: 1, isDialed: true, ...addresses }
-    const made = new Link({ ...fields, channel, queues: linkQueues(link, options) })
+    const made = new Link({ ...fields, channel, queues: linkQueueLimits(link, options) })
     /**
      * Number of pieces accepted one after the other, each in a separate turn, while nothing is
      * read.

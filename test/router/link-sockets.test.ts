@@ -17,7 +17,8 @@ import { freePort } from '../support/ports.ts'
 import { PeerRouter } from './peer-router.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
-// Goal: a link has as many sockets as its dialer is to have, and carries each circuit over one of them.
+// Goal: a link has as many sockets as its dialer is to have, and carries each circuit over one of
+// them.
 
 const networks: TestNetwork[] = []
 const closing: (() => Promise<void>)[] = []
@@ -115,7 +116,7 @@ describe('A link with several sockets', () => {
     expect(await socketsAt(controller)).toEqual([1])
   })
 
-  test('sends the messages of one circuit over one socket, and acknowledgements over separate sockets', async () => {
+  test('sends all messages of one circuit over one socket, and acknowledgments over separate sockets', async () => {
     const pipes = [new Pipe(), new Pipe(), new Pipe()]
     const [one, two, three] = pipes.map((socket) => {
       const channel: Channel = new Channel({

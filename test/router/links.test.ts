@@ -12,7 +12,7 @@ import {
   PeerStateChangesSchema,
   RouterLinksSchema,
 } from '../../proto/gen/router_pb.ts'
-import { linkHello } from '../../src/channel/messages/links.ts'
+import { linkHelloMessage } from '../../src/channel/messages/links.ts'
 import { Channel } from '../../src/channel/channel.ts'
 import { type ChannelMessage, encodeFrame } from '../../src/channel/frame.ts'
 import { readFlag } from '../../src/channel/headers.ts'
@@ -87,7 +87,7 @@ const faults = ({ controller }: Side) =>
   controller.ofType(1004).map(({ body }) => fromBinary(FaultSchema, body))
 
 describe('Routers with links', () => {
-  test('report their link listeners in their hello, and have one link when one of them dials', async () => {
+  test('report their link listeners in their hello, and have one link between them when one of them dials', async () => {
     await start(one)
     await start(other)
     const value = one.controller.hellos[0]?.headers.get(1000) ?? new Uint8Array()
@@ -109,7 +109,7 @@ describe('Routers with links', () => {
     expect(reports(other), 'the dialer alone reports').toHaveLength(1)
   })
 
-  test('keep one link when both dial each other, and agree which link', async () => {
+  test('keep only one link when both dial each other, and agree on the link that they keep', async () => {
     await start(one)
     await start(other)
     tell(one, other)
@@ -120,7 +120,7 @@ describe('Routers with links', () => {
     await eventually(async () => new Set(await ids()).size).toBe(1)
   })
 
-  test('dial again when the link is lost, and report both links to controllers', async () => {
+  test('dial again when the link is lost, and report both the lost and the new link to controllers', async () => {
     await start(one)
     await start(other)
     tell(one, other)
@@ -146,7 +146,7 @@ describe('Routers with links', () => {
     await eventually(async () => (await linksOf(one))[0]?.iteration).toBe(2)
   })
 
-  test('report all their links to a controller that connects later than the links', async () => {
+  test('report all their links to a controller that connects after the links were dialed', async () => {
     await start(one)
     await start(other)
     tell(one, other)
@@ -187,8 +187,8 @@ describe('Routers with links', () => {
   })
 })
 
-describe('A router refuses a link from another router', () => {
-  test('whose certificate no controller confirms', async () => {
+describe('A router refuses a link', () => {
+  test('if no controller confirms the certificate of the router that dials', async () => {
     await start(one)
     await start(other)
     other.controller.verifies = false
@@ -203,41 +203,44 @@ describe('A router refuses a link from another router', () => {
 
   test.each([
     [
-      'by a certificate of another router',
+      'the certificate belongs to another router',
       'router3',
       'router1',
       'router2',
       'the certificate belongs to another router',
     ],
-    ['that means another router', 'router1', 'router1', 'router3', 'another router was dialed'],
-    ['of itself', 'router2', 'router2', 'router2', 'a router has no link to itself'],
-  ])('%s', async (_, holder, routerId, dialedId, reason) => {
-    await start(other)
-    const { certificatePem: cert, privateKeyPem: key } = await one.network.leaf(holder, [], [])
-    const socket = connect({
-      host: '127.0.0.1',
-      port: other.port,
-      cert,
-      key,
-      ca: one.network.root.certificatePem,
-      ALPNProtocols: ['ziti-link'],
-    })
-    socket.on('error', () => undefined)
-    const hello = linkHello({
-      linkId: '0',
-      routerId,
-      dialedId,
-      dialedVersion: 'v2.0.0',
-      iteration: 1,
-    })
-    socket.write(encodeFrame(hello))
-    await eventually(() => other.network.logged('link refused')).toHaveLength(1)
-    expect(other.network.logged('link refused')[0]?.fields).toMatchObject({ reason })
-    expect(other.controller.ofType(1036), 'no controller was asked').toEqual([])
-    socket.destroy()
-  })
+    ['another router was dialed', 'router1', 'router1', 'router3', 'another router was dialed'],
+    ['the router dials itself', 'router2', 'router2', 'router2', 'a router has no link to itself'],
+  ])(
+    'if the router IDs and the certificate do not fit together: %s',
+    async (_, holder, routerId, dialedId, reason) => {
+      await start(other)
+      const { certificatePem: cert, privateKeyPem: key } = await one.network.leaf(holder, [], [])
+      const socket = connect({
+        host: '127.0.0.1',
+        port: other.port,
+        cert,
+        key,
+        ca: one.network.root.certificatePem,
+        ALPNProtocols: ['ziti-link'],
+      })
+      socket.on('error', () => undefined)
+      const hello = linkHelloMessage({
+        linkId: '0',
+        routerId,
+        dialedId,
+        dialedVersion: 'v2.0.0',
+        iteration: 1,
+      })
+      socket.write(encodeFrame(hello))
+      await eventually(() => other.network.logged('link refused')).toHaveLength(1)
+      expect(other.network.logged('link refused')[0]?.fields).toMatchObject({ reason })
+      expect(other.controller.ofType(1036), 'no controller was asked').toEqual([])
+      socket.destroy()
+    },
+  )
 
-  test('that already has a link, in the response to the hello, so that the other router does not redial at once', async () => {
+  test('if the two routers already have one; the response to the hello says so, and the other router does not redial at once', async () => {
     await start(other)
     const { certificatePem: cert, privateKeyPem: key } = await one.network.leaf('router1', [], [])
     const dial = async (linkId: string): Promise<ChannelMessage> => {
@@ -252,7 +255,7 @@ describe('A router refuses a link from another router', () => {
         socket,
         limits: channelLimits,
         clock: systemClock,
-        hello: linkHello({ ...said, linkId, routerId: 'router1' }),
+        hello: linkHelloMessage({ ...said, linkId, routerId: 'router1' }),
         onHello: (answer) => {
           channel.open(null)
           resolve(answer)
@@ -270,7 +273,7 @@ describe('A router refuses a link from another router', () => {
     expect(await linksOf(other)).toMatchObject([{ id: 'a' }])
   })
 
-  test('that is not the router that was dialed', async () => {
+  test('if the router that responds is not the one that was dialed', async () => {
     await start(one)
     await start(other)
     const listeners = [{ address: `tls:127.0.0.1:${other.port}`, protocol: 'tls', groups: [] }]

@@ -8,9 +8,9 @@ import { parseCertificate } from '../../src/pki/certificate.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
-// Goal: the options of what a router listens on bound its connections as they name.
-// Method: a real router with the option; the connections are the test's. Where a default would end a connection as well, the
-// quickest of some attempts is by far quicker than it, however busy the machine is.
+// Goal: the options of what a router listens on bound its connections as they name. Method: a real
+// router with the option; the connections are the test's. Where a default would end a connection as
+// well, the quickest of some attempts is by far quicker than it, however busy the machine is.
 
 let network: TestNetwork
 let controller: ScriptedController
@@ -55,7 +55,7 @@ async function closedAfterMs(
   return Math.min(...times)
 }
 
-describe('tls.handshakeTimeout bounds the handshake', () => {
+describe('The option tls.handshakeTimeout limits how long a TLS handshake may take', () => {
   const address = (protocol: string) =>
     `bind: "${protocol}:127.0.0.1:${port}", advertise: "127.0.0.1:${port}"`
 
@@ -83,7 +83,7 @@ test.each(['connectTimeout: 100ms', 'connectTimeoutMs: 100'])(
   },
 )
 
-describe('A web server', () => {
+describe('A web server of a router', () => {
   async function serve(options: string, more = ''): Promise<void> {
     const points = `bindPoints: [{interface: "127.0.0.1:${port}", address: "r.test:${port}"}]`
     const apis = 'apis: [{binding: health-checks}]'

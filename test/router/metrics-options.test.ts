@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
 import type { MetricsBatch } from '../../src/channel/messages/reports.ts'
-import { MetricsReporter } from '../../src/router/reports/metrics.ts'
+import { MetricsReporter } from '../../src/router/reports/metrics-reporter.ts'
 import { scheduleByIntervals, scheduleBySharedTimer } from '../support/fake-schedule.ts'
 import { configured } from './dial/support.ts'
 
-// Goal: reports of metrics are made, kept and sent by the options of `metrics`. Method: the clock is the test's.
+// Goal: reports of metrics are made, kept and sent by the options of `metrics`. Method: the clock
+// is the test's.
 
 let nowMs = 0
 let isConnected = true
@@ -62,7 +63,7 @@ test('a metrics report is sent once intervalAgeThreshold has passed since its in
   ])
 })
 
-test('the newest messageQueueSize metrics reports are kept while no controller is connected', async () => {
+test('the router keeps the newest messageQueueSize metrics reports while no controller is connected', async () => {
   start('reportInterval: 10s, intervalAgeThreshold: 0s, messageQueueSize: 2')
   isConnected = false
   await pass(50)

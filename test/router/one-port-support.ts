@@ -6,7 +6,7 @@ import { connect, type TLSSocket } from 'node:tls'
 
 import { ApiSessionAddedSchema } from '../../proto/gen/router_pb.ts'
 import { encodeFrame } from '../../src/channel/frame.ts'
-import { linkHello } from '../../src/channel/messages/links.ts'
+import { linkHelloMessage } from '../../src/channel/messages/links.ts'
 import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { freePort } from '../support/ports.ts'
@@ -83,7 +83,7 @@ export class OnePort {
   /** The hello of router2 for a link. */
   sayLinkHello(socket: TLSSocket): void {
     const ids = { linkId: 'of router2', routerId: 'router2', dialedId: 'router1' }
-    socket.write(encodeFrame(linkHello({ ...ids, dialedVersion: 'v2.0.0', iteration: 1 })))
+    socket.write(encodeFrame(linkHelloMessage({ ...ids, dialedVersion: 'v2.0.0', iteration: 1 })))
   }
 
   /** An honest router gets its link. */

@@ -3,7 +3,7 @@ import { connect as connectTcp } from 'node:net'
 import { connect } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { listenFault } from '../../src/controller/start/check-listeners.ts'
+import { findListenFault } from '../../src/controller/start/check-listeners.ts'
 import { clientHelloBytes, OnePort } from './one-port-support.ts'
 import { webSocketStream } from './edge/support.ts'
 import { freePort } from '../support/ports.ts'
@@ -51,10 +51,13 @@ describe('One port for links and clients', () => {
     [['ziti-edge', 'ziti-link'], 'ziti-link'],
     [['ziti-link', 'ziti-edge'], 'ziti-edge'],
     [['h2', 'ziti-edge', 'other'], 'ziti-edge'],
-  ])('selects, among %j, the last protocol that the port serves', async (protocols, selected) => {
-    const socket = await router.handshake({ protocols })
-    expect(socket.alpnProtocol).toBe(selected)
-  })
+  ])(
+    'selects, among the protocols %j that a client offers, the last one that the port serves',
+    async (protocols, selected) => {
+      const socket = await router.handshake({ protocols })
+      expect(socket.alpnProtocol).toBe(selected)
+    },
+  )
 
   test('ends the handshake of a client that offers only other ALPN protocols', async () => {
     const socket = await router.handshake({ protocols: ['h2', 'ziti-ctrl'] })
@@ -92,7 +95,7 @@ describe('One port for links and clients', () => {
     await router.linked()
     await router.client('ann')
     await router.network.closeRouters()
-    expect(await listenFault(`127.0.0.1:${router.port}`)).toBeNull()
+    expect(await findListenFault(`127.0.0.1:${router.port}`)).toBeNull()
     await eventually(() => idle.destroyed).toBe(true)
   })
 })

@@ -17,14 +17,14 @@ import {
 import { hostInterfaces } from '../../src/router/reports/host-interfaces.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { CachedResolver } from '../../src/lib/runtime/last-addresses.ts'
+import { CachedResolver } from '../../src/lib/runtime/cached-resolver.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { ProgramFailure } from '../../src/overlay/failure.ts'
 import {
   addressesMessage,
   leaderMessage,
-  readClientHello,
-  serverHello,
+  readEdgeRouterHello,
+  controllerHelloMessage,
 } from '../../src/channel/messages/control.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, type ScriptedController, TestNetwork, trustDomain } from './support.ts'
@@ -58,7 +58,8 @@ describe('A router', () => {
       type: 'ctrl.default',
       group: { isFirst: true, id: '' },
     })
-    // Bits 1 and 2: several channels, and services named in place of sessions. Bit 200: it renews early.
+    // Bits 1 and 2: several channels, and services named in place of sessions. Bit 200: it renews
+    // early.
     expect([...(a.hellos[0]?.headers.get(1002) ?? [])]).toEqual([
       2 ** (200 % 8),
       ...new Uint8Array(24),
@@ -66,7 +67,7 @@ describe('A router', () => {
     ])
   })
 
-  test('responds to the validation of terminators with any binding, including an unknown binding', async () => {
+  test('responds to a controller’s validation of terminators with any binding, including an unknown binding', async () => {
     const a = await network.controller('a')
     await network.running([a.address], 'dialers: [{binding: transport}]\n')
     await connected(a)
@@ -88,7 +89,7 @@ describe('A router', () => {
     })
   })
 
-  test('connects to every reported member, and disconnects from a member that a majority does not list', async () => {
+  test('connects to every controller that is reported as a member, and disconnects from one that a majority does not list', async () => {
     const [a, b, c] = [
       await network.controller('a'),
       await network.controller('b'),
@@ -108,7 +109,7 @@ describe('A router', () => {
     expect([a.isConnected, b.isConnected]).toEqual([true, true])
   })
 
-  test('requests the lists of all controllers when one list lacks a member, and keeps that member meanwhile', async () => {
+  test('requests the lists of all controllers when one list lacks a controller, and keeps that controller in the meantime', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     await network.running([a.address])
     await connected(a)
@@ -125,7 +126,7 @@ describe('A router', () => {
     ).toEqual(['a', 'b', 'a'])
   })
 
-  test('ignores a list that is marked for other (OpenZiti) routers, from which an address was removed', async () => {
+  test('ignores a list that is marked as intended for OpenZiti routers, which may omit an address', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     await network.running([a.address])
     await connected(a)
@@ -318,11 +319,11 @@ describe('A router', () => {
     }
     await eventually(() => a.hellos).toHaveLength(2)
     await eventually(() => a.openChannels).toBe(1)
-    const reply = await a.channel?.request(serverHello('v2.0.0'))
+    const reply = await a.channel?.request(controllerHelloMessage('v2.0.0'))
     expect(reply?.contentType).toBe(20_001)
   })
 
-  test('exits when it cannot reach a controller in time, and prints a remedy', async () => {
+  test('exits when it cannot reach a controller in time, and prints advice', async () => {
     const router = network.router(['tls:127.0.0.1:1'], '', { startupTimeout: '100ms' })
     await router.start({ extends: false })
     await expect(router.failed).rejects.toThrow(
@@ -331,13 +332,13 @@ describe('A router', () => {
   })
 })
 
-describe('A router refuses a connection to', () => {
+describe('A router refuses to connect to', () => {
   test.each([
     ['a controller of another trust domain', 'spiffe://other.example/controller/a', {}],
     ['a router with the host name of a controller', `spiffe://${trustDomain}/router/a`, {}],
     ['a certificate without a SPIFFE id', null, {}],
     [
-      'a controller that says it is another',
+      'a controller that claims the id of another controller',
       `spiffe://${trustDomain}/controller/a`,
       { claimedId: 'b' },
     ],
@@ -369,9 +370,9 @@ describe('A router reports to controllers', () => {
     const a = await network.controller('a')
     await network.running([a.address])
     await connected(a)
-    const reply = await a.channel?.request(serverHello('v2.0.0'))
+    const reply = await a.channel?.request(controllerHelloMessage('v2.0.0'))
     expect(reply?.contentType).toBe(20_001)
-    expect(readClientHello(reply?.body ?? new Uint8Array())).toEqual({
+    expect(readEdgeRouterHello(reply?.body ?? new Uint8Array())).toEqual({
       hostname: hostname(),
       protocols: {},
     })
@@ -397,11 +398,11 @@ describe('A router reports to controllers', () => {
     const a = await network.controller('a')
     await network.running([a.address], 'interfaceDiscovery: {disabled: true}\n')
     await eventually(() => a.ofType(1035).length).toBe(1)
-    expect((await a.channel?.request(serverHello('v')))?.contentType).toBe(20_001)
+    expect((await a.channel?.request(controllerHelloMessage('v')))?.contentType).toBe(20_001)
     expect(a.ofType(1052)).toEqual([])
   })
 
-  test('its metrics at each interval: the same to all controllers, and only one of them publishes the metrics', async () => {
+  test('its metrics at each interval: the same to all controllers, of which only one publishes the metrics', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     const often = 'metrics: {reportInterval: 100ms, intervalAgeThreshold: 150ms}\n'
     await network.running([a.address, b.address], often)
@@ -519,7 +520,7 @@ web: [{name: health, bindPoints: [{interface: "127.0.0.1:${port}", address: "r.t
 })
 
 describe('A router with message tracing or profiling enabled', () => {
-  test('writes each message in decoded form, without the channel secret', async () => {
+  test('writes each message to the trace in decoded form, without the channel secret', async () => {
     const a = await network.controller('a')
     await network.running([a.address], 'trace: {path: messages.log}\n')
     await connected(a)

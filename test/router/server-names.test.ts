@@ -11,7 +11,7 @@ import {
   LEAF_LIFETIME_MS,
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
-import { linkHello } from '../../src/channel/messages/links.ts'
+import { linkHelloMessage } from '../../src/channel/messages/links.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
@@ -76,12 +76,12 @@ async function shownTo(
   return shown === undefined ? null : parseCertificate(Uint8Array.from(shown.raw)).commonName
 }
 
-describe('A certificate that is configured for a server name is presented', () => {
+describe('A certificate that is configured for a server name', () => {
   test.each([
     ['links', 'link: {listeners: [{binding: transport, PLACE}]}', 'ziti-link'],
     ['clients', 'edge: {}\nlisteners: [{binding: edge, PLACE}]', 'ziti-edge'],
     ['a proxy', 'listeners: [{binding: proxy, service: web, PLACE}]', null],
-  ])('by a listener for %s', async (_, sections, protocol) => {
+  ])('is presented by a listener for %s', async (_, sections, protocol) => {
     await start(sections)
     expect(await shownTo('blue.test', protocol)).toBe('blue')
     expect(await shownTo('red.net.test', protocol)).toBe('any')
@@ -89,14 +89,14 @@ describe('A certificate that is configured for a server name is presented', () =
     expect(await shownTo(null, protocol)).toBe('router1')
   })
 
-  test('by a web server', async () => {
+  test('is presented by a web server', async () => {
     const points = `bindPoints: [{interface: "127.0.0.1:${port}", address: "r.test:${port}"}]`
     await start(`web: [{name: w, ${points}, apis: [{binding: health-checks}]}]`)
     expect(await shownTo('blue.test')).toBe('blue')
     expect(await shownTo('elsewhere.example')).toBe('router1')
   })
 
-  test('in its current version, after its file has changed', async () => {
+  test('is presented in its current version after its file has changed', async () => {
     await start('listeners: [{binding: proxy, service: web, PLACE}]')
     expect(await shownTo('blue.test')).toBe('blue')
     await write('blue', ['green.test'])
@@ -105,7 +105,7 @@ describe('A certificate that is configured for a server name is presented', () =
   })
 })
 
-test('routers that dial a link are verified against the network CA, whichever server name they request', async () => {
+test('a router that dials a link is verified against the network CA, whichever server name it requests', async () => {
   await start('link: {listeners: [{binding: transport, PLACE}]}')
   await eventually(() => controller.isConnected).toBe(true)
   const ids = { linkId: 'l1', routerId: 'router2', dialedId: 'router1', dialedVersion: 'v2.0.0' }
@@ -121,7 +121,7 @@ test('routers that dial a link are verified against the network CA, whichever se
       rejectUnauthorized: false,
     })
     socket.on('error', () => undefined)
-    socket.write(encodeFrame(linkHello({ ...ids, iteration: 1 })))
+    socket.write(encodeFrame(linkHelloMessage({ ...ids, iteration: 1 })))
     return socket
   }
   const issuer = await newCa('another network', Date.now())

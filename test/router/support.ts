@@ -11,7 +11,7 @@ import type { ChannelMessage, OutboundMessage } from '../../src/channel/frame.ts
 import { type Hello, readHello } from '../../src/channel/hello.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { CachedResolver } from '../../src/lib/runtime/last-addresses.ts'
+import { CachedResolver } from '../../src/lib/runtime/cached-resolver.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import {
   type CertifiedKey,
@@ -22,9 +22,9 @@ import {
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { parseRouterConfig } from '../../src/config/router/load.ts'
-import type { RequestRenewal } from '../../src/router/identity/extension.ts'
+import type { SendRenewalRequest } from '../../src/router/identity/certificate-renewer.ts'
 import { RouterProgram } from '../../src/router/router.ts'
-import { helloAnswer } from '../../src/fabric/hello-answer.ts'
+import { helloResponse } from '../../src/fabric/hello-response.ts'
 import { addressesMessage } from '../../src/channel/messages/control.ts'
 import { newCa } from '../support/authorities.ts'
 
@@ -92,7 +92,7 @@ export class ScriptedController {
           if (hello === null) throw new Error('no hello')
           this.hellos.push(hello)
           this.channel = channel
-          channel.open(helloAnswer(hello, { id: claimedId, clusterId: 'c', version }))
+          channel.open(helloResponse(hello, { id: claimedId, clusterId: 'c', version }))
         },
         onMessage: (message) => {
           this.received.push(message)
@@ -271,7 +271,7 @@ export class TestNetwork {
     endpoints: readonly string[],
     more = '',
     options: {
-      readonly askExtension?: RequestRenewal
+      readonly askExtension?: SendRenewalRequest
       readonly startupTimeout?: string
       readonly hasCsr?: boolean
       /** More keys of its section `identity`. */

@@ -1,22 +1,22 @@
 import { toBinary } from '@bufbuild/protobuf'
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
-import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
+import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-deps.ts'
 import { ConsensusThread } from '../../src/cluster/replication/consensus-thread.ts'
-import type { ConsensusThreadEvent, SelfRefusal } from '../../src/cluster/link.ts'
-import { hasOtherVoters, rosterVoters } from '../../src/controller/start/known-voters.ts'
+import type { ConsensusThreadEvent, SelfRefusal } from '../../src/cluster/thread-channel.ts'
+import { hasOtherVoters, membershipFromRecord } from '../../src/controller/start/known-voters.ts'
 import { StateDamagedError } from '../../src/fsm/records/load.ts'
-import { StateMachine } from '../../src/fsm/machine.ts'
+import { StateMachine } from '../../src/fsm/state-machine.ts'
 import { assert } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import type { MembershipRecord } from '../../src/ports/membership-cache.ts'
 import { ROUTER_ADDRESS_NAME } from '../../src/ports/cluster-view.ts'
-import type { AppliedEntry } from '../../src/ports/machine.ts'
-import type { Core } from '../../src/raft/core.ts'
+import type { AppliedEntry } from '../../src/ports/replicated-state-machine.ts'
+import type { RaftCore } from '../../src/raft/core.ts'
 import { decodeEntries } from '../../src/raft/entry-codec.ts'
 import type { DiskWrite, Entry, Index, NodeId } from '../../src/raft/types.ts'
-import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
-import { emptyMemoryState, type MemoryState } from '../../src/store/state/memory-state-store.ts'
+import { createDataFolder } from '../../src/store/folder/create-data-folder.ts'
+import { createMemoryState, type MemoryState } from '../../src/store/state/memory-state-store.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
 import { FaultyMemoryFiles, PowerCut } from '../store/support/faulty-memory-files.ts'
 import type { TestCertificates } from './test-certificates.ts'
@@ -59,7 +59,7 @@ export interface Life {
   readonly threads: { readonly main: Context; readonly raft: Context; readonly wal: Context }
   readonly machine: StateMachine
   readonly clusterNode: ClusterNode
-  readonly core: Core
+  readonly core: RaftCore
   readonly mesh: SimulatedMesh
 }
 
@@ -80,7 +80,7 @@ export class Controller {
   /** Number of its disk; another disk under the same name is another store. */
   readonly store: number
   files = new FaultyMemoryFiles()
-  stateDisk: MemoryState = emptyMemoryState()
+  stateDisk: MemoryState = createMemoryState()
   roster: MembershipRecord | null = null
   platter = new Platter()
   life: Life | null = null
@@ -105,7 +105,7 @@ export class Controller {
     return this.life !== null
   }
 
-  get core(): Core | undefined {
+  get core(): RaftCore | undefined {
     return this.life?.core
   }
 
@@ -229,7 +229,7 @@ export class Controller {
     )
     const mark = machine.persistedMark()
     const ofState = { configuration: mark.configuration, index: mark.position.index }
-    const known = [ofState, rosterVoters(this.roster)]
+    const known = [ofState, membershipFromRecord(this.roster)]
     const opened = loop.within(threads.wal, () =>
       openLog(DATA, {
         files: this.files,
@@ -345,13 +345,13 @@ export class Controller {
     try {
       return await open()
     } catch (error) {
-      const isKnown = hasOtherVoters(this.id, [rosterVoters(this.roster)])
+      const isKnown = hasOtherVoters(this.id, [membershipFromRecord(this.roster)])
       if (!(error instanceof StateDamagedError) || !isKnown) throw error
       assert(
         this.platter.isDamaged,
         `I16: ${this.id} finds its state damaged, and nothing but crashes befell it`,
       )
-      Object.assign(this.stateDisk, emptyMemoryState())
+      Object.assign(this.stateDisk, createMemoryState())
       return await open()
     }
   }

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 import type { Random } from '../../src/lib/random.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
 import type { FaultyMemoryFiles } from '../store/support/faulty-memory-files.ts'
-import { decodeSegmentHeader, findRecord, recordSeed } from '../../src/store/log/wal-format.ts'
+import { decodeSegmentHeader, findRecord, recordCrcSeed } from '../../src/store/log/wal-format.ts'
 import { type Controller, DATA, FREE_BYTES_MIN, storeIdOf } from './controller.ts'
 import type { Damage } from './plan.ts'
 
@@ -10,7 +10,8 @@ const SEGMENT_HEADER_BYTES = 4_096
 
 /**
  * Damages the disk of a stopped controller. It spares records of the very last flush: the disk does
- * not show whether they were ever synced (docs/internals/engine.md), so their loss equals a power cut.
+ * not show whether they were ever synced (docs/internals/engine.md), so their loss equals a power
+ * cut.
  * @returns whether there was anything to damage.
  */
 export function harm(controller: Controller, what: Damage, chance: Random): boolean {
@@ -76,7 +77,7 @@ function provenEnd(bytes: Uint8Array, controller: Controller, isLast: boolean): 
   const header = decodeSegmentHeader(bytes)
   if (header === null || typeof header === 'number') return SEGMENT_HEADER_BYTES
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
-  const seed = recordSeed(storeIdOf(controller.store), header.sequence)
+  const seed = recordCrcSeed(storeIdOf(controller.store), header.sequence)
   let end = SEGMENT_HEADER_BYTES
   let proven = SEGMENT_HEADER_BYTES
   for (;;) {

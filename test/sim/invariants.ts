@@ -6,7 +6,7 @@ import {
 } from '../../proto/gen/membership_pb.ts'
 import { encodeConfiguration } from '../../src/raft/configuration.ts'
 import { assert } from '../../src/lib/assert.ts'
-import type { Core, FullStatus } from '../../src/raft/core.ts'
+import type { RaftCore, FullCoreStatus } from '../../src/raft/core.ts'
 import type { Configuration, Entry, Index, Message, NodeId, Term } from '../../src/raft/types.ts'
 import { isQuorum } from '../raft/slow-quorum.ts'
 import type { Platter } from './platter.ts'
@@ -17,7 +17,7 @@ export interface Watched {
   readonly id: NodeId
   readonly store: number
   readonly platter: Platter
-  readonly core: Core
+  readonly core: RaftCore
 }
 
 /** Entries on a disk. */
@@ -46,13 +46,13 @@ export function fingerprint({ type, timeMs, data }: Entry): number {
 }
 
 /**
- * Invariants checked from outside after every step (numbered as in docs/internals/engine.md): I1 one leader
- * per term, I2 a leader only appends, I3 log matching, I4 leader completeness, I5 one history for
- * all nodes, I6 committed means durable on a quorum of the configurations in force, I7 the entry
- * that commits is of the leader's own term, I8 nothing regresses, even across crashes, I9 no gap
- * between state and log, I10 nothing is promised before it is durable, I11 the configuration in
- * force is the last in the log, I12 one change at a time and none before a commit of the own term,
- * I13 only voters lead, I16 every start succeeds, I17 bounds.
+ * Invariants checked from outside after every step (numbered as in docs/internals/engine.md): I1
+ * one leader per term, I2 a leader only appends, I3 log matching, I4 leader completeness, I5 one
+ * history for all nodes, I6 committed means durable on a quorum of the configurations in force, I7
+ * the entry that commits is of the leader's own term, I8 nothing regresses, even across crashes, I9
+ * no gap between state and log, I10 nothing is promised before it is durable, I11 the configuration
+ * in force is the last in the log, I12 one change at a time and none before a commit of the own
+ * term, I13 only voters lead, I16 every start succeeds, I17 bounds.
  */
 export class Invariants {
   /** index → term of the entry committed there. */
@@ -74,7 +74,7 @@ export class Invariants {
   /** index → virtual ms at which the configuration there was committed. */
   readonly #committedAtMs = new Map<Index, number>()
   readonly #written = new Map<string, Uint8Array>()
-  readonly #seen = new Map<Core, Seen>()
+  readonly #seen = new Map<RaftCore, Seen>()
   readonly #platters: () => ReadonlyMap<NodeId, Held>
   readonly #nowMs: () => number
 
@@ -112,7 +112,7 @@ export class Invariants {
     }
   }
 
-  afterStep(node: Watched): FullStatus {
+  afterStep(node: Watched): FullCoreStatus {
     const now = node.core.fullStatus
     const before = this.#seen.get(node.core)
     if (before !== undefined) this.#assertNoRegress(node, before, now)
@@ -137,7 +137,7 @@ export class Invariants {
     return now
   }
 
-  #assertNoRegress(node: Watched, before: Seen, now: FullStatus): void {
+  #assertNoRegress(node: Watched, before: Seen, now: FullCoreStatus): void {
     assert(now.term >= before.term, `I8: term of ${node.id} fell`)
     assert(now.commit >= before.commit, `I8: commit of ${node.id} fell`)
     assert(now.applied >= before.applied, `I8: applied of ${node.id} fell`)
@@ -157,7 +157,7 @@ export class Invariants {
     )
   }
 
-  #assertLeader(node: Watched, before: Seen | undefined, now: FullStatus): void {
+  #assertLeader(node: Watched, before: Seen | undefined, now: FullCoreStatus): void {
     const leader = this.#leaders.get(now.term)
     assert(leader === undefined || leader === node.id, `I1: two leaders in term ${now.term}`)
     this.#leaders.set(now.term, node.id)
@@ -176,7 +176,7 @@ export class Invariants {
     }
   }
 
-  #onCommit(node: Watched, before: Seen | undefined, now: FullStatus): void {
+  #onCommit(node: Watched, before: Seen | undefined, now: FullCoreStatus): void {
     const isByCounting = now.role === 'leader' || before?.role === 'leader'
     const from = Math.max(before?.commit ?? 0, now.base.index) + 1
     let newest: Index | null = null
@@ -216,7 +216,7 @@ export class Invariants {
   #assertDurableQuorum(
     node: Watched,
     before: Seen | undefined,
-    now: FullStatus,
+    now: FullCoreStatus,
     index: Index,
   ): void {
     const term = node.core.termAt(index)
@@ -231,7 +231,7 @@ export class Invariants {
   }
 
   /** I11 and I12, checked whenever the configuration in force changes. */
-  #onConfiguration(node: Watched, before: Seen | undefined, now: FullStatus): void {
+  #onConfiguration(node: Watched, before: Seen | undefined, now: FullCoreStatus): void {
     const { configurationIndex: index } = now
     const canonical = this.#configurations.get(index)
     // An entry of an earlier term that is not replaced yet may have the same index.
@@ -266,7 +266,7 @@ export class Invariants {
   /**
    * I11 after an install: the log holds no configuration, so the committed one must be in force.
    */
-  #assertOfSnapshot(node: Watched, now: FullStatus): void {
+  #assertOfSnapshot(node: Watched, now: FullCoreStatus): void {
     if (now.last.index > now.base.index) return
     const index = Math.max(...[...this.#configurations.keys()].filter((at) => at <= now.base.index))
     const canonical = this.#configurations.get(index)
@@ -277,7 +277,7 @@ export class Invariants {
     )
   }
 
-  #assertBounds(now: FullStatus, before: Seen | undefined): void {
+  #assertBounds(now: FullCoreStatus, before: Seen | undefined): void {
     const isSameLeadership = before?.role === 'leader' && before.term === now.term
     for (const peer of now.peers) {
       assert(peer.matchIndex < peer.nextIndex, `I10: next of ${peer.id} is not beyond its match`)

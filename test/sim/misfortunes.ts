@@ -6,7 +6,7 @@ import {
   type SnapshotChunk,
   SnapshotChunkSchema,
 } from '../../proto/gen/mesh_pb.ts'
-import type { SelfRefusal } from '../../src/cluster/link.ts'
+import type { SelfRefusal } from '../../src/cluster/thread-channel.ts'
 import { FRAME_BYTES_MAX } from '../../src/cluster/mesh/mesh-service.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { type Random, seededRandom } from '../../src/lib/random.ts'

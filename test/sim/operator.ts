@@ -3,15 +3,18 @@ import {
   type Configuration as ConfigurationRecord,
   ConfigurationSchema,
 } from '../../proto/gen/membership_pb.ts'
-import { MemberChanger, type WantedChange } from '../../src/cluster/membership/changer.ts'
+import {
+  MemberChanger,
+  type RequestedMemberChange,
+} from '../../src/cluster/membership/member-changer.ts'
 import { promotableLearners } from '../../src/cluster/membership/reconcile.ts'
 import {
   decideAdmission,
   type AdmissionVerdict,
 } from '../../src/cluster/membership/decide-admission.ts'
 import { isReadyToVote, makeVoter, planChange } from '../../src/cluster/membership/plan.ts'
-import type { MembershipSnapshot } from '../../src/cluster/membership/members-now.ts'
-import { isSameBytes } from '../../src/cluster/membership/record.ts'
+import type { MembershipSnapshot } from '../../src/cluster/membership/membership-snapshot.ts'
+import { isSameBytes } from '../../src/cluster/membership/member-keys.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { Random } from '../../src/lib/random.ts'
@@ -45,7 +48,7 @@ interface Wish {
   /** The leader process that received the last request. */
   askedOf: Life | null
   isOver: boolean
-  wanted(leader: Controller): WantedChange | null
+  wanted(leader: Controller): RequestedMemberChange | null
 }
 
 type Admission = Extract<AdmissionVerdict, { readonly target: ConfigurationRecord }>

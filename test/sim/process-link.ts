@@ -1,9 +1,9 @@
 import type {
   ConsensusThreadCommand,
   ConsensusThreadEvent,
-  HostLink,
-  MainLink,
-} from '../../src/cluster/link.ts'
+  ConsensusThreadLink,
+  MainThreadLink,
+} from '../../src/cluster/thread-channel.ts'
 import type { Context, VirtualLoop } from './virtual-loop.ts'
 
 /** Links two threads of one process by a port: in order, each in its own event loop. */
@@ -11,12 +11,12 @@ export function linkThreads(
   loop: VirtualLoop,
   threads: { readonly main: Context; readonly raft: Context },
   onEvent: (event: ConsensusThreadEvent) => void,
-): { readonly main: MainLink; readonly host: HostLink } {
+): { readonly main: MainThreadLink; readonly host: ConsensusThreadLink } {
   let isOpen = true
   const close = (): void => {
     isOpen = false
   }
-  const main: MainLink = {
+  const main: MainThreadLink = {
     onMessage: () => undefined,
     post: (command: ConsensusThreadCommand) => {
       loop.afterIn(threads.raft, 0, () => {
@@ -25,7 +25,7 @@ export function linkThreads(
     },
     close,
   }
-  const host: HostLink = {
+  const host: ConsensusThreadLink = {
     onMessage: () => undefined,
     post: (event: ConsensusThreadEvent) => {
       onEvent(event)

@@ -15,8 +15,8 @@ import { assert } from '../../src/lib/assert.ts'
 import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { Random } from '../../src/lib/random.ts'
-import { systemActor } from '../../src/ports/actor.ts'
-import type { AppliedEntry } from '../../src/ports/machine.ts'
+import { createSystemActor } from '../../src/ports/actor.ts'
+import type { AppliedEntry } from '../../src/ports/replicated-state-machine.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import type { Entry, Index } from '../../src/raft/types.ts'
 import { anySystem } from '../support/commands.ts'
@@ -203,7 +203,7 @@ export class Restorers {
     await this.#propose({
       kind: CommandKind.SESSION_CREATE,
       payload: toBinary(SessionCreateSchema, session),
-      actor: systemActor({ name: 'test', identityId: 'admin' }),
+      actor: createSystemActor({ name: 'test', identityId: 'admin' }),
     })
   }
 

@@ -5,15 +5,15 @@ import {
   detectRollback,
   verifyPeer,
   type PeerVerificationFacts,
-  type Verdict,
+  type PeerVerdict,
 } from '../../src/cluster/mesh/handshake.ts'
 import type {
   MeshEvents,
   MeshOptions,
   MeshDeps,
   MeshPeer,
-} from '../../src/cluster/mesh/mesh-parts.ts'
-import type { HostMesh } from '../../src/cluster/mesh/mesh.ts'
+} from '../../src/cluster/mesh/mesh-deps.ts'
+import type { ConsensusMesh } from '../../src/cluster/mesh/mesh.ts'
 import { FRAME_BYTES_MAX } from '../../src/cluster/mesh/mesh-service.ts'
 import {
   decodeForward,
@@ -22,7 +22,7 @@ import {
   encodeSnapshotAck,
   encodeSnapshotChunk,
   MessageEncoder,
-  type RaftContent,
+  type RaftStreamFrame,
 } from '../../src/cluster/message-codec.ts'
 import { RollbackDetector } from '../../src/cluster/mesh/rollback-detector.ts'
 import type { PeerCaller } from '../../src/cluster/peer-channel.ts'
@@ -76,7 +76,7 @@ const FRAME_OVERHEAD_BYTES = 64
  * (handshake.ts, rollback-detector.ts) admit peers by the same certificates and first frames.
  * Streams are dialed, refused, broken, half-open and dialed again.
  */
-export class SimulatedMesh implements HostMesh {
+export class SimulatedMesh implements ConsensusMesh {
   readonly id: NodeId
   readonly context: Context
   readonly droppedFrames = 0
@@ -237,7 +237,7 @@ export class SimulatedMesh implements HostMesh {
    * Handles the first frame of an arbitrary caller.
    * @returns the verdict that the caller would receive.
    */
-  greet(leafDer: Uint8Array, hello: Hello, expectedId: NodeId | null): Verdict {
+  greet(leafDer: Uint8Array, hello: Hello, expectedId: NodeId | null): PeerVerdict {
     const verdict = verifyPeer({ leafDer, hello, expectedId }, this.#roster)
     if (!verdict.ok) return verdict
     const fault = detectRollback(verdict.id, hello, expectedId === null, this.#witness)
@@ -248,7 +248,7 @@ export class SimulatedMesh implements HostMesh {
     return verdict
   }
 
-  #judge(id: NodeId, hello: Hello, expectedId: NodeId | null): Verdict {
+  #judge(id: NodeId, hello: Hello, expectedId: NodeId | null): PeerVerdict {
     return verifyPeer({ leafDer: this.#world.leafOf(id), hello, expectedId }, this.#roster)
   }
 
@@ -420,7 +420,7 @@ export class SimulatedMesh implements HostMesh {
     this.#redial(id, peer.attempt)
   }
 
-  #sendRaft(link: Link, length: number, content: RaftContent | Uint8Array): void {
+  #sendRaft(link: Link, length: number, content: RaftStreamFrame | Uint8Array): void {
     const { network, loop } = this.#world
     const { callee } = link
     if (network.isReset()) {
@@ -440,7 +440,7 @@ export class SimulatedMesh implements HostMesh {
   }
 
   /** Sends snapshots, which depend on the order of the stream. */
-  #sendInOrder(to: NodeId, content: RaftContent, encode: () => Uint8Array): boolean {
+  #sendInOrder(to: NodeId, content: RaftStreamFrame, encode: () => Uint8Array): boolean {
     const link = this.#peers.get(to)?.link
     if (link === undefined || link === null || link.isDraining) return false
     const sent = this.#world.isWired ? encode() : content
@@ -473,7 +473,7 @@ export class SimulatedMesh implements HostMesh {
     return false
   }
 
-  #arrive(link: Link, content: RaftContent | Uint8Array): void {
+  #arrive(link: Link, content: RaftStreamFrame | Uint8Array): void {
     if (link.isOver || !this.#isRunning) return
     const from = link.caller.id
     this.#heard(from)
@@ -490,7 +490,7 @@ export class SimulatedMesh implements HostMesh {
   }
 
   /** @returns null for an unreadable frame: the stream ends, as in production. */
-  #decode(link: Link, bytes: Uint8Array): RaftContent | null {
+  #decode(link: Link, bytes: Uint8Array): RaftStreamFrame | null {
     try {
       if (bytes.length > FRAME_BYTES_MAX) throw new RangeError('the frame is too large')
       return decodeRaft(Buffer.from(bytes), link.caller.id, this.id)

@@ -24,7 +24,7 @@ function lastLine(text: string): string {
   return text.trimEnd().split('\n').at(-1) ?? ''
 }
 
-test('the invariants hold under faults, and the cluster serves requests and becomes stable afterwards (6 seeds)', async () => {
+test('the invariants of the cluster hold under faults, and it serves requests and becomes stable afterwards (6 seeds)', async () => {
   const text = await simulate(['--first', '1', '--seeds', '6', '--workers', '2'])
   console.log(text)
   expect(text).toMatch(/simulated 6 seeds .* 0 failed, \d{3,} writes acknowledged/)
@@ -45,7 +45,7 @@ test('the same seed repeats the simulation step by step with any time zone, lang
   expect(lastLine(another)).not.toBe(lastLine(one))
 }, 0)
 
-test('with 200 ms each way and 5 % loss, the WAN profile causes no election in ten minutes, and the default profile does in one minute', async () => {
+test('with 200 ms of delay each way and 5 % loss, the WAN profile causes no election in ten minutes, but the default profile does within one minute', async () => {
   const wan = async (...words: readonly string[]): Promise<Record<string, number>> => {
     const { stdout } = await run(process.execPath, [WAN, ...words])
     console.log(stdout)
@@ -58,7 +58,7 @@ test('with 200 ms each way and 5 % loss, the WAN profile causes no election in t
   expect(local['elections']).toBeGreaterThan(1)
 }, 0)
 
-test('an argument that is not a number is refused with the usage', async () => {
+test('an argument of the simulation that is not a number is refused with the usage line', async () => {
   const wrong = simulate(['--seeds', 'many'])
   await expect(wrong).rejects.toMatchObject({ code: 2 })
   await expect(wrong).rejects.toThrow(/--seeds takes a number/)

@@ -1,5 +1,5 @@
 import { assert } from '../../src/lib/assert.ts'
-import type { FullStatus } from '../../src/raft/core.ts'
+import type { FullCoreStatus } from '../../src/raft/core.ts'
 import { defaultRaftNodeLimits } from '../../src/raft/node-start.ts'
 import type { NodeId, Term } from '../../src/raft/types.ts'
 import type { Controller, Life } from './controller.ts'
@@ -40,7 +40,7 @@ export class Stability {
       )
   }
 
-  look(controller: Controller, status: FullStatus): void {
+  look(controller: Controller, status: FullCoreStatus): void {
     if (!this.#isApplicable) return
     const nowMs = this.#world.loop.nowMs
     if (status.role === 'leader') {

@@ -5,8 +5,9 @@ import { drawPlan, type Plan } from './plan.ts'
 import { simulate } from './simulate.ts'
 import { makeKeyring } from './worker.ts'
 
-// Three controllers with 200 ms each way between them, of whose messages 5 % are lost and sent again
-// by TCP, under a writing client. Prints one line of JSON. `node test/sim/wan.ts lan|wan MINUTES SEED`.
+// Three controllers with 200 ms each way between them, of whose messages 5 % are lost and sent
+// again by TCP, under a writing client. Prints one line of JSON. `node test/sim/wan.ts lan|wan
+// MINUTES SEED`.
 
 const TICK_MS = 50
 const CLIENTS = 1

@@ -2,13 +2,13 @@ import { create } from '@bufbuild/protobuf'
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import type { SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
 import type { Alarm } from '../../src/cluster/alarm-table.ts'
-import type { ConsensusThreadEvent, SelfRefusal } from '../../src/cluster/link.ts'
+import type { ConsensusThreadEvent, SelfRefusal } from '../../src/cluster/thread-channel.ts'
 import { assert } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { type Random, seededRandom } from '../../src/lib/random.ts'
-import type { AppliedEntry } from '../../src/ports/machine.ts'
+import type { AppliedEntry } from '../../src/ports/replicated-state-machine.ts'
 import { encodeConfiguration } from '../../src/raft/configuration.ts'
-import type { FullStatus } from '../../src/raft/core.ts'
+import type { FullCoreStatus } from '../../src/raft/core.ts'
 import type { DiskWrite, Entry, Index, Message, NodeId, Term } from '../../src/raft/types.ts'
 import { Announcements } from '../raft/announcements.ts'
 import { Asker } from './asker.ts'
@@ -507,7 +507,7 @@ export class World implements ControllerWorld {
     if (this.#isTimed) this.#checkMs += performance.now() - beganMs
   }
 
-  #noteRepaired({ platter }: Controller, { owed }: FullStatus): void {
+  #noteRepaired({ platter }: Controller, { owed }: FullCoreStatus): void {
     if (platter.owed !== null && owed === null) this.tally.note('repair done')
     platter.owed = owed
     if (platter.isDamaged && owed === null && !this.#misfortunes.isOld(platter)) {
@@ -528,7 +528,7 @@ export class World implements ControllerWorld {
   }
 
   /** I17. */
-  #assertBounds({ uncommittedBytes, peers }: FullStatus): void {
+  #assertBounds({ uncommittedBytes, peers }: FullCoreStatus): void {
     const entryMax = 8 * 1_024
     const { uncommittedBytesMax, windowBytesMax, appendBytesMax } = this.plan.core
     // A new leader inherits the uncommitted entries of earlier leaders, each of which kept the

@@ -60,7 +60,7 @@ const reasons: Readonly<Record<string, (of: Held) => Promise<unknown>>> = {
     }),
   'its policy is deleted': ({ policyId }) =>
     network.manage('DELETE', `service-policies/${policyId}`),
-  'its policy means other identities': ({ policyId }) =>
+  'its policy selects other identities': ({ policyId }) =>
     network.manage('PATCH', `service-policies/${policyId}`, { identityRoles: ['#others'] }),
   'its edge-router policy is deleted': ({ routerPolicyId }) =>
     network.manage('DELETE', `edge-router-policies/${routerPolicyId}`),

@@ -11,8 +11,9 @@ import { seen } from './stock-router.ts'
 
 // Moves a live network of OpenZiti to three of our controllers and back, while its routers, tunnels
 // and clients run: `node test/stock/cut-over.ts --binary PATH [--controllers 1|3] [--ports 1|2]
-// [--keep] [--one-address]`. Without --controllers and --ports, all four networks move. Clients of 1.6
-// that a single controller enrolled know one address: --one-address keeps that controller running.
+// [--keep] [--one-address]`. Without --controllers and --ports, all four networks move. Clients of
+// 1.6 that a single controller enrolled know one address: --one-address keeps that controller
+// running.
 //
 // Each network has its PKI from OpenZiti's commands, three edge routers with public names, services
 // that tunnels and routers host under traffic, and enrollment tokens of each member that nobody

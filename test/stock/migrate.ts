@@ -18,9 +18,10 @@ import { Client } from '../process/support/client.ts'
 import { comparedLists, differences, knownDifferences, listPath } from './migrated-lists.ts'
 import { seen } from './stock-router.ts'
 
-// Moves recorded networks of OpenZiti, starts a controller from the result and compares every list of the API with the answers
-// that OpenZiti gave: `node test/stock/migrate.ts --data FOLDER [--keep]`. Each folder of FOLDER has the configurations (*.yml,
-// *.yaml), snapshots (*.db.gz), `pki.tar.gz` and `api/LIST.json` of one network, whose files lay below /stock/.
+// Moves recorded networks of OpenZiti, starts a controller from the result and compares every list
+// of the API with the answers that OpenZiti gave: `node test/stock/migrate.ts --data FOLDER
+// [--keep]`. Each folder of FOLDER has the configurations (*.yml, *.yaml), snapshots (*.db.gz),
+// `pki.tar.gz` and `api/LIST.json` of one network, whose files lay below /stock/.
 
 const program = resolve(import.meta.dirname, '../../src/main.ts')
 const { values } = parseArgs({

@@ -14,7 +14,10 @@ export interface OpenZitiControllersOptions {
   readonly folder: string
   /** A single controller has a separate database (`db`); three are a cluster. */
   readonly count: 1 | 3
-  /** Of each controller: one for routers and clients, or one for each, which then has a separate key. */
+  /**
+   * Of each controller: one for routers and clients, or one for each, which then has a separate
+   * key.
+   */
   readonly ports: 1 | 2
 }
 
@@ -25,7 +28,10 @@ const CONTROLLERS_MAX = 3
 const ROUTER_PORT_OFFSET = 100
 const execute = promisify(execFile)
 
-/** Unmodified OpenZiti controllers in separate processes, with the PKI that OpenZiti's own commands create. */
+/**
+ * Unmodified OpenZiti controllers in separate processes, with the PKI that OpenZiti's own commands
+ * create.
+ */
 export class OpenZitiControllers {
   readonly options: OpenZitiControllersOptions
   readonly #firstPort: number

@@ -135,7 +135,10 @@ async function fill(): Promise<void> {
   })
 }
 
-/** The model of each router, by its own inspection, is that of the controller: kind by kind, id by id. */
+/**
+ * The model of each router, by its own inspection, is that of the controller: kind by kind, id by
+ * id.
+ */
 async function modelAgrees(when: string, k = 1): Promise<void> {
   const client = clients[k - 1] as Client
   await seen(`the data model of both routers agrees, ${when}`, async () => {

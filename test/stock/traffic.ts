@@ -9,7 +9,9 @@ const ANSWER_WITHIN_MS = 3000
 /** Number of answers in a row that count as steady traffic. */
 const STEADY = 8
 
-/** An HTTP server on this host. `/stream` sends a byte all the time, every other path one answer. */
+/**
+ * An HTTP server on this host. `/stream` sends a byte all the time, every other path one answer.
+ */
 export async function startWebServer(): Promise<{
   readonly server: Server
   readonly port: number
@@ -26,7 +28,9 @@ export async function startWebServer(): Promise<{
   return { server, port: (server.address() as AddressInfo).port }
 }
 
-/** Requests a page again and again, each time over a new connection, so that each is a new circuit. */
+/**
+ * Requests a page again and again, each time over a new connection, so that each is a new circuit.
+ */
 export class Traffic {
   readonly name: string
   readonly #port: number

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { RestoredLog } from '../../src/raft/types.ts'
 import type { FileDisk } from '../../src/store/log/file-disk.ts'
-import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../src/store/folder/create-data-folder.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
 import { entry, someEntries, summary } from './support/entries.ts'
 import { formedFolder, identity, smallLog, temporaryFolder } from './support/folders.ts'
@@ -149,7 +149,7 @@ test('entries are never stored on disk before their term', () => {
   expect(found.at(-1)?.entries.length).toBe(6)
 })
 
-test('a crash at any step of forming leaves a complete data folder or none, and forming can be retried', () => {
+test('a crash at any step of forming a data folder leaves a complete folder or none, and forming can be retried', () => {
   const parent = temporaryFolder()
   const dir = join(parent, 'data')
   const entries = someEntries(1, 2)

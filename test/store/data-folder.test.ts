@@ -6,8 +6,8 @@ import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
 import { toStoreError } from '../../src/store/errors.ts'
 import { lockDataFolder } from '../../src/store/folder/folder-lock.ts'
-import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
-import { readIdentity, writeIdentity } from '../../src/store/log/identity.ts'
+import { createDataFolder } from '../../src/store/folder/create-data-folder.ts'
+import { readDataIdentity, writeDataIdentity } from '../../src/store/log/data-identity.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
 import { benchWal } from '../../bench/wal.ts'
 import { entry, someEntries, summary } from './support/entries.ts'
@@ -39,7 +39,7 @@ test('a formed data folder can be opened with its identity, its log and an empty
   await second.close()
 })
 
-test('the next start completes a log reset that a crash interrupted after a received state was swapped in', async () => {
+test('if a crash interrupts a log reset after a received state was swapped in, the next start completes the reset', async () => {
   const source = await openDataFolder(formedFolder(someEntries(1, 2)), options)
   await source.stateStore.write([{ key: 'a', value: '1' }], markAt(70, 4))
   const dir = formedFolder(someEntries(1, 2))
@@ -58,7 +58,7 @@ test('the next start completes a log reset that a crash interrupted after a rece
   await source.close()
 })
 
-test('a second attempt to open a data folder is refused, in this process and in another, until the first is closed', async () => {
+test('a second attempt to open a data folder is refused, in this process and in another, until the first user has closed it', async () => {
   const dir = formedFolder()
   const first = await openDataFolder(dir, options)
   const refused = { code: 'IN_USE', message: expect.stringContaining(`(pid ${process.pid})`) }
@@ -69,7 +69,7 @@ test('a second attempt to open a data folder is refused, in this process and in 
   await second.close()
 })
 
-test('the lock of a process killed with SIGKILL is released', async () => {
+test('the lock that a process held on a data folder is released when the process is killed with SIGKILL', async () => {
   const dir = formedFolder()
   const script = join(import.meta.dirname, 'support/lock-holder.ts')
   const holder = spawn(process.execPath, [script, dir], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -124,17 +124,17 @@ test('forming refuses a folder that is not empty and does not change it', () => 
 test('forming accepts an empty folder and gives only its owner access', () => {
   const dir = temporaryFolder()
   createDataFolder(dir, { ...identity, entries: [] }, smallLog)
-  expect(readIdentity(dir)).toEqual(identity)
+  expect(readDataIdentity(dir)).toEqual(identity)
   expect(statSync(dir).mode & 0o777).toBe(0o700)
   for (const name of ['IDENTITY', 'meta.0', 'meta.1']) {
     expect(statSync(join(dir, name)).mode & 0o777).toBe(0o600)
   }
 })
 
-test('missing and unwritable folders are each reported in one sentence', async () => {
+test('missing and unwritable data folders are each reported with one sentence', async () => {
   const parent = temporaryFolder()
   const missing = join(parent, 'nowhere')
-  expect(() => readIdentity(missing)).toThrow(
+  expect(() => readDataIdentity(missing)).toThrow(
     `the data folder ${missing} does not exist: create a cluster (flotilla cluster init)`,
   )
   mkdirSync(join(parent, 'other'))
@@ -158,8 +158,8 @@ test('missing and unwritable folders are each reported in one sentence', async (
 
 test('a new generation can replace the identity file, and manual edits of the file are detected', () => {
   const dir = formedFolder()
-  writeIdentity(dir, { ...identity, generation: 2 })
-  expect(readIdentity(dir).generation).toBe(2)
+  writeDataIdentity(dir, { ...identity, generation: 2 })
+  expect(readDataIdentity(dir).generation).toBe(2)
   const path = join(dir, 'IDENTITY')
   const text = readFileSync(path, 'utf8')
   for (const [from, to, code] of [
@@ -169,7 +169,7 @@ test('a new generation can replace the identity file, and manual edits of the fi
     ['{', '', 'CORRUPT'],
   ] as const) {
     writeFileSync(path, text.replace(from, to))
-    expect(() => readIdentity(dir)).toThrow(expect.objectContaining({ code }))
+    expect(() => readDataIdentity(dir)).toThrow(expect.objectContaining({ code }))
   }
 })
 

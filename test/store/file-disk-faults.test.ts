@@ -52,7 +52,7 @@ test('all writes in one event loop turn share one write and one sync call, and a
   await disk.close()
 })
 
-test('a write made within a durability report waits for the next sync', async () => {
+test('a write made within the callback that reports durability waits for the next sync', async () => {
   const { disk, seen } = opened()
   const reported = new Promise((resolve) => {
     disk.onDurable = (token) => {
@@ -154,7 +154,7 @@ test('with little space left the log fills its current segment, and then fails b
   expect(openLog(dir, smallLog).restored.entries.length).toBe(durable)
 })
 
-test('a start with too little space is refused and does not change the log', () => {
+test('a start with too little disk space is refused and does not change the log', () => {
   const { dir, disk } = opened()
   disk.closeNow()
   const files = { ...watchedFileSystem(), freeBytes: () => 5000 }
@@ -163,7 +163,7 @@ test('a start with too little space is refused and does not change the log', () 
   )
 })
 
-test('a failed assertion is thrown to the caller, and nothing is written after it', () => {
+test('a failed assertion in the log is thrown to the caller, and nothing is written afterwards', () => {
   for (const [entries, message] of [
     [[entry(3)], 'entries leave no gap'],
     [[entry(1), entry(3)], 'entries are consecutive'],
@@ -228,7 +228,7 @@ test('compaction bounds the number of segments while the log grows', () => {
   expect(restored.commit).toBe(400)
 })
 
-test('random appends, replacements, terms, compactions, resets and crashes agree with a reference implementation', () => {
+test('random appends, replacements, term changes, compactions, resets and crashes give the same log as a reference implementation', () => {
   const options = { ...smallLog, files: fastFileSystem }
   for (let seed = 1; seed <= 12; seed += 1) {
     const random = seededRandom(seed)

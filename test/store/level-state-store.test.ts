@@ -143,7 +143,7 @@ test('after a failed write the store refuses further writes, and the next start 
   await again.close()
 })
 
-test('after a failed change of the file CURRENT the store refuses further writes, because it may no longer know which half is in use', async () => {
+test('after a failed change of the file CURRENT the store refuses further writes, because it may not know which of its two halves is in use', async () => {
   const source = new MemoryStateStore()
   await source.write([{ key: 'n', value: '1' }], markAt(9))
   const files = watchedFileSystem()
@@ -159,7 +159,7 @@ test('after a failed change of the file CURRENT the store refuses further writes
   await store.close()
 })
 
-test('a flipped bit in a value is detected on reading', async () => {
+test('a flipped bit in a stored value is detected when the value is read', async () => {
   const dir = temporaryFolder()
   const store = await LevelStateStore.open(dir, small)
   await store.write([{ key: 'victim', value: 'harmless' }], markAt(1))

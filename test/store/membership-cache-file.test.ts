@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import {
   readMembershipCacheFile,
-  MEMBERSHIP_CACHE_NAME,
+  MEMBERSHIP_CACHE_FILE_NAME,
   MembershipCacheFile,
   writeMembershipCacheFile,
 } from '../../src/store/folder/membership-cache-file.ts'
@@ -20,9 +20,9 @@ const roster = {
   claims: [Uint8Array.of(9), Uint8Array.of(8, 8)],
   marks: [],
 }
-const path = (): string => join(dir, MEMBERSHIP_CACHE_NAME)
+const path = (): string => join(dir, MEMBERSHIP_CACHE_FILE_NAME)
 
-test('a membership record is read as it was written, and the last record replaces earlier records', () => {
+test('a membership record is read as it was written, and the last record in the file takes precedence', () => {
   expect(readMembershipCacheFile(dir)).toBeNull()
   writeMembershipCacheFile(dir, roster)
   expect(readMembershipCacheFile(dir)).toEqual(roster)
@@ -30,7 +30,7 @@ test('a membership record is read as it was written, and the last record replace
   expect(readMembershipCacheFile(dir)).toEqual({ ...roster, index: 78, claims: [] })
 })
 
-test('a changed byte, a truncated file, another format and an oversized file each differ from a missing file', () => {
+test('a membership cache file that is damaged, truncated, oversized or in another format is distinguished from a missing file', () => {
   writeMembershipCacheFile(dir, roster)
   const whole = readFileSync(path(), 'utf8')
   const damaged = [

@@ -22,7 +22,7 @@ function harness({ disk, restored }: { disk: MemoryDisk; restored: RestoredLog }
 
 diskSuite('memory disk', async (entries) => harness(MemoryDisk.form({ entries, sync: 'manual' })))
 
-test('memory disk: a crash loses a number of unsynced writes, beginning with the newest', () => {
+test('memory disk: a crash loses some unsynced writes, always the newest ones', () => {
   const { disk } = MemoryDisk.form({ sync: 'manual' })
   const tokens: number[] = []
   disk.onDurable = (token) => tokens.push(token)

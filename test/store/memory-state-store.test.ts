@@ -1,5 +1,5 @@
 import {
-  emptyMemoryState,
+  createMemoryState,
   MemoryStateStore,
   type MemoryState,
 } from '../../src/store/state/memory-state-store.ts'
@@ -18,4 +18,4 @@ function harness(state: MemoryState): OpenedStore {
   }
 }
 
-stateStoreSuite('memory store', chunkBytes, async () => harness(emptyMemoryState()))
+stateStoreSuite('memory store', chunkBytes, async () => harness(createMemoryState()))

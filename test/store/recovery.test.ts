@@ -13,7 +13,7 @@ import { expect, test } from 'vitest'
 import { seededRandom } from '../../src/lib/random.ts'
 import type { Entry, RestoredLog } from '../../src/raft/types.ts'
 import { StoreError } from '../../src/store/errors.ts'
-import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../src/store/folder/create-data-folder.ts'
 import { openLog, type LogOptions } from '../../src/store/log/open-log.ts'
 import { lastNonZero } from '../../src/store/log/recovery.ts'
 import { SEGMENT_HEADER_BYTES } from '../../src/store/log/wal-format.ts'
@@ -103,7 +103,7 @@ function crashedWith(flushes: readonly (readonly Entry[])[]): string {
   return copy
 }
 
-test('a log whose last record has zeros from any byte on keeps all earlier records and accepts new records', () => {
+test('a log whose last record contains only zeros from some byte on keeps all earlier records and accepts new records', () => {
   const crashed = crashedWith([[entry(1)], [entry(2)], [entry(3, 1, 50)]])
   const end = usedBytes(lastSegment(crashed))
   // Records end at a multiple of 8.
@@ -335,7 +335,7 @@ test('a header page with any flipped bit is reported as corruption', () => {
   }
 })
 
-test('if one meta slot is torn, damaged or missing, the other slot still has the newest term and vote', () => {
+test('if one of the two meta slots is torn, damaged or missing, the other slot still has the newest term and vote', () => {
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
   disk.write({ token: 1, hardState: { term: 5, votedFor: 'ctrl3' }, entries: [], commit: 0 })
@@ -364,7 +364,7 @@ test('if both meta slots are damaged, the loss of term and vote is reported inst
   expect(refusal(dir).message).toContain('the term and vote of this member are lost')
 })
 
-test('a crash at any byte of a meta write leaves the old term and vote or the new ones', () => {
+test('a crash at any byte of a write to the meta slots leaves the old term and vote or the new ones', () => {
   const dir = formedFolder()
   const files = watchedFileSystem()
   const { disk } = openLog(dir, { ...smallLog, files })
@@ -408,7 +408,7 @@ test('files of another store are refused as foreign', () => {
   }
 })
 
-test('a newer format is refused with its number, and not mistaken for damage', () => {
+test('a file in a newer format is refused with the number of the format, and not mistaken for damage', () => {
   const dir = formedFolder(someEntries(1, 2))
   const raise = (path: string, format: number): void => {
     const page = readFileSync(path)
@@ -432,7 +432,7 @@ test('a newer format is refused with its number, and not mistaken for damage', (
   }
 })
 
-test('a state whose position is before the beginning of the log, or contradicts committed entries, is refused', () => {
+test('a state whose position is before the beginning of the log, or which contradicts committed entries, is refused', () => {
   const dir = formedFolder(someEntries(1, 4))
   expect(refusal(dir, { statePosition: { term: 9, index: 3 } }).message).toContain('is committed')
   const { disk } = openLog(dir, smallLog)
@@ -457,7 +457,7 @@ test('a state whose position is in the log does not change the log', () => {
   expect(recover(dir, { statePosition: null }).entries.length).toBe(4)
 })
 
-test('recovery syncs data that was only in the system’s cache before it returns the data', () => {
+test('recovery syncs data that was only in the system’s cache before the data is used', () => {
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
   disk.write({ token: 1, hardState: null, entries: someEntries(1, 3), commit: 0 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { seededRandom, type Random } from '../../src/lib/random.ts'
 import type { Entry, Position } from '../../src/raft/types.ts'
-import { createDataFolder } from '../../src/store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../src/store/folder/create-data-folder.ts'
 import type { FileDisk } from '../../src/store/log/file-disk.ts'
 import { higherPosition } from '../../src/store/log/log-evidence.ts'
 import { openLog, type LogOptions, type OpenedLog } from '../../src/store/log/open-log.ts'
@@ -145,7 +145,7 @@ function isPowerCut(error: unknown): boolean {
 }
 
 test.each(DAMAGES)(
-  'repair after damage (%s): lost entries become the missing tail, and no entry is invented',
+  'repair of a log after damage (%s): lost entries are recorded as the missing tail, and no entry is invented',
   (kind) => {
     let repaired = 0
     let silent = 0
@@ -171,7 +171,7 @@ test.each(DAMAGES)(
   },
 )
 
-test('a power cut at any step of a repair leaves a folder that the next start repairs', () => {
+test('a power cut at any step of a log repair leaves a folder that the next start repairs', () => {
   let cuts = 0
   for (let seed = 1; seed <= 80; seed += 1) {
     const random = seededRandom(seed)
@@ -197,7 +197,7 @@ test('a power cut at any step of a repair leaves a folder that the next start re
   expect(cuts).toBeGreaterThan(80)
 })
 
-test('a repair keeps copies of the damaged files, replaces the copies from an earlier repair, and limits their size', () => {
+test('a log repair keeps copies of the damaged files, replaces the copies of an earlier repair, and limits their size', () => {
   const random = seededRandom(5)
   const before = written(random)
   const { files } = before
@@ -246,7 +246,7 @@ test('files of another store or of a newer format are refused even if other file
   expect(() => reopen(before)).toThrow(/belongs to store/)
 })
 
-test('a log that begins after the state’s position is replaced by one that continues after the state, and its entries become the missing tail', () => {
+test('a log that begins after the state’s position is replaced by a log that continues after the state, and the replaced entries become the missing tail', () => {
   const before = written(seededRandom(8))
   const { files, last } = before
   const state = { term: 0, index: 0 }

@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest'
 import { unsupportedFormatError } from '../../src/store/errors.ts'
-import { STATE_FORMAT, decodeMark, encodeMark } from '../../src/store/state/state-mark.ts'
+import {
+  STATE_FORMAT,
+  decodeStorePosition,
+  encodeStorePosition,
+} from '../../src/store/state/store-position.ts'
 
 const mark = {
   position: { term: 2, index: 9 },
@@ -11,21 +15,24 @@ const mark = {
   entitiesDigest: 'e',
 }
 
-test('a state mark is read as it was written, and a mark without a feature level is invalid', () => {
-  expect(decodeMark(encodeMark(mark))).toEqual(mark)
-  const { featureLevel, ...rest } = JSON.parse(encodeMark(mark)) as Record<string, unknown>
+test('a state mark (the stored log position of a state) is read as it was written, and a mark without a feature level is invalid', () => {
+  expect(decodeStorePosition(encodeStorePosition(mark))).toEqual(mark)
+  const { featureLevel, ...rest } = JSON.parse(encodeStorePosition(mark)) as Record<string, unknown>
   expect(featureLevel).toBe(3)
-  expect(decodeMark(JSON.stringify(rest))).toBeNull()
+  expect(decodeStorePosition(JSON.stringify(rest))).toBeNull()
 })
 
 test.each([
   [STATE_FORMAT - 1, 'of a version before the first release'],
   [STATE_FORMAT + 1, 'run the version that wrote it, or a later one'],
-])('a state mark of format %s is distinguished from damage, with a remedy', (format, remedy) => {
-  const other = JSON.stringify({ ...(JSON.parse(encodeMark(mark)) as object), format })
-  const found = decodeMark(other)
-  expect(found).toBe(format)
-  expect(unsupportedFormatError('data/state', Number(found), STATE_FORMAT).message).toContain(
-    remedy,
-  )
-})
+])(
+  'a state mark of format %s is distinguished from damage, and the error advises what to do',
+  (format, remedy) => {
+    const other = JSON.stringify({ ...(JSON.parse(encodeStorePosition(mark)) as object), format })
+    const found = decodeStorePosition(other)
+    expect(found).toBe(format)
+    expect(unsupportedFormatError('data/state', Number(found), STATE_FORMAT).message).toContain(
+      remedy,
+    )
+  },
+)

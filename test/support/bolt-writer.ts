@@ -1,7 +1,7 @@
 import { fnv1a } from '../../src/migrate/bolt/meta.ts'
 
-// Writes bbolt files, so that no database of another program has to be kept for the tests. Source of the format: bbolt 4e65d8fd,
-// internal/common/page.go, meta.go and bucket.go.
+// Writes bbolt files, so that no database of another program has to be kept for the tests. Source
+// of the format: bbolt 4e65d8fd, internal/common/page.go, meta.go and bucket.go.
 
 /** Keys with values, or with buckets of keys. */
 export interface BoltTree {

@@ -1,6 +1,7 @@
 import { type BoltTree } from './bolt-writer.ts'
 
-// Values as OpenZiti's boltz stores them (controller/storage/boltz/typed_bucket.go): a byte for the type, then the value.
+// Values as OpenZiti's boltz stores them (controller/storage/boltz/typed_bucket.go): a byte for the
+// type, then the value.
 
 export function boltzBoolean(value: boolean): Buffer {
   return Buffer.from([1, value ? 1 : 0])

@@ -1,9 +1,9 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandSchema } from '../../proto/gen/command_pb.ts'
-import { type Actor, type SessionActor, systemActor } from '../../src/ports/actor.ts'
+import { type Actor, type SessionActor, createSystemActor } from '../../src/ports/actor.ts'
 
 /** Any writer, in a test about something else: it may write everything. */
-export const anySystem: Actor = systemActor({ name: 'test' })
+export const anySystem: Actor = createSystemActor({ name: 'test' })
 
 /** A session that is enough for whatever looks at the form of an actor alone. */
 export function anySession(given: Partial<SessionActor> = {}): Actor {

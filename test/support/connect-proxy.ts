@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import { connect, type Socket } from 'node:net'
 
-import { listenAt, listeningPort } from '../../src/lib/runtime/listening.ts'
+import { startListening, listeningPort } from '../../src/lib/runtime/listening.ts'
 
 /** An HTTP proxy that only opens connections, and records where to. */
 export class ConnectProxy implements AsyncDisposable {
@@ -39,7 +39,7 @@ export class ConnectProxy implements AsyncDisposable {
 
   static async open(): Promise<ConnectProxy> {
     const proxy = new ConnectProxy()
-    await listenAt(proxy.#server, { host: '127.0.0.1', port: 0 })
+    await startListening(proxy.#server, { host: '127.0.0.1', port: 0 })
     return proxy
   }
 

@@ -5,8 +5,8 @@ import { fromBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, CommandSchema, FormSchema } from '../../proto/gen/command_pb.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
-import type { SecretVersion, SharedSecretName } from '../../src/lib/cluster-records.ts'
-import { openSecret } from '../../src/pki/secrets/wrapped-secret.ts'
+import type { SecretVersion, SharedSecretName } from '../../src/lib/shared-secrets.ts'
+import { unwrapSecret } from '../../src/pki/secrets/wrapped-secret.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
 
@@ -38,7 +38,7 @@ export async function formedSecret(
       readonly versions: readonly SecretVersion[]
     }
     const { version, wrapped, certificatePem } = requirePresent(versions[0], 'a version of it')
-    const secret = await openSecret(
+    const secret = await unwrapSecret(
       requirePresent(wrapped[nodeId], 'one wrapped for the controller'),
       readFileSync(join(folder, 'controller.key'), 'utf8'),
       { clusterId, name, version, nodeId },

@@ -64,7 +64,9 @@ export class TestProvider {
     this.key = key
   }
 
-  /** Good for ten minutes, unless the wish says otherwise; a claim that is undefined is left out. */
+  /**
+   * Good for ten minutes, unless the wish says otherwise; a claim that is undefined is left out.
+   */
   async token(subject: string, wish: TokenWish = {}): Promise<string> {
     const key = wish.key ?? this.key
     const issuedAt = Math.floor((wish.nowMs ?? this.#nowMs()) / 1000)

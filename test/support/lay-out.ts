@@ -1,17 +1,25 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { createCluster } from '../../src/cli/bootstrap/form.ts'
-import { finishForming, quickstartConfig } from '../../src/cli/quickstart/form.ts'
+import { createCluster } from '../../src/cli/bootstrap/create-cluster.ts'
+import {
+  finishClusterCreation,
+  planQuickstartConfig,
+} from '../../src/cli/quickstart/create-quickstart-cluster.ts'
 import { planQuickstart, type QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { freePortBlock } from './ports.ts'
 
-/** The folder of a quickstart cluster in `folder`, all its controllers formed at once and none of them started. */
+/**
+ * The folder of a quickstart cluster in `folder`, all its controllers formed at once and none of
+ * them started.
+ */
 export async function layOut(folder: string, nodes: number): Promise<QuickstartPlan> {
   const plan = planQuickstart(join(folder, 'net'), nodes, await freePortBlock(nodes))
   mkdirSync(plan.dir, { mode: 0o700 })
   const password = 'laid out'
-  const [first, ...rest] = plan.controllers.map((one) => quickstartConfig(one, 'laid.out.internal'))
+  const [first, ...rest] = plan.controllers.map((one) =>
+    planQuickstartConfig(one, 'laid.out.internal'),
+  )
   if (first === undefined) throw new Error('no controllers')
   await createCluster({
     controllers: [first, ...rest],
@@ -19,6 +27,6 @@ export async function layOut(folder: string, nodes: number): Promise<QuickstartP
     password,
     nowMs: Date.now(),
   })
-  finishForming(plan, password)
+  finishClusterCreation(plan, password)
   return plan
 }

@@ -1,18 +1,18 @@
 import type { KindName } from '../../src/entities/kind-records.ts'
-import type { ChangeFeed, ChangeFollower, RecordChange } from '../../src/ports/change-feed.ts'
+import type { ChangeFeed, ChangeListener, RecordChange } from '../../src/ports/change-feed.ts'
 
 /** A change feed whose entries are the test. */
 export class ManualFeed implements ChangeFeed {
   readonly #followers = new Set<{
     readonly kinds: readonly KindName[]
-    readonly of: ChangeFollower
+    readonly of: ChangeListener
   }>()
 
   get followed(): readonly string[] {
     return [...this.#followers].flatMap(({ kinds }) => kinds)
   }
 
-  follow(kinds: readonly KindName[], of: ChangeFollower): () => void {
+  follow(kinds: readonly KindName[], of: ChangeListener): () => void {
     const follower = { kinds, of }
     this.#followers.add(follower)
     return () => {

@@ -27,7 +27,10 @@ interface Platter {
 export interface MemoryDiskOptions {
   /** First entries of a formed log, taken as committed. */
   readonly entries?: readonly Entry[]
-  /** `automatic`: each turn's writes are synced at its end. `manual`: only by `sync` and `syncNext`, for simulation. */
+  /**
+   * `automatic`: each turn's writes are synced at its end. `manual`: only by `sync` and `syncNext`,
+   * for simulation.
+   */
   readonly sync?: 'automatic' | 'manual'
 }
 

@@ -1,5 +1,11 @@
-import type { Entity } from '../../src/entities/define.ts'
-import { attributes, boolean, integer, object, text } from '../../src/entities/fields.ts'
+import type { Entity } from '../../src/entities/define-entity.ts'
+import {
+  roleAttributesField,
+  boolean,
+  integer,
+  objectField,
+  text,
+} from '../../src/entities/fields.ts'
 
 /**
  * One more than this version knows; a separate constant, because the constant's mocks run while
@@ -15,8 +21,8 @@ export const nextFields = {
   owner: text({ since: NEXT_LEVEL, charactersMax: 100 }),
   isCritical: boolean({ since: NEXT_LEVEL }),
   weight: integer({ since: NEXT_LEVEL, minimum: 1 }),
-  zones: attributes({ since: NEXT_LEVEL }),
-  window: object(
+  zones: roleAttributesField({ since: NEXT_LEVEL }),
+  window: objectField(
     { type: 'object', additionalProperties: true },
     { from: 0, days: ['all'] },
     { since: NEXT_LEVEL },

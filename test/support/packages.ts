@@ -6,7 +6,9 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 const root = resolve(import.meta.dirname, '../..')
 
-/** The packages of one version, as `make package` writes them for the architecture of this machine. */
+/**
+ * The packages of one version, as `make package` writes them for the architecture of this machine.
+ */
 export interface Packages {
   readonly version: string
   readonly folder: string

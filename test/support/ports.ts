@@ -1,8 +1,8 @@
 import { createServer, type ListenOptions, type Server } from 'node:net'
 
 /**
- * Below what Linux gives to outgoing connections (32768 and up): a port that was found free there is not taken by the
- * next client that connects somewhere.
+ * Below what Linux gives to outgoing connections (32768 and up): a port that was found free there
+ * is not taken by the next client that connects somewhere.
  */
 const FIRST = 10_000
 const LAST = 32_000

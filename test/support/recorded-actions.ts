@@ -1,5 +1,5 @@
 import type { ActionRecorder, ClusterAction } from '../../src/ports/membership.ts'
-import { type Actor, actorName, systemActor } from '../../src/ports/actor.ts'
+import { type Actor, actorName, createSystemActor } from '../../src/ports/actor.ts'
 
 /** Keeps what would have been written into the log. */
 export class RecordedActions implements ActionRecorder {
@@ -19,4 +19,4 @@ export class RecordedActions implements ActionRecorder {
 }
 
 /** Any caller, in a test about something else. */
-export const anOperator = systemActor({ name: 'uid:1000 (op)' })
+export const anOperator = createSystemActor({ name: 'uid:1000 (op)' })

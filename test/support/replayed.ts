@@ -1,4 +1,4 @@
-import { apply } from '../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../src/fsm/apply-log-entry.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
@@ -25,7 +25,7 @@ export class Replay {
    */
   async judge(entries: readonly Entry[], made: StateDigests, isLast = false): Promise<void> {
     for (const entry of entries.slice(this.#state.position.index)) {
-      apply(this.#state, entry)
+      applyLogEntry(this.#state, entry)
       if (entry.index % ENTRIES_A_BATCH === 0) await this.#write()
     }
     differ('applied again', this.#state, made)

@@ -53,8 +53,9 @@ export function placeOf(url: string): { readonly api: ApiName; readonly path: st
 }
 
 /**
- * Holds answers against the document that the controller serves: the status must be declared, the body must satisfy its
- * schema and show nothing that the schema does not name. Each check is compiled once.
+ * Holds answers against the document that the controller serves: the status must be declared, the
+ * body must satisfy its schema and show nothing that the schema does not name. Each check is
+ * compiled once.
  */
 export class ServedAnswers {
   readonly #ajv = new Ajv2020({ strict: false, allErrors: true })
@@ -62,7 +63,9 @@ export class ServedAnswers {
   readonly #templates: ReadonlyMap<string, RegExp>
   readonly document: ApiDocument
 
-  /** One for each document: those of the controllers of a cluster differ in their addresses alone. */
+  /**
+   * One for each document: those of the controllers of a cluster differ in their addresses alone.
+   */
   static of(text: string): ServedAnswers {
     const key = text.replace(/"servers":\[[^\]]*\]/, '')
     let made = known.get(key)
@@ -122,7 +125,10 @@ export class ServedAnswers {
     )
   }
 
-  /** All answers that name one schema of the components share its check: refusals are most of them, and all alike. */
+  /**
+   * All answers that name one schema of the components share its check: refusals are most of them,
+   * and all alike.
+   */
   #checkOf(steps: readonly string[], schema: Item): ValidateFunction {
     const pointer = ['paths', ...steps, 'schema'].map((step) =>
       encodeURIComponent(step.replaceAll('~', '~0').replaceAll('/', '~1')),

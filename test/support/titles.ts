@@ -2,8 +2,9 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * A block or test at the beginning of a line, up to its title. The rows of `each` and `for`, and the
- * condition of `skipIf` and `runIf`, come between: the title is the first string of a second call.
+ * A block or test at the beginning of a line, up to its title. The rows of `each` and `for`, and
+ * the condition of `skipIf` and `runIf`, come between: the title is the first string of a second
+ * call.
  */
 const HEADING =
   /^( *)(describe|test)((?:\.\w+)*)(?:(?<=\.(?:each|for|skipIf|runIf))[^]*?\))?\(\s*('(?:[^'\\\n]|\\.)*'|"[^"\n]*"|`[^`\n]*`),/gm

@@ -13,7 +13,10 @@ export function secretOf(provisioningUrl: string): Uint8Array {
   return Uint8Array.from(bytes.map((byte) => parseInt(byte, 2)))
 }
 
-/** An authenticator app, written from RFC 4226 and 6238 and not from what the controllers do. @param atMs Unix time. */
+/**
+ * An authenticator app, written from RFC 4226 and 6238 and not from what the controllers do. @param
+ * atMs Unix time.
+ */
 export function codeOf(provisioningUrl: string, atMs: number): string {
   const counter = Buffer.alloc(8)
   counter.writeBigInt64BE(BigInt(Math.floor(atMs / 30_000)))

@@ -3,7 +3,7 @@ import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 
 import { systemClock } from '../../src/lib/clock.ts'
 import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
-import { commonNameOnly } from '../../src/pki/asn1/distinguished-name.ts'
+import { distinguishedNameFromCommonName } from '../../src/pki/asn1/distinguished-name.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import type { AuthorityKey } from '../../src/threads/certificate-messages.ts'
 import {
@@ -72,7 +72,7 @@ test('certificates of every kind are issued in another thread', async () => {
   const session = await issuer.session({ ...order, apiSessionId: 's', certificateId: 'c' }, 'a')
   expect(session.subject).toBe('CN=id-1')
   expect(session.notAfterMs - session.notBeforeMs).toBe(DAY_MS / 2 + 60_000)
-  const clientRequestPem = requestPem({ subject: commonNameOnly('r1').der })
+  const clientRequestPem = requestPem({ subject: distinguishedNameFromCommonName('r1').der })
   const router = { routerId: 'r1', clientRequestPem, serverRequestPem: requestPem(), naming }
   const { client, server } = await issuer.router(router, 'a')
   expect(client.subject).toBe('CN=r1')
@@ -137,7 +137,7 @@ test('requests fail while the CA has an unusable key, and succeed with the next 
   expect((await issuer.identity(order, 'a')).subject).toBe('CN=somebody')
 })
 
-test('a full queue refuses certificate requests, and no caller alone can fill the queue', async () => {
+test('a full queue refuses certificate requests, and no single caller can fill the queue', async () => {
   const issuer = start({ certificatesWaitingMax: 8 })
   const many = Array.from({ length: 100 }, () => issuer.identity(order, 'greedy'))
   const other = issuer.identity(order, 'other')
@@ -152,7 +152,7 @@ test('a full queue refuses certificate requests, and no caller alone can fill th
   expect((await other).subject).toBe('CN=somebody')
 })
 
-test('a hanging thread is replaced; its current request is refused, and the other requests are served', async () => {
+test('a certificate thread that hangs is replaced: its current request is refused, and the other requests are served', async () => {
   const issuer = start({ certificateMsMax: 1500 })
   await issuer.identity(order, 'a')
   const post = vi.spyOn(Worker.prototype, 'postMessage').mockImplementation(() => undefined)
@@ -163,7 +163,7 @@ test('a hanging thread is replaced; its current request is refused, and the othe
   for (const end of rest) expect(end.status).toBe('fulfilled')
 })
 
-test('a certificate request that has waited too long is refused', async () => {
+test('a certificate request that has waited too long in the queue is refused', async () => {
   const issuer = start({ certificateWaitMsMax: -1 })
   await expect(issuer.identity(order, 'a')).rejects.toMatchObject({
     code: 'SERVER_TOO_MANY_REQUESTS',

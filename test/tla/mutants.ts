@@ -121,7 +121,10 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   },
 }
 
-/** Runs one seed after the other with the mistake made, in a copy of the sources, until something objects to the run. */
+/**
+ * Runs one seed after the other with the mistake made, in a copy of the sources, until something
+ * objects to the run.
+ */
 export async function recordMutant(
   name: string,
   seeds: readonly number[],

@@ -1,13 +1,13 @@
-import { Core, type CoreStart, type FullStatus } from '../../src/raft/core.ts'
+import { RaftCore, type RaftCoreStart, type FullCoreStatus } from '../../src/raft/core.ts'
 import type { Effects } from '../../src/raft/effects.ts'
 import type { Input } from '../../src/raft/input.ts'
 
 /** Receives each input and result of every core of this process, in one order. */
 export interface CoreObserver {
-  onStart(core: Core, start: CoreStart): void
+  onStart(core: RaftCore, start: RaftCoreStart): void
   /** Not called for a step that ends in an assertion. */
-  onStep(core: Core, input: Input, before: FullStatus): void
-  onEffects(core: Core, effects: Effects): void
+  onStep(core: RaftCore, input: Input, before: FullCoreStatus): void
+  onEffects(core: RaftCore, effects: Effects): void
 }
 
 /**
@@ -15,26 +15,26 @@ export interface CoreObserver {
  * change.
  */
 export function observeCores(observer: CoreObserver): () => void {
-  const { restore } = Core
-  const { step, takeEffects } = Core.prototype
-  Core.restore = (start) => {
+  const { restore } = RaftCore
+  const { step, takeEffects } = RaftCore.prototype
+  RaftCore.restore = (start) => {
     const core = restore(start)
     observer.onStart(core, start)
     return core
   }
-  Core.prototype.step = function (this: Core, input) {
+  RaftCore.prototype.step = function (this: RaftCore, input) {
     const before = this.fullStatus
     step.call(this, input)
     observer.onStep(this, input, before)
   }
-  Core.prototype.takeEffects = function (this: Core) {
+  RaftCore.prototype.takeEffects = function (this: RaftCore) {
     const effects = takeEffects.call(this)
     if (effects !== null) observer.onEffects(this, effects)
     return effects
   }
   return () => {
-    Core.restore = restore
-    Core.prototype.step = step
-    Core.prototype.takeEffects = takeEffects
+    RaftCore.restore = restore
+    RaftCore.prototype.step = step
+    RaftCore.prototype.takeEffects = takeEffects
   }
 }

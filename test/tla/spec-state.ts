@@ -1,6 +1,9 @@
 import type { Server, Trace, TraceEntry, TraceMembers } from './trace-event.ts'
 
-/** The variables of FlotillaRaft.tla, under the same names where they are more than a record's field. */
+/**
+ * The variables of FlotillaRaft.tla, under the same names where they are more than a record's
+ * field.
+ */
 
 export interface Stored {
   readonly term: number
@@ -8,7 +11,10 @@ export interface Stored {
   readonly log: readonly TraceEntry[]
 }
 
-/** term 0: term and vote stay. Everything from `first` on is replaced. `isWhole`: a crash leaves all of it or none. */
+/**
+ * term 0: term and vote stay. Everything from `first` on is replaced. `isWhole`: a crash leaves all
+ * of it or none.
+ */
 export interface PendingWrite {
   readonly term: number
   readonly votedFor: string

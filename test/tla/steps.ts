@@ -1,4 +1,4 @@
-import type { FullStatus } from '../../src/raft/core.ts'
+import type { FullCoreStatus } from '../../src/raft/core.ts'
 import type { Input } from '../../src/raft/input.ts'
 import type { Message, Role } from '../../src/raft/types.ts'
 import type {
@@ -12,8 +12,8 @@ import type {
 /** One input, and what a core reported before and after it. */
 export interface Step {
   readonly input: Input
-  readonly before: FullStatus
-  readonly after: FullStatus
+  readonly before: FullCoreStatus
+  readonly after: FullCoreStatus
   /**
    * The message that was stepped in; null if there is none, or the specification does not contain
    * it.
@@ -93,11 +93,11 @@ function take(action: HeardAction['action'], message: TraceMessage): TraceAction
   return { action, message, isLast: false }
 }
 
-function isNewMatch(before: FullStatus, after: FullStatus, raw: Message): boolean {
+function isNewMatch(before: FullCoreStatus, after: FullCoreStatus, raw: Message): boolean {
   if (before.role !== 'leader' || before.term !== after.term) return false
   // It stepped down because of what this answer committed, and dropped its records of peers.
   if (after.role !== 'leader') return after.commit > before.commit
-  const matchIn = ({ peers }: FullStatus): number =>
+  const matchIn = ({ peers }: FullCoreStatus): number =>
     peers.find(({ id }) => id === raw.from)?.matchIndex ?? 0
   return matchIn(after) > matchIn(before)
 }

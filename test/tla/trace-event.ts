@@ -1,4 +1,7 @@
-/** The events of a recorded run, one a line (ndjson), in the words of FlotillaRaft.tla, whose actions they name. */
+/**
+ * The events of a recorded run, one a line (ndjson), in the words of FlotillaRaft.tla, whose
+ * actions they name.
+ */
 
 /** A disk under a name, as `name/n`: the n-th disk seen under it. */
 export type Server = string

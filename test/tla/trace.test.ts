@@ -44,12 +44,12 @@ test('the TLA+ specification accepts a run of three hosts over gRPC whose leader
   expect(trace.events.some(({ action }) => action === 'AdvanceCommitIndex')).toBe(true)
 })
 
-test('the same seed records the same trace', async () => {
+test('two simulations with the same seed record the same trace', async () => {
   const [one, again] = [await recordSimulation(2, 2_000), await recordSimulation(2, 2_000)]
   expect(again.trace).toEqual(one.trace)
 })
 
-test('the TLA+ specification rejects a run from which any one event is omitted', async () => {
+test('the TLA+ specification rejects a trace from which any one event is omitted', async () => {
   const { trace } = await recordSimulation(2, RUN_MS)
   const random = seededRandom(1)
   // Later events detect a change of the term, the log or the disk; nothing detects the change of a
@@ -65,7 +65,7 @@ test('the TLA+ specification rejects a run from which any one event is omitted',
   }
 })
 
-test('the checker reports a vote that was not granted, a commit without a majority and a promise that was sent before its write', async () => {
+test('the trace checker reports a vote that was not granted, a commit without a majority and a promise that was sent before its write', async () => {
   const { trace } = await recordSimulation(2, RUN_MS)
   const vote = trace.events.findLastIndex(({ action }) => action === 'HandleRequestVoteResponse')
   const response = trace.events[vote] as HeardAction & TraceEvent

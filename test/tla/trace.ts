@@ -1,5 +1,5 @@
 import { assert } from '../../src/lib/assert.ts'
-import type { Core, CoreStart, FullStatus } from '../../src/raft/core.ts'
+import type { RaftCore, RaftCoreStart, FullCoreStatus } from '../../src/raft/core.ts'
 import type { Effects } from '../../src/raft/effects.ts'
 import type { Input } from '../../src/raft/input.ts'
 import type { Message } from '../../src/raft/types.ts'
@@ -20,7 +20,7 @@ import type {
 interface Life {
   readonly server: Server
   /** As last reported: a record is never changed, so another one is another configuration. */
-  record: FullStatus['configurationRecord'] | null
+  record: FullCoreStatus['configurationRecord'] | null
 }
 
 /**
@@ -31,7 +31,7 @@ interface Life {
 export class TraceWriter implements CoreObserver {
   readonly #naming = new Naming()
   readonly #events: TraceEvent[] = []
-  readonly #lives = new Map<Core, Life>()
+  readonly #lives = new Map<RaftCore, Life>()
   readonly #joined = new Set<Server>()
   #formed: readonly TraceEntry[] | null = null
 
@@ -40,7 +40,7 @@ export class TraceWriter implements CoreObserver {
     return { servers: this.#naming.servers, formed: this.#formed ?? [], events }
   }
 
-  onStart(core: Core, start: CoreStart): void {
+  onStart(core: RaftCore, start: RaftCoreStart): void {
     const server = this.#naming.server(start.id, start.storeId ?? new Uint8Array(0))
     this.#lives.set(core, { server, record: null })
     const { hardState, base, entries } = start.log
@@ -64,7 +64,7 @@ export class TraceWriter implements CoreObserver {
     this.#report(core, [{ action: 'Join', ...common, ...join }])
   }
 
-  onStep(core: Core, input: Input, before: FullStatus): void {
+  onStep(core: RaftCore, input: Input, before: FullCoreStatus): void {
     const after = core.fullStatus
     const step: Step = {
       input,
@@ -83,7 +83,7 @@ export class TraceWriter implements CoreObserver {
     }
   }
 
-  onEffects(core: Core, effects: Effects): void {
+  onEffects(core: RaftCore, effects: Effects): void {
     const { server } = this.#lifeOf(core)
     const before = this.#events.length
     for (const operation of effects.disk) {
@@ -110,14 +110,14 @@ export class TraceWriter implements CoreObserver {
     if (this.#events.length > before) this.#events.push({ server, action: 'Ready' })
   }
 
-  #lifeOf(core: Core): Life {
+  #lifeOf(core: RaftCore): Life {
     const life = this.#lives.get(core)
     assert(life !== undefined, 'a core is seen from its start')
     return life
   }
 
   /** The state belongs to the last action of the step: the core is not observed between them. */
-  #report(core: Core, actions: readonly TraceAction[]): void {
+  #report(core: RaftCore, actions: readonly TraceAction[]): void {
     const { server } = this.#lifeOf(core)
     const last = actions.length - 1
     for (const [at, action] of actions.entries()) {
@@ -125,7 +125,7 @@ export class TraceWriter implements CoreObserver {
     }
   }
 
-  #after(core: Core): TraceAfter {
+  #after(core: RaftCore): TraceAfter {
     const life = this.#lifeOf(core)
     const now = core.fullStatus
     const isOtherConfig = life.record !== now.configurationRecord
@@ -142,7 +142,7 @@ export class TraceWriter implements CoreObserver {
     }
   }
 
-  #matchOf({ peers, configurationRecord }: FullStatus): [Server, number][] {
+  #matchOf({ peers, configurationRecord }: FullCoreStatus): [Server, number][] {
     return peers.map(({ id, matchIndex }) => {
       const member = configurationRecord.members.find((one) => one.id === id)
       return [this.#naming.server(id, member?.storeId ?? new Uint8Array(0)), matchIndex]
@@ -193,8 +193,8 @@ export class TraceWriter implements CoreObserver {
   }
 }
 
-function isMoved(before: FullStatus, after: FullStatus): boolean {
-  const seen = ({ term, votedFor, role, last, commit, configurationRecord }: FullStatus) => [
+function isMoved(before: FullCoreStatus, after: FullCoreStatus): boolean {
+  const seen = ({ term, votedFor, role, last, commit, configurationRecord }: FullCoreStatus) => [
     term,
     votedFor,
     stateOf(role),

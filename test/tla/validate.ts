@@ -88,7 +88,10 @@ function isGood({ isExplained, isWhole }: Judged): boolean {
   return isExplained && isWhole
 }
 
-/** A mistake shows only in a run that meets it: the first one that the simulation or the twin objects to is judged. */
+/**
+ * A mistake shows only in a run that meets it: the first one that the simulation or the twin
+ * objects to is judged.
+ */
 async function isCaught(name: string): Promise<boolean> {
   const recording = await recordMutant(name, seeds, runMs)
   const { isExplained, isWhole } = await judge(name, { ...recording, failure: null })

@@ -157,7 +157,7 @@ const movedMutations = {
   'test/guards/gate.mutation': '# Guard: src/entrances/open.ts is asked.\n- bolt + now\n+ bolt\n',
 }
 
-describe('Moving with the move tool', () => {
+describe('Moving a file or folder with the move tool', () => {
   test('updates every reference to a moved folder', () => {
     const done = move('src/gates', 'src/entrances', 'test/gates', 'test/deep/entrances')
     expect({ status: done.status, err: done.err }).toEqual({ status: 0, err: '' })
@@ -226,7 +226,7 @@ describe('The move tool changes nothing', () => {
     expect(Object.keys(tree())).toContain('src/square/hour.ts')
   })
 
-  test('in a dry run, which prints the same', () => {
+  test('in a dry run, which prints the same output as a real run', () => {
     const words = ['src/gates', 'src/entrances']
     const dry = move('--dry-run', ...words)
     expect(tree()).toEqual(project)

@@ -54,7 +54,7 @@ function smallTree(): string {
 const output = (name: string, ...words: readonly string[]): string =>
   execFileSync(name, words, { encoding: 'utf8' })
 
-test('the file tree for an architecture contains the native files and the Node for that architecture, and for no other', () => {
+test('the file tree of a package for an architecture contains the native files and the Node for that architecture, and for no other', () => {
   const tree = makeTree(release, architecture)
   const names = readdirSync(join(tree, 'node_modules'), { recursive: true, encoding: 'utf8' })
   const files = names.filter((name) => statSync(join(tree, 'node_modules', name)).isFile())

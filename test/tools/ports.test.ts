@@ -8,7 +8,7 @@ import { freePort, freePortBlock } from '../support/ports.ts'
 const portsOf = (base: number): number[] =>
   [0, 100, 200, 300, 400].flatMap((row) => [0, 1, 2].map((at) => base + row + at))
 
-test('single ports and port blocks can be requested any number of times without overlap', async () => {
+test('test ports and blocks of test ports can be requested any number of times without overlap', async () => {
   for (let turn = 0; turn < 80; turn += 1) {
     const [block, ...singles] = [await freePortBlock(), await freePort(), await freePort()]
     expect(portsOf(block)).not.toContain(singles[0])
@@ -16,7 +16,7 @@ test('single ports and port blocks can be requested any number of times without 
   }
 })
 
-test('a port is not reused among the most recently returned ports of the same kind', async () => {
+test('a test port is not reused while it is among the most recently returned ports of the same kind', async () => {
   const singles: number[] = []
   for (let drawn = 0; drawn < 250; drawn += 1) singles.push(await freePort())
   expect(new Set(singles).size).toBe(singles.length)
@@ -25,7 +25,7 @@ test('a port is not reused among the most recently returned ports of the same ki
   expect(new Set(blocks).size).toBe(blocks.length)
 })
 
-test('a port in use is skipped', async () => {
+test('a test port that another program uses is skipped', async () => {
   const before = await freePortBlock(1)
   const taken = createServer().listen(before + 1, '127.0.0.1')
   await new Promise((listening) => taken.once('listening', listening))

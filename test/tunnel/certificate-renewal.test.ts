@@ -9,14 +9,14 @@ import { readIdentityFile } from '../../src/cli/tunnel/identity-file.ts'
 import {
   type CertifiedKey,
   issueLeaf,
-  issueLeafFor,
+  issueLeafForKey,
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificateRequest } from '../../src/pki/authority/certificate-request.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { CertificateRenewal } from '../../src/tunnel/certificate-renewal.ts'
 import {
-  type ApiLogIn,
+  type ApiLogInResult,
   type ControllerApi,
   LogInRefusedError,
 } from '../../src/tunnel/controller-api.ts'
@@ -50,7 +50,7 @@ class RenewingApi implements ControllerApi {
     this.#presented = current
   }
 
-  async logIn(): Promise<ApiLogIn> {
+  async logIn(): Promise<ApiLogInResult> {
     this.asked.push('log-in')
     if (fingerprintOf(this.#presented) !== fingerprintOf(this.current)) {
       throw new LogInRefusedError('log-in refused')
@@ -97,7 +97,7 @@ class RenewingApi implements ControllerApi {
     const { publicKeySpki, commonName } = await parseCertificateRequest(requestPem)
     const validity = validityStartingAt(RENEWED_AT_MS, LIFETIME_MS)
     const leaf = { issuer: this.#root, commonName: String(commonName), uris: [], hosts: [] }
-    return await issueLeafFor({ ...leaf, usages: ['client'], validity }, publicKeySpki)
+    return await issueLeafForKey({ ...leaf, usages: ['client'], validity }, publicKeySpki)
   }
 }
 

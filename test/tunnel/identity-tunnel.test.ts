@@ -9,8 +9,9 @@ import { echoDatagrams, echoServer } from '../router/tunnel/support.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, SessionEndedError, type ShownService, TunnelStage } from './support.ts'
 
-// Goal: a tunnel at a host without a router hosts and reaches services through an edge router, and follows sessions, services and
-// edge routers. Method: the tunnels and a whole router of ours over real channels; controllers and their API are the test's.
+// Goal: a tunnel at a host without a router hosts and reaches services through an edge router, and
+// follows sessions, services and edge routers. Method: the tunnels and a whole router of ours over
+// real channels; controllers and their API are the test's.
 
 let stage: TunnelStage
 const closing: (() => void)[] = []
@@ -84,8 +85,8 @@ function closeOf(socket: Socket): Promise<void> {
 const sha256 = (data: Uint8Array): string => createHash('sha256').update(data).digest('hex')
 
 describe.each([
-  ['encrypted', true],
-  ['in the clear', false],
+  ['with encryption', true],
+  ['without encryption', false],
 ])('A TCP service, %s,', (_what, isEncrypted) => {
   test('hosted by one tunnel is reachable through a port of another tunnel, and both directions close separately', async () => {
     const { port, client, host } = await joined(isEncrypted)
@@ -139,7 +140,7 @@ test('The log reports a hosted service, and a configured service that the identi
   await eventually(() => stage.logged('service hosted')[0]?.fields['service']).toBe('name of s1')
 })
 
-test('When policies change, services are added and removed, and connections of removed services close', async () => {
+test('When policies change, a tunnel adds and removes services, and closes the connections of removed services', async () => {
   const { port, host } = await joined()
   const { socket, said } = await opened(port)
   expect(await said('hello')).toBe('hello')
@@ -159,7 +160,7 @@ test('The tunnel redials a lost edge router, and hosts services there again', as
   expect(await said('again')).toBe('again')
 })
 
-test('A tunnel whose only edge router is offline reads the list with every poll, and dials it once it is listed', async () => {
+test('A tunnel whose only edge router is offline requests the list of routers with every poll, and dials the router once it is listed', async () => {
   const { port, client, host } = await joined()
   const listed = client.api.edgeRouters
   // Controllers list no address of a router that is offline.
@@ -199,7 +200,7 @@ test('A service session that an edge router refuses as invalid is replaced by a 
   expect(client.api.asked.filter((path) => path === '/sessions')).toHaveLength(2)
 })
 
-test('A client whose circuit is refused is disconnected, and the log contains the reason', async () => {
+test('A client whose circuit is refused is disconnected from the tunnel, and the log contains the reason', async () => {
   const { port } = await joined()
   stage.refusedCodes.push(1)
   const socket = connect({ port, host: '127.0.0.1' })
@@ -211,7 +212,7 @@ test('A client whose circuit is refused is disconnected, and the log contains th
   })
 })
 
-test('A circuit that the controller unroutes ends at both endpoints', async () => {
+test('A circuit that the controller removes ends at both endpoints', async () => {
   const { port, target } = await joined()
   const { socket, said } = await opened(port)
   await said('hello')

@@ -3,10 +3,10 @@ import { connect } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { readIdentityFile } from '../../src/cli/tunnel/identity-file.ts'
-import { expose } from '../../src/overlay/monitoring/exposition.ts'
+import { formatPrometheusMetrics } from '../../src/overlay/monitoring/prometheus-metrics.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { LogInRefusedError, SessionEndedError } from '../../src/tunnel/controller-api.ts'
-import { ServiceCounts } from '../../src/tunnel/counts.ts'
+import { ServiceCounts } from '../../src/tunnel/tunnel-counts.ts'
 import type { IdentityTunnel } from '../../src/tunnel/identity-tunnel.ts'
 import { tunnelLimits } from '../../src/tunnel/limits.ts'
 import { tunnelMetrics } from '../../src/tunnel/tunnel-metrics.ts'
@@ -15,8 +15,8 @@ import { expectOnMetricsPage } from '../support/metrics-page.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, TunnelStage } from './support.ts'
 
-// Goal: the metrics of a tunnel show its sessions, edge routers, services and circuits. Method: the tunnels and a whole router of
-// ours over real channels; controllers and their API are the test's.
+// Goal: the metrics of a tunnel show its sessions, edge routers, services and circuits. Method: the
+// tunnels and a whole router of ours over real channels; controllers and their API are the test's.
 
 let stage: TunnelStage
 const closing: (() => void)[] = []
@@ -30,7 +30,9 @@ afterEach(async () => {
 
 async function textOf(tunnel: IdentityTunnel): Promise<string> {
   const measured = { file: 'ann.json', figures: tunnel.figures }
-  return await expose(tunnelMetrics({ mode: 'proxy', version: 'v1.2.3' }, [measured]))
+  return await formatPrometheusMetrics(
+    tunnelMetrics({ mode: 'proxy', version: 'v1.2.3' }, [measured]),
+  )
 }
 
 /** Our series, without those that depend on time. */
@@ -59,7 +61,7 @@ async function hostAndClient() {
   return { host, client, port, target }
 }
 
-test('every counter of a tunnel exists at zero before it starts', async () => {
+test('every metric counter of a tunnel exists with the value zero before the tunnel starts', async () => {
   const { client } = await hostAndClient()
   const { certificatePem } = readIdentityFile(stage.network.path('ann.json'))
   const { notAfterMs } = parseCertificate(certificatePem)
@@ -94,7 +96,7 @@ test('every counter of a tunnel exists at zero before it starts', async () => {
   })
 })
 
-test('a host and a client count circuits, bytes and dials of a service by result', async () => {
+test('a hosting tunnel and a dialing tunnel count circuits, bytes and dials of a service by result', async () => {
   const { host, client, port, target } = await hostAndClient()
   await host.tunnel.start()
   await client.tunnel.start()
@@ -144,7 +146,7 @@ test('a host and a client count circuits, bytes and dials of a service by result
   ])
 })
 
-test('log-ins and polls count by result', async () => {
+test('a tunnel counts its log-ins and polls by result', async () => {
   const { client } = await hostAndClient()
   client.api.faults.push(new Error('connection refused'))
   await client.tunnel.start()
@@ -167,7 +169,7 @@ test('log-ins and polls count by result', async () => {
   })
 })
 
-test('services after the first ones count together', () => {
+test('a tunnel counts the first services separately, and all further services together', () => {
   const counts = new ServiceCounts()
   const { measuredServicesMax } = tunnelLimits
   for (let at = 0; at < measuredServicesMax + 3; at += 1) counts.add(`s${at}`, 'success')

@@ -11,7 +11,7 @@ import {
 } from '../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
 import {
-  circuitAnswerMessage,
+  circuitResponseMessage,
   circuitRefusalMessage,
   readCircuitRequest,
 } from '../../src/channel/messages/circuit-requests.ts'
@@ -19,13 +19,13 @@ import { identityFileText } from '../../src/cli/enroll/identity-file.ts'
 import { IdentityCertificateFile } from '../../src/cli/tunnel/identity-certificate-file.ts'
 import { buildRouteMessages } from '../../src/fabric/circuits/route.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { listenAt, listeningPort } from '../../src/lib/runtime/listening.ts'
+import { startListening, listeningPort } from '../../src/lib/runtime/listening.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { TargetSockets } from '../../src/overlay/sockets/target-sockets.ts'
 import {
-  type ApiLogIn,
+  type ApiLogInResult,
   type ControllerApi,
   SessionEndedError,
 } from '../../src/tunnel/controller-api.ts'
@@ -81,7 +81,7 @@ export class PlayedApi implements ControllerApi {
     this.#changes += 1
   }
 
-  async logIn(): Promise<ApiLogIn> {
+  async logIn(): Promise<ApiLogInResult> {
     this.#answer('log-in')
     this.#sessions += 1
     const token = `${this.#sessions}.${this.identityId}.mac`
@@ -320,7 +320,7 @@ export class TunnelStage {
     }
     const peerData = new Map([...headers].filter(([key]) => key === 1003))
     const circuit = { circuitId: id, ingressAddress: ends.ingress, tags: {}, peerData }
-    channel?.reply(message, circuitAnswerMessage(message, circuit))
+    channel?.reply(message, circuitResponseMessage(message, circuit))
   }
 }
 
@@ -343,7 +343,7 @@ class WebSocketRelay {
       socket.on('error', () => stream.destroy()).pipe(stream)
       stream.on('error', () => socket.destroy()).pipe(socket)
     })
-    await listenAt(server, { host: '127.0.0.1', port: 0 })
+    await startListening(server, { host: '127.0.0.1', port: 0 })
     return new WebSocketRelay(server)
   }
 

@@ -81,7 +81,10 @@ export class UpgradeDrill {
     await this.#load.more(WRITES_BETWEEN)
   }
 
-  /** @throws when a write was refused, states differ, a write is not there, or a controller was quarantined. */
+  /**
+   * @throws when a write was refused, states differ, a write is not there, or a controller was
+   * quarantined.
+   */
   async quiet(): Promise<void> {
     const load = this.#load
     await load?.end()

@@ -4,7 +4,10 @@ import { join, resolve } from 'node:path'
 
 const root = resolve(import.meta.dirname, '../..')
 
-/** Unpacks the kept package of a release below `folder`, with the packages installed here. @returns its launcher. */
+/**
+ * Unpacks the kept package of a release below `folder`, with the packages installed here. @returns
+ * its launcher.
+ */
 export function unpackRelease(version: string, folder: string): string {
   const package_ = join(root, `test/releases/flotilla-${version}.tgz`)
   const target = join(folder, version)

@@ -17,7 +17,9 @@ process.on('exit', () => {
 
 const FAILED = /^FAILED (?:seed=(\d+) )?(?:step=(\d+) )?invariant=(\S+) (.*)\n/m
 
-/** Runs a program to its end, or for as long as it may, or until it has said that something failed. */
+/**
+ * Runs a program to its end, or for as long as it may, or until it has said that something failed.
+ */
 export async function run(
   words: readonly string[],
   { cwd, msMax }: { readonly cwd: string; readonly msMax: number },

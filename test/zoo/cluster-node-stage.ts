@@ -3,18 +3,18 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
-import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-parts.ts'
+import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-deps.ts'
 import {
   type ConsensusThreadCommand,
   type ConsensusThreadEvent,
-  type HostLink,
+  type ConsensusThreadLink,
   type ConsensusThreadStatus,
-  sameThreadChannel,
-} from '../../src/cluster/link.ts'
-import { StateMachine } from '../../src/fsm/machine.ts'
+  createSameThreadChannel,
+} from '../../src/cluster/thread-channel.ts'
+import { StateMachine } from '../../src/fsm/state-machine.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
-import { NO_VITALS } from '../../src/ports/stats.ts'
+import { ZERO_CONSENSUS_STATS } from '../../src/ports/stats.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { anySystem } from '../support/commands.ts'
 
@@ -33,10 +33,10 @@ export class ClusterNodeStage {
   readonly machine: StateMachine
   readonly commands: ConsensusThreadCommand[] = []
   readonly fatal: Error[] = []
-  readonly #host: HostLink
+  readonly #host: ConsensusThreadLink
 
   private constructor(machine: StateMachine) {
-    const { main, host } = sameThreadChannel()
+    const { main, host } = createSameThreadChannel()
     this.machine = machine
     this.#host = host
     host.onMessage = (command) => {
@@ -86,7 +86,7 @@ export class ClusterNodeStage {
       configurationIndex: 1,
       isConfigurationCommitted: true,
       peers: [],
-      vitals: NO_VITALS,
+      vitals: ZERO_CONSENSUS_STATS,
     }
     this.say({ type: 'status', ...status })
   }

@@ -63,7 +63,10 @@ export class Trial {
     return outcomeOf(await run(scenarioOf(bug), { cwd: tree, msMax: this.#options.msMax }))
   }
 
-  /** At the seed that is known to find it; else, as the code around it may have changed, at all others. */
+  /**
+   * At the seed that is known to find it; else, as the code around it may have changed, at all
+   * others.
+   */
   async #search(bug: Bug, tree: string): Promise<Failure | string> {
     const { seeds, msMax, isFresh } = this.#options
     if (bug.seed !== undefined && !isFresh) {

@@ -1,13 +1,15 @@
 import type { Command } from 'commander'
 
-import { allCommands } from '../../src/cli/conventions.ts'
+import { allCommands } from '../../src/cli/common-command-options.ts'
 import { commandFullName } from '../../src/cli/command-names.ts'
 import { buildProgram } from '../../src/cli/program.ts'
 
 /** Columns of the help, independent of the terminal of the build. */
 const WIDTH = 100
 
-/** The help of every command, below a heading each; groups of commands are headings above theirs. */
+/**
+ * The help of every command, below a heading each; groups of commands are headings above theirs.
+ */
 export function cliReference(): string {
   const program = buildProgram()
   const isShown = (command: Command): boolean =>

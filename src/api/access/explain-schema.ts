@@ -1,27 +1,27 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { nullableSchema } from '../../entities/nested.ts'
+import { nullableSchema } from '../../entities/nested-schemas.ts'
 import {
   arraySchema,
-  dateTime,
-  entityRef,
-  flag,
-  nullableEntityRef,
+  dateTimeSchema,
+  entityRefSchema,
+  booleanSchema,
+  nullableEntityRefSchema,
   text,
-  wholeObject,
-} from '../../entities/shapes.ts'
+  openObjectSchema,
+} from '../../entities/response-schemas.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { integer, texts } from '../schemas/envelope.ts'
-import { accessObstacleCodes } from './missing-pieces.ts'
+import { accessObstacleCodes } from './access-obstacles.ts'
 
 const count = { type: ['integer', 'null'] } as const
 
 /** Schema of a reference to a record, with additional members. */
 const refWith = (more: JsonObject, required = Object.keys(more)): JsonObject => ({
   type: 'object',
-  properties: { ...(entityRef['properties'] as JsonObject), ...more },
-  required: [...(entityRef['required'] as readonly string[]), ...required],
+  properties: { ...(entityRefSchema['properties'] as JsonObject), ...more },
+  required: [...(entityRefSchema['required'] as readonly string[]), ...required],
 })
-/** Schema of a value that is null if the caller may not read the kind. */
+/** Schema of a value that is null if the caller may not read records of that kind. */
 const withheldOr = nullableSchema
 
 /**
@@ -37,12 +37,14 @@ const check = refWith({
   failing: integer,
 })
 
-const right = wholeObject(
+const right = openObjectSchema(
   {
-    isGranted: flag,
-    isReachable: flag,
-    /** When the last policy that grants the right ends for the identity. */
-    endsAt: { anyOf: [dateTime, { type: 'null' }] },
+    isGranted: booleanSchema,
+    isReachable: booleanSchema,
+    /**
+     * Time at which the identity loses the right, because the last policy that grants it ends.
+     */
+    endsAt: { anyOf: [dateTimeSchema, { type: 'null' }] },
     policiesCount: count,
     policies: withheldOr(
       arraySchema(
@@ -58,19 +60,19 @@ const right = wholeObject(
       ),
     ),
     missing: arraySchema(
-      wholeObject({
+      openObjectSchema({
         code: { type: 'string', enum: accessObstacleCodes },
         message: text,
-        records: arraySchema(entityRef),
+        records: arraySchema(entityRefSchema),
       }),
     ),
     /**
-     * If no policy grants the right: the policy that needs the fewest additional role attributes to
-     * grant it.
+     * If no policy grants the right: the policy that would grant the right with the fewest
+     * additional role attributes.
      */
     nearestPolicy: withheldOr(refWith({ identityLacks: texts, serviceLacks: texts })),
   },
-  // Optional, because an older controller does not send `nearestPolicy`.
+  // Optional members, because an older controller does not send them.
   ['nearestPolicy', 'endsAt'],
 )
 
@@ -78,30 +80,35 @@ const routerPolicies = withheldOr(
   arraySchema(refWith({ semantic: text, ...matched }, ['semantic'])),
 )
 
-const routers = wholeObject({
+const routers = openObjectSchema({
   identityCount: integer,
   serviceCount: integer,
   commonCount: integer,
   onlineCount: integer,
-  common: arraySchema(refWith({ isOnline: flag })),
+  common: arraySchema(refWith({ isOnline: booleanSchema })),
   identityPolicies: routerPolicies,
   servicePolicies: routerPolicies,
 })
 
-const terminators = wholeObject({
+const terminators = openObjectSchema({
   totalCount: integer,
   onlineCount: integer,
   items: arraySchema(
-    refWith({ address: text, binding: text, router: nullableEntityRef, isOnline: flag }),
+    refWith({
+      address: text,
+      binding: text,
+      router: nullableEntityRefSchema,
+      isOnline: booleanSchema,
+    }),
   ),
 })
 
-const sessions = wholeObject({
+const sessions = openObjectSchema({
   totalCount: integer,
   items: arraySchema(
-    wholeObject({
+    openObjectSchema({
       id: text,
-      createdAt: dateTime,
+      createdAt: dateTimeSchema,
       passesForDial: { type: ['boolean', 'null'] },
       passesForBind: { type: ['boolean', 'null'] },
     }),
@@ -111,17 +118,17 @@ const sessions = wholeObject({
 /** The explanation for one identity and one service. */
 export const accessExplanationSchema: NamedSchema = {
   name: 'accessExplained',
-  schema: wholeObject({
-    identity: entityRef,
-    service: entityRef,
-    identityState: wholeObject({
-      isDisabled: flag,
-      disabledUntil: { anyOf: [dateTime, { type: 'null' }] },
-      isAdmin: flag,
-      canLogIn: flag,
-      hasOutstandingEnrollment: flag,
-      authPolicy: nullableEntityRef,
-      hasApiSession: flag,
+  schema: openObjectSchema({
+    identity: entityRefSchema,
+    service: entityRefSchema,
+    identityState: openObjectSchema({
+      isDisabled: booleanSchema,
+      disabledUntil: { anyOf: [dateTimeSchema, { type: 'null' }] },
+      isAdmin: booleanSchema,
+      canLogIn: booleanSchema,
+      hasOutstandingEnrollment: booleanSchema,
+      authPolicy: nullableEntityRefSchema,
+      hasApiSession: booleanSchema,
     }),
     dial: right,
     bind: right,
@@ -133,7 +140,7 @@ export const accessExplanationSchema: NamedSchema = {
         // `notIntercepted` is optional, because an older controller does not send it.
         refWith(
           {
-            type: nullableEntityRef,
+            type: nullableEntityRefSchema,
             source: { type: 'string', enum: ['service', 'identity'] },
             notIntercepted: texts,
           },

@@ -1,30 +1,33 @@
 import type { Service } from '../../entities/kinds/service.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
-import type { StateReader } from '../../fsm/reader.ts'
+import type { StateReader } from '../../fsm/state-reader.ts'
 import type { ListQuery, ListSource, StateView } from '../../ports/state-view.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import type { Reply } from '../http/answers/envelope.ts'
-import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
-import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
-import type { RequestContext } from '../http/call.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { Reply } from '../http/responses/envelope.ts'
+import {
+  type ListResponsePrinter,
+  createRowPrinter,
+} from '../http/responses/list-response-printer.ts'
+import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import type { RequestContext } from '../http/request-context.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { Operation } from '../http/operation.ts'
 import { accessExplanationSchema } from './explain-schema.ts'
 import { ExplanationView } from './explanation-view.ts'
-import { CallerReadPermissions } from './readable.ts'
+import { CallerReadPermissions } from './caller-read-permissions.ts'
 
 interface ExplainOperationsDeps {
   readonly state: StateView & Pick<StateReader, 'explainAccess'>
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly posture: PostureService
   readonly clock: Clock
-  readonly lists: ListAnswers
+  readonly lists: ListResponsePrinter
 }
 
-export const explainLimits = {
+export const explanationRequestLimits = {
   /**
    * Maximum identity-service pairs in one page; explaining a pair costs about as much as listing
    * ten rows.
@@ -111,7 +114,7 @@ function answered(
   if (identity !== null && service !== null) {
     return lists.answer(call, {
       records: [service],
-      print: rowPrinter(() => view.of(identity, service)),
+      print: createRowPrinter(() => view.of(identity, service)),
       pagination: { limit: 1, offset: 0, totalCount: 1 },
       filterableFields: [],
     })
@@ -123,10 +126,10 @@ function answered(
   return lists.found(call, listing, ({ records, ...pagination }) => {
     // A filter may match more records than the page size allows.
     // @guard explanation-tells-records--many
-    if (records.length > explainLimits.explainedPairsMax) throw tooMany()
+    if (records.length > explanationRequestLimits.explainedPairsMax) throw tooMany()
     return {
       records,
-      print: rowPrinter((record: EntityRecord) =>
+      print: createRowPrinter((record: EntityRecord) =>
         view.of(identity ?? (record as Identity), service ?? (record as Service)),
       ),
       pagination,
@@ -138,7 +141,7 @@ function answered(
 function tooMany(): Problem {
   return fieldProblem(
     'limit',
-    `at most ${explainLimits.explainedPairsMax} pairs are explained at once`,
+    `at most ${explanationRequestLimits.explainedPairsMax} pairs are explained at once`,
   )
 }
 
@@ -158,7 +161,7 @@ function sourceOf(
 
 function pageOf(call: RequestContext): ListQuery {
   const query = readListQuery(call)
-  const { explainedPairsMax: max } = explainLimits
+  const { explainedPairsMax: max } = explanationRequestLimits
   const limit = query.limit === undefined ? 10 : query.limit
   return { ...query, limit: limit < 1 ? max : Math.min(limit, max) }
 }

@@ -6,31 +6,39 @@ import { findEntity } from '../../entities/registry.ts'
 import { serviceConfigHolder } from '../../entities/kinds/service-config.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
-import { interceptFaults } from '../../lib/intercept/interceptable.ts'
+import { interceptFaults } from '../../lib/intercept/intercept-target.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { PostureService } from '../../ports/posture.ts'
-import type { EvaluatedPosture } from '../../ports/judged-posture.ts'
+import type { EvaluatedPosture } from '../../ports/evaluated-posture.ts'
 import type {
   AccessExplanation,
   ExplainedRight,
   LimitedList,
   LinkingPolicy,
 } from '../../fsm/access/explanation.ts'
-import type { StateReader } from '../../fsm/reader.ts'
+import type { StateReader } from '../../fsm/state-reader.ts'
 import type { DialBind, StateView } from '../../ports/state-view.ts'
-import { rfc3339Text } from '../http/answers/envelope.ts'
+import { rfc3339Text } from '../http/responses/envelope.ts'
 import {
   accessObstacles,
   type AccessObstacle,
   type AccessObstacleInputs,
-} from './missing-pieces.ts'
-import type { CallerReadPermissions } from './readable.ts'
+} from './access-obstacles.ts'
+import type { CallerReadPermissions } from './caller-read-permissions.ts'
 
 export const explanationViewLimits = {
   /** Maximum API sessions per identity whose posture is evaluated; the newest ones are chosen. */
   explainedSessionsMax: 10,
+  /**
+   * Maximum common edge routers that an explanation lists, online routers first; the counts
+   * include all.
+   */
   shownRoutersMax: 25,
+  /**
+   * Maximum terminators that an explanation lists, online terminators first; the counts include
+   * all.
+   */
   shownTerminatorsMax: 25,
 } as const
 
@@ -196,8 +204,8 @@ export class ExplanationView {
       serviceRouterCount: found.serviceRouterCount,
       commonRouters: found.commonRouters,
       onlineRouterIds,
-      // The tunnel of a router dials as the identity with the router's id, so it needs no edge
-      // listener.
+      // The tunnel of a router dials as the identity with the router's id. So this identity can
+      // reach its router even without an edge listener.
       isAnyRouterReachable: onlineRouterIds.some(
         (id) => id === identity.id || state.mayServeClients(id),
       ),
@@ -376,7 +384,7 @@ interface Terminators {
   shown(): JsonObject
 }
 
-/** Permissions to read the records that are named in a missing piece (an obstacle to access). */
+/** Permissions to read the records that an obstacle to access names. */
 const readPermissions = {
   identity: 'identity.read',
   service: 'service.read',

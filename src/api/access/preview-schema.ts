@@ -1,6 +1,12 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { nullableSchema } from '../../entities/nested.ts'
-import { arraySchema, entityRef, flag, text, wholeObject } from '../../entities/shapes.ts'
+import { nullableSchema } from '../../entities/nested-schemas.ts'
+import {
+  arraySchema,
+  entityRefSchema,
+  booleanSchema,
+  text,
+  openObjectSchema,
+} from '../../entities/response-schemas.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { accessRights } from '../../fsm/access/access-difference.ts'
 import { integer } from '../schemas/envelope.ts'
@@ -12,7 +18,7 @@ export const previewBodyLimits = {
   previewChangesMax: 64,
 } as const
 
-const change = wholeObject(
+const change = openObjectSchema(
   {
     action: { type: 'string', enum: previewedActions },
     kind: { type: 'string', enum: previewedKinds },
@@ -39,19 +45,19 @@ export const accessPreviewRequestSchema = objectSchema(
   ['changes'],
 )
 
-const counts = wholeObject({ given: integer, taken: integer })
+const counts = openObjectSchema({ given: integer, taken: integer })
 
 const record: JsonObject = {
-  ...entityRef,
-  properties: { ...(entityRef['properties'] as JsonObject), isNew: flag },
-  required: [...(entityRef['required'] as readonly string[]), 'isNew'],
+  ...entityRefSchema,
+  properties: { ...(entityRefSchema['properties'] as JsonObject), isNew: booleanSchema },
+  required: [...(entityRefSchema['required'] as readonly string[]), 'isNew'],
 }
 
 /** The answer of a preview. */
 export const accessPreviewResponseSchema: NamedSchema = {
   name: 'accessPreviewed',
-  schema: wholeObject({
-    counts: wholeObject({
+  schema: openObjectSchema({
+    counts: openObjectSchema({
       dial: counts,
       bind: counts,
       router: nullableSchema(counts),
@@ -59,7 +65,7 @@ export const accessPreviewResponseSchema: NamedSchema = {
     }),
     postureChangesCount: integer,
     postureChanges: arraySchema(
-      wholeObject({
+      openObjectSchema({
         policy: record,
         given: arraySchema(record),
         taken: arraySchema(record),
@@ -67,7 +73,7 @@ export const accessPreviewResponseSchema: NamedSchema = {
       }),
     ),
     rows: arraySchema(
-      wholeObject({
+      openObjectSchema({
         right: { type: 'string', enum: accessRights },
         change: { type: 'string', enum: ['given', 'taken'] },
         identity: nullableSchema(record),
@@ -75,7 +81,7 @@ export const accessPreviewResponseSchema: NamedSchema = {
         router: nullableSchema(record),
       }),
     ),
-    pagination: wholeObject({ limit: integer, offset: integer, totalCount: integer }),
+    pagination: openObjectSchema({ limit: integer, offset: integer, totalCount: integer }),
     withheld: arraySchema(text),
   }),
 }

@@ -11,19 +11,23 @@ import {
   type PairChanges,
   type PreviewedWrite,
 } from '../../fsm/access/access-difference.ts'
-import type { StateReader } from '../../fsm/reader.ts'
+import type { StateReader } from '../../fsm/state-reader.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
-import type { RequestContext } from '../http/call.ts'
+import { detailResponse, type Reply } from '../http/responses/envelope.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import type { ApiLimits } from '../limits.ts'
-import { type OperationBody, type Operation, withBody } from '../http/operation.ts'
+import { type OperationBody, type Operation, operationWithBody } from '../http/operation.ts'
 import type { Preparers } from '../preparers/preparers.ts'
-import { requireCaller } from '../sessions/current.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
 import { integer } from '../schemas/envelope.ts'
 import { accessPreviewRequestSchema, accessPreviewResponseSchema } from './preview-schema.ts'
-import { withChangePosition, PreviewedWrites, previewPermissions } from './previewed-writes.ts'
-import type { Validator } from '../schemas/validation.ts'
-import { CallerReadPermissions } from './readable.ts'
+import {
+  addChangePositionToError,
+  PreviewedWriteBuilder,
+  permissionsForPreview,
+} from './previewed-writes.ts'
+import type { Validator } from '../schemas/validator.ts'
+import { CallerReadPermissions } from './caller-read-permissions.ts'
 
 export interface PreviewOperationsDeps {
   readonly state: StateView & Pick<StateReader, 'previewAccess'>
@@ -33,7 +37,8 @@ export interface PreviewOperationsDeps {
   readonly validator: Validator
 }
 
-export const previewAnswerLimits = {
+export const previewResponseLimits = {
+  /** Maximum rows in one page of a preview; a larger `limit` counts as this value. */
   previewRowsMax: 500,
   /**
    * Maximum service policies with changed posture checks that the response lists; the count in the
@@ -44,14 +49,14 @@ export const previewAnswerLimits = {
 
 const body = { schema: accessPreviewRequestSchema, isRequired: true } as const
 
-/** Access rights that concern an edge router. */
+/** Access rights between an edge router and an identity or service. */
 const ofRouters: ReadonlySet<AccessRight> = new Set(['router', 'serviceRouter'])
 
 /** Operations that show how changes would affect access, before the changes are made. */
 export function previewOperations(deps: PreviewOperationsDeps): Operation[] {
-  const writes = new PreviewedWrites(deps.validator)
+  const writes = new PreviewedWriteBuilder(deps.validator)
   return [
-    withBody({
+    operationWithBody({
       operationId: 'previewAccess',
       summary: 'Preview which access some changes would give and take; nothing is written',
       tag: 'access',
@@ -81,7 +86,7 @@ export function previewOperations(deps: PreviewOperationsDeps): Operation[] {
 
 async function preview(
   deps: PreviewOperationsDeps,
-  previewed: PreviewedWrites,
+  previewed: PreviewedWriteBuilder,
   call: RequestContext,
   { changes }: OperationBody<typeof body>,
 ): Promise<Reply> {
@@ -89,20 +94,21 @@ async function preview(
   for (const permission of ['identity.read', 'service.read'] as const) readable.require(permission)
   for (const kind of new Set(changes.map((change) => change.kind))) {
     // @guard preview-tells-or-costs--kinds
-    for (const permission of previewPermissions(kind)) readable.require(permission)
+    for (const permission of permissionsForPreview(kind)) readable.require(permission)
   }
   const { state, preparers } = deps
   const parts = { preparers, level: state.featureLevel }
   const { writes, ignoredFields } = await previewed.of(parts, call, changes)
-  const difference = await accessDifference(deps, call, writes)
-  return detailAnswer(previewAnswer(state, call, difference, readable), ignoredFields)
+  const difference = await computeAccessDifference(deps, call, writes)
+  return detailResponse(buildPreviewResponse(state, call, difference, readable), ignoredFields)
 }
 
 /**
- * The effect of writes by the caller on records and access.
- * @throws {Problem} as the writes would; REVISION_MOVED if records changed during every attempt.
+ * The effect that writes by the caller would have on records and access.
+ * @throws {Problem} the problems that the writes would throw; REVISION_MOVED if records changed
+ * during every attempt.
  */
-export async function accessDifference(
+export async function computeAccessDifference(
   { state, processor, limits }: PreviewOperationsDeps,
   call: RequestContext,
   writes: readonly PreviewedWrite[],
@@ -113,7 +119,7 @@ export async function accessDifference(
     const found = await inTurns(processor, call, () => {
       const judged = state.previewAccess(writes, { isAdmin, permissions })
       if (judged.outcome === 'refused')
-        throw withChangePosition(refusalProblem(judged.refusal), judged.at)
+        throw addChangePositionToError(refusalProblem(judged.refusal), judged.at)
       if (judged.outcome === 'tooMany') {
         throw fieldProblem('changes', 'they would change too many records for a preview')
       }
@@ -125,8 +131,7 @@ export async function accessDifference(
 }
 
 /**
- * Starts the work when it is the caller's turn, and interleaves its steps with the work of other
- * callers.
+ * Starts the work when it is the caller's turn, and lets other callers work between its steps.
  */
 function inTurns<T>(
   processor: ProcessorShare,
@@ -146,7 +151,7 @@ function inTurns<T>(
 }
 
 /**
- * Runs the steps while the client is connected.
+ * Runs the steps as long as the client is connected.
  * @throws {Problem} TIMEOUT at the next step after the client has disconnected.
  */
 function* wanted<T>(call: RequestContext, steps: Generator<void, T>): Generator<void, T> {
@@ -157,7 +162,7 @@ function* wanted<T>(call: RequestContext, steps: Generator<void, T>): Generator<
   }
 }
 
-export function previewAnswer(
+export function buildPreviewResponse(
   state: StateView,
   call: RequestContext,
   difference: AccessDifference,
@@ -189,7 +194,7 @@ export function previewAnswer(
     },
     postureChangesCount: checks.length,
     postureChanges: checks
-      .slice(0, previewAnswerLimits.previewedPoliciesMax)
+      .slice(0, previewResponseLimits.previewedPoliciesMax)
       .map(({ policyId, given, taken, written }) => ({
         policy: ref('servicePolicy', policyId),
         given: refs(given),
@@ -208,7 +213,7 @@ function rowsOf(
   mayReadRouters: boolean,
   ref: (kind: KindName, id: string) => JsonObject,
 ): JsonObject {
-  const { previewRowsMax: max } = previewAnswerLimits
+  const { previewRowsMax: max } = previewResponseLimits
   const wantedLimit = Number(call.first('limit') ?? 10)
   const limit = wantedLimit < 1 ? max : Math.min(wantedLimit, max)
   const offset = Math.max(0, Number(call.first('offset') ?? 0))

@@ -1,18 +1,18 @@
-import type { Entity } from '../../entities/define.ts'
-import { membersAtLevel } from '../../entities/levels.ts'
+import type { Entity } from '../../entities/define-entity.ts'
+import { membersAtLevel } from '../../entities/feature-levels.ts'
 import { entityOperations } from '../../entities/operations.ts'
-import { findReferrers } from '../../entities/referrers.ts'
+import { findReferencingFields } from '../../entities/referencing-fields.ts'
 import { findEntity } from '../../entities/registry.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import { isSessionPermission, type SessionPermission } from '../../lib/permissions.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { PreviewedWrite } from '../../fsm/access/access-difference.ts'
-import type { RequestContext } from '../http/call.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
 import type { Preparers } from '../preparers/preparers.ts'
-import type { Validator } from '../schemas/validation.ts'
+import type { Validator } from '../schemas/validator.ts'
 import type { RequestedChange } from './preview-schema.ts'
 import { previewedActionsByKind, type PreviewedAction } from './previewed-kinds.ts'
 
@@ -31,7 +31,7 @@ interface PreparedWrite {
   readonly write: PreviewedWrite
   /** Members of the body that have no effect. */
   readonly ignored: readonly string[]
-  /** Records on which the checks of the body depend. */
+  /** Records on which the outcome of validating the body depends. */
   readonly judgedOn: NonNullable<ProposalInput['judgedOn']>
 }
 
@@ -44,7 +44,7 @@ interface PreviewedWritesDeps {
  * Validates previewed changes with the code of the real operations, and converts the changes to
  * writes.
  */
-export class PreviewedWrites {
+export class PreviewedWriteBuilder {
   readonly #validator: Validator
   readonly #checks = new Map<string, (value: unknown) => void>()
 
@@ -71,7 +71,7 @@ export class PreviewedWrites {
         writes.push(write)
         for (const name of ignored) ignoredFields.add(`changes.${at}.data.${name}`)
       } catch (error) {
-        throw withChangePosition(error, at)
+        throw addChangePositionToError(error, at)
       }
     }
     return { writes, ignoredFields: [...ignoredFields] }
@@ -101,8 +101,9 @@ export class PreviewedWrites {
   }
 
   /**
-   * Validates one change of any kind as its operation would, and converts it to a write.
-   * @throws {Problem} as the operation would.
+   * Validates one change of any kind in the same way as the operation for that kind, and converts
+   * the change to a write.
+   * @throws {Problem} the problems of that operation.
    */
   async prepared(
     { preparers, level }: PreviewedWritesDeps,
@@ -149,7 +150,7 @@ class ChangeFault extends Error {
 /**
  * Adds the position of the change to the field (or, without a field, to the detail) of the error.
  */
-export function withChangePosition(error: unknown, at: number): unknown {
+export function addChangePositionToError(error: unknown, at: number): unknown {
   if (error instanceof ChangeFault) {
     return fieldProblem(`changes.${at}.${error.field}`, error.message)
   }
@@ -163,24 +164,26 @@ export function withChangePosition(error: unknown, at: number): unknown {
 }
 
 /**
- * Permissions to preview a change to a kind: to read the kind, the kinds that its records
- * reference, and the policies that reference them. Errors and results of the preview reveal all of
- * these records.
+ * Permissions that a preview of a change to a kind requires: to read the kind, the kinds that its
+ * records reference, and the policies that reference its records. Errors and results of the preview
+ * reveal all of these records.
  */
-export function previewPermissions(kind: KindName): readonly SessionPermission[] {
+export function permissionsForPreview(kind: KindName): readonly SessionPermission[] {
   const entity = findEntity(kind)
   const named = Object.values(entity.fields).flatMap(({ reference }) =>
     reference === null ? [] : [reference.to],
   )
-  const policies = findReferrers(entity)
+  const policies = findReferencingFields(entity)
     .filter(({ field, onDelete }) => field.kind === 'roleList' || onDelete === 'refuse')
     .map((referrer) => referrer.entity.name)
-  const permissions = [kind, ...named, ...policies].flatMap((one) => readPermissionOf(one) ?? [])
+  const permissions = [kind, ...named, ...policies].flatMap(
+    (one) => listPermissionForKind(one) ?? [],
+  )
   return [...new Set(permissions)]
 }
 
 /** Permission to list a kind on the management API. Null: any session may read it. */
-export function readPermissionOf(kind: KindName): SessionPermission | null {
+export function listPermissionForKind(kind: KindName): SessionPermission | null {
   const list = entityOperations(findEntity(kind)).find(
     ({ api, shape }) => api === 'management' && shape === 'list',
   )

@@ -1,11 +1,16 @@
 import type { BackupControl, BackupRequest } from './backup-control.ts'
-import { detailAnswer, streamedAnswer } from '../http/answers/envelope.ts'
-import { callActor } from '../http/call.ts'
-import { type Operation, withBody } from '../http/operation.ts'
-import { responseTimeLimits } from '../cluster/answer-times.ts'
+import { detailResponse, streamedResponse } from '../http/responses/envelope.ts'
+import { callActor } from '../http/request-context.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
+import { responseTimeLimits } from '../cluster/response-time-limits.ts'
 import { objectSchema, type SchemaValue } from '../schemas/typed-schema.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text, closedObject, arraySchema } from '../../entities/shapes.ts'
+import {
+  booleanSchema,
+  text,
+  closedObjectSchema,
+  arraySchema,
+} from '../../entities/response-schemas.ts'
 
 const flagOrNull = { type: ['boolean', 'null'] } as const
 
@@ -24,9 +29,9 @@ const backupBytes: NamedSchema = {
 
 const scheduledBackups: NamedSchema = {
   name: 'clusterBackups',
-  schema: closedObject({
-    isScheduled: flag,
-    backups: arraySchema(closedObject({ name: text, takenAtMs: { type: 'number' } })),
+  schema: closedObjectSchema({
+    isScheduled: booleanSchema,
+    backups: arraySchema(closedObjectSchema({ name: text, takenAtMs: { type: 'number' } })),
   }),
 }
 
@@ -46,9 +51,9 @@ export function backupOperations({ backups }: BackupOperationsDeps): Operation[]
       path: '/cluster/backups',
       response: { kind: 'detail', schema: scheduledBackups },
       needsNoState: true,
-      handle: async () => detailAnswer(await backups.list()),
+      handle: async () => detailResponse(await backups.list()),
     },
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'clusterBackup',
       summary: 'Get a backup of the whole state (admin socket only)',
@@ -64,7 +69,7 @@ export function backupOperations({ backups }: BackupOperationsDeps): Operation[]
       refusals: [403, 409],
       answerMsMax: responseTimeLimits.backupMsMax,
       handle: async (call, body) =>
-        streamedAnswer({ chunks: await backups.take(wishOf(body), callActor(call)) }),
+        streamedResponse({ chunks: await backups.take(wishOf(body), callActor(call)) }),
     }),
   ]
 }

@@ -1,18 +1,23 @@
 import type { Actor } from '../../ports/actor.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
-import type { FactorBody, restoreBegin, restoreChunk, restoreEnd } from './restores-schema.ts'
+import type {
+  UnencryptedFactorBody,
+  restoreBeginSchema,
+  restoreChunkSchema,
+  restoreEndSchema,
+} from './restores-schema.ts'
 
-export type RestoreAnnouncement = Required<SchemaValue<typeof restoreBegin.schema>>
+export type RestoreBeginRequest = Required<SchemaValue<typeof restoreBeginSchema.schema>>
 
-interface RestoreChunkGiven extends Omit<SchemaValue<typeof restoreChunk.schema>, 'bytes'> {
+interface RestoreChunkGiven extends Omit<SchemaValue<typeof restoreChunkSchema.schema>, 'bytes'> {
   readonly bytes: Uint8Array
 }
 
-export type RestoreEnding = Required<SchemaValue<typeof restoreEnd.schema>>
+export type RestoreEndRequest = Required<SchemaValue<typeof restoreEndSchema.schema>>
 
 /** Index of the entry that replaced the records, and the controllers that have applied it. */
-export interface RestoredIndex {
+export interface RestoreProgress {
   /** Index of the entry that replaced the records. */
   readonly index: Index
   /** Voters that have applied the entry, sorted by id. */
@@ -20,7 +25,7 @@ export interface RestoredIndex {
 }
 
 /** A second factor (TOTP) from a backup, decrypted. */
-export interface DecryptedFactor extends Omit<FactorBody, 'secret'> {
+export interface DecryptedFactor extends Omit<UnencryptedFactorBody, 'secret'> {
   readonly secret: Uint8Array
 }
 
@@ -37,10 +42,10 @@ export interface ResealedFactor {
  * changed.
  */
 export interface RestoreControl {
-  begin(announced: RestoreAnnouncement, by: Actor): Promise<void>
+  begin(announced: RestoreBeginRequest, by: Actor): Promise<void>
   stage(chunk: RestoreChunkGiven, by: Actor): Promise<void>
   /** Ends the restore. Resolves once all voters have applied the entry, or after a minute. */
-  end(ending: RestoreEnding, by: Actor): Promise<RestoredIndex>
+  end(ending: RestoreEndRequest, by: Actor): Promise<RestoreProgress>
   /**
    * Encrypts second factors with the key of this cluster, because the cluster does not have the key
    * that encrypted them in the backup.

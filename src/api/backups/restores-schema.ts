@@ -1,5 +1,10 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { text, closedObject, wholeObject, arraySchema } from '../../entities/shapes.ts'
+import {
+  text,
+  closedObjectSchema,
+  openObjectSchema,
+  arraySchema,
+} from '../../entities/response-schemas.ts'
 import { restoreLimits } from '../../fsm/records/restore-limits.ts'
 import { objectSchema, type SchemaValue } from '../schemas/typed-schema.ts'
 
@@ -15,7 +20,7 @@ function base64(bytesMax: number) {
 }
 
 /** Start of a restore: the sizes and the digest of everything that follows. */
-export const restoreBegin = objectSchema(
+export const restoreBeginSchema = objectSchema(
   'clusterRestoreBegin',
   {
     // Id of the restore, chosen by the caller; each step of the restore contains this id.
@@ -32,7 +37,7 @@ export const restoreBegin = objectSchema(
   ['id', 'sha256', 'chunks', 'bytes', 'featureLevel', 'clusterId'],
 )
 
-export const restoreChunk = objectSchema(
+export const restoreChunkSchema = objectSchema(
   'clusterRestoreChunk',
   {
     id,
@@ -44,7 +49,7 @@ export const restoreChunk = objectSchema(
   ['id', 'number', 'bytes', 'endsBlock'],
 )
 
-export const restoreEnd = objectSchema(
+export const restoreEndSchema = objectSchema(
   'clusterRestoreEnd',
   {
     id,
@@ -59,15 +64,18 @@ export const restoreEnd = objectSchema(
   ['id', 'sha256'],
 )
 
-export const restoreResult: NamedSchema = {
+export const restoreResultSchema: NamedSchema = {
   name: 'clusterRestored',
-  schema: closedObject({ index: { type: 'number' }, applied: { type: 'array', items: text } }),
+  schema: closedObjectSchema({
+    index: { type: 'number' },
+    applied: { type: 'array', items: text },
+  }),
 }
 
 /** A second factor, unencrypted; its secret is in base64. */
-export type FactorBody = SchemaValue<typeof factor>
+export type UnencryptedFactorBody = SchemaValue<typeof factor>
 
-const factor = wholeObject({
+const factor = openObjectSchema({
   identityId: text,
   secretId: text,
   codesId: text,
@@ -75,13 +83,13 @@ const factor = wholeObject({
   recoveryCodes: { type: 'array', items: text, maxItems: 64 },
 })
 
-export const restoreFactors = objectSchema(
+export const restoreFactorsSchema = objectSchema(
   'clusterRestoreFactors',
   { factors: { type: 'array', items: factor, maxItems: 64 } },
   ['factors'],
 )
 
-export const sealedFactors: NamedSchema = {
+export const sealedFactorsSchema: NamedSchema = {
   name: 'clusterSealedFactors',
-  schema: arraySchema(closedObject({ sealed: text, keyVersion: { type: 'number' } })),
+  schema: arraySchema(closedObjectSchema({ sealed: text, keyVersion: { type: 'number' } })),
 }

@@ -1,18 +1,18 @@
 import type { DecryptedFactor, RestoreControl } from './restore-control.ts'
-import { detailAnswer, emptyAnswer } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
+import { detailResponse, emptyResponse } from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import {
-  type FactorBody,
-  restoreBegin,
-  restoreChunk,
-  restoreResult,
-  restoreEnd,
-  restoreFactors,
-  sealedFactors,
+  type UnencryptedFactorBody,
+  restoreBeginSchema,
+  restoreChunkSchema,
+  restoreResultSchema,
+  restoreEndSchema,
+  restoreFactorsSchema,
+  sealedFactorsSchema,
 } from './restores-schema.ts'
-import { responseTimeLimits } from '../cluster/answer-times.ts'
-import { callActor } from '../http/call.ts'
+import { responseTimeLimits } from '../cluster/response-time-limits.ts'
+import { callActor } from '../http/request-context.ts'
 
 interface RestoreOperationsDeps {
   readonly restores: RestoreControl
@@ -33,56 +33,56 @@ export function restoreOperations({ restores }: RestoreOperationsDeps): Operatio
     answerMsMax: responseTimeLimits.restoreMsMax,
   } as const
   return [
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'clusterRestoreBegin',
       summary: 'Start staging a restore (admin socket only)',
       path: '/cluster/restore/begin',
-      body: { schema: restoreBegin, isRequired: true },
+      body: { schema: restoreBeginSchema, isRequired: true },
       response: { kind: 'detail', schema: emptyBodySchema },
       handle: async (call, given) => {
         await restores.begin({ allowsOtherCluster: false, ...given }, callActor(call))
-        return emptyAnswer()
+        return emptyResponse()
       },
     }),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'clusterRestoreChunk',
       summary: 'Stage a chunk of a restore (admin socket only)',
       path: '/cluster/restore/chunk',
-      body: { schema: restoreChunk, isRequired: true },
+      body: { schema: restoreChunkSchema, isRequired: true },
       response: { kind: 'detail', schema: emptyBodySchema },
       handle: async (call, given) => {
         const bytes = Uint8Array.from(Buffer.from(given.bytes, 'base64'))
         await restores.stage({ ...given, bytes }, callActor(call))
-        return emptyAnswer()
+        return emptyResponse()
       },
     }),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'clusterRestoreEnd',
       summary: 'Replace all records by the staged ones, or discard those (admin socket only)',
       path: '/cluster/restore/end',
-      body: { schema: restoreEnd, isRequired: true },
-      response: { kind: 'detail', schema: restoreResult },
+      body: { schema: restoreEndSchema, isRequired: true },
+      response: { kind: 'detail', schema: restoreResultSchema },
       handle: async (call, given) => {
         const ending = { isAbandoned: false, ifIndex: 0, reason: '', ...given }
-        return detailAnswer(await restores.end(ending, callActor(call)))
+        return detailResponse(await restores.end(ending, callActor(call)))
       },
     }),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'clusterRestoreFactors',
       summary: 'Encrypt the second factors of a backup for this cluster (admin socket only)',
       path: '/cluster/restore/factors',
-      body: { schema: restoreFactors, isRequired: true },
-      response: { kind: 'detail', schema: sealedFactors },
+      body: { schema: restoreFactorsSchema, isRequired: true },
+      response: { kind: 'detail', schema: sealedFactorsSchema },
       handle: async (_call, { factors }) =>
-        detailAnswer(await restores.seal(factors.map(factorOf))),
+        detailResponse(await restores.seal(factors.map(factorOf))),
     }),
   ]
 }
 
-function factorOf({ secret, ...rest }: FactorBody): DecryptedFactor {
+function factorOf({ secret, ...rest }: UnencryptedFactorBody): DecryptedFactor {
   return { ...rest, secret: Uint8Array.from(Buffer.from(secret, 'base64')) }
 }

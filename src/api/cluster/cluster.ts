@@ -1,12 +1,12 @@
 import { fieldProblem } from '../../lib/problems.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
-import { responseWithoutEnvelope, emptyAnswer } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
-import { leadershipTransfer, membersSchema } from './members-schema.ts'
+import { responseWithoutEnvelope, emptyResponse } from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
+import { leadershipTransferSchema, membersSchema } from './members-schema.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
-import { findIgnoredFields } from '../schemas/validation.ts'
-import { responseTimeLimits } from './answer-times.ts'
-import { callActor } from '../http/call.ts'
+import { findIgnoredFields } from '../schemas/validator.ts'
+import { responseTimeLimits } from './response-time-limits.ts'
+import { callActor } from '../http/request-context.ts'
 import { preferredLeaders } from './controller-view.ts'
 import type { MembershipControl } from '../../ports/membership.ts'
 
@@ -44,7 +44,7 @@ export function clusterOperations({ cluster, membership }: ClusterOperationsDeps
         return responseWithoutEnvelope(JSON.stringify({ data }))
       },
     },
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'clusterTransferLeadership',
       summary: 'Transfer leadership to a member, by default the most up-to-date one',
@@ -52,7 +52,7 @@ export function clusterOperations({ cluster, membership }: ClusterOperationsDeps
       path: '/cluster/transfer-leadership',
       needsNoState: true,
       answerMsMax: responseTimeLimits.transferMsMax,
-      body: { schema: leadershipTransfer, isRequired: false },
+      body: { schema: leadershipTransferSchema, isRequired: false },
       response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404, 500],
       handle: async (call, body) => {
@@ -60,7 +60,7 @@ export function clusterOperations({ cluster, membership }: ClusterOperationsDeps
         const isLearner = cluster.members().some((member) => member.id === to && !member.voter)
         if (isLearner) throw fieldProblem('newLeaderId', 'must be the id of a voting member', to)
         await membership.transferLeadership(to, callActor(call))
-        return emptyAnswer(findIgnoredFields(leadershipTransfer.schema, body))
+        return emptyResponse(findIgnoredFields(leadershipTransferSchema.schema, body))
       },
     }),
   ]

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
-import { rfc3339Text } from '../http/answers/envelope.ts'
+import { rfc3339Text } from '../http/responses/envelope.ts'
 import type { ApiName } from '../../auth/principal/permissions.ts'
 
 /** The controllers at which an identity can log in, for the enrollment response. */
@@ -59,7 +59,10 @@ function addressesOf(
   return addresses
 }
 
-/** SHA-1 in hex, as OpenZiti shows it. Use it only for lookups; it is no proof of identity. */
+/**
+ * SHA-1 in hex, as OpenZiti shows it. Use it only for lookups, because it does not prove an
+ * identity.
+ */
 export function sha1Fingerprint(pem: string): string {
   const known = fingerprints.get(pem)
   if (known !== undefined) return known
@@ -73,7 +76,7 @@ function computeFingerprint(pem: string): string {
   try {
     return new X509Certificate(pem).fingerprint.replaceAll(':', '').toLowerCase()
   } catch {
-    // The certificate of the member is not known yet.
+    // No fingerprint as long as the certificate of the member is not known.
     return ''
   }
 }

@@ -1,5 +1,5 @@
-import { defineEntity } from '../../entities/define.ts'
-import { boolean, nameText, text, timestamp } from '../../entities/fields.ts'
+import { defineEntity } from '../../entities/define-entity.ts'
+import { boolean, nameField, text, timestampField } from '../../entities/fields.ts'
 import { digestLanes } from '../../fsm/records/digest.ts'
 import { noLinks } from '../../fsm/query/evaluate.ts'
 import { Lister } from '../../fsm/query/list.ts'
@@ -7,26 +7,26 @@ import { symbolNames } from '../../fsm/query/symbols.ts'
 import { Table } from '../../fsm/records/table.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
-import { listAnswer } from '../http/answers/envelope.ts'
+import { listResponse } from '../http/responses/envelope.ts'
 import { mayCall } from '../../auth/principal/permissions.ts'
-import type { RequestContext } from '../http/call.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import type { Operation } from '../http/operation.ts'
 import { controllerView, sha1Fingerprint, preferredLeaders } from './controller-view.ts'
-import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
-import { controller } from '../schemas/about.ts'
+import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import { controllerSchema } from '../schemas/about.ts'
 
 interface ControllerOperationsDeps {
   readonly cluster: ClusterView
 }
 
 const fields = {
-  name: nameText(),
+  name: nameField(),
   ctrlAddress: text(),
   certPem: text(),
   fingerprint: text(),
   isOnline: boolean(),
   isPreferredLeader: boolean(),
-  lastJoinedAt: timestamp(),
+  lastJoinedAt: timestampField(),
 }
 const shared = { name: 'controller', plural: 'controllers', operations: {}, fields } as const
 const symbols = [
@@ -59,7 +59,7 @@ export function controllerOperations({ cluster }: ControllerOperationsDeps): Ope
     path: '/controllers',
     query: listParameters,
     success: 200,
-    response: { kind: 'list', schema: controller },
+    response: { kind: 'list', schema: controllerSchema },
     handle: (call) => {
       const members = new Map(cluster.members().map((member) => [member.id, member]))
       const preferred = preferredLeaders([...members.values()])
@@ -79,7 +79,7 @@ export function controllerOperations({ cluster }: ControllerOperationsDeps): Ope
         return member === undefined ? [] : [controllerView(member, shows)]
       })
       const { limit, offset, totalCount } = found
-      return listAnswer(details, { limit, offset, totalCount }, symbolNames(rows))
+      return listResponse(details, { limit, offset, totalCount }, symbolNames(rows))
     },
   } as const satisfies Omit<Operation, 'apis' | 'permission'>
   return [{ ...common, apis: ['client', 'management'], permission: 'session' }]
@@ -90,7 +90,7 @@ function isShownMesh(call: RequestContext): boolean {
   return api === 'management' && caller !== null && mayCall(caller, 'controllers.read', call)
 }
 
-/** The rows are not replicated, so they are in no state digest. */
+/** The rows are not replicated, so no state digest covers them. */
 const noLanes = digestLanes('', '')
 
 function recordOf(member: MemberView, isPreferredLeader: boolean): EntityRecord {

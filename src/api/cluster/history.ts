@@ -1,8 +1,8 @@
-import { detailAnswer, rfc3339Text } from '../http/answers/envelope.ts'
-import type { MetricHistory } from '../metrics/figure-history.ts'
+import { detailResponse, rfc3339Text } from '../http/responses/envelope.ts'
+import type { MetricHistory } from '../metrics/metric-history.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
-import { clusterHistory } from './status-schema.ts'
+import { clusterHistorySchema } from './status-schema.ts'
 
 interface ClusterHistoryOperationsDeps {
   readonly cluster: ClusterView
@@ -10,7 +10,8 @@ interface ClusterHistoryOperationsDeps {
 }
 
 /**
- * Operation that returns measurements of this controller from the last hour; it needs no quorum.
+ * Operation that returns measurements of this controller from the last hour; works without a
+ * quorum.
  */
 export function clusterHistoryOperations({
   cluster,
@@ -26,12 +27,12 @@ export function clusterHistoryOperations({
       path: '/cluster/history',
       permission: 'admin',
       success: 200,
-      response: { kind: 'detail', schema: clusterHistory },
+      response: { kind: 'detail', schema: clusterHistorySchema },
       isCompressible: true,
       needsNoState: true,
       handle: () => {
         const { periodMs, endedAtMs, figures } = history.view()
-        return detailAnswer({
+        return detailResponse({
           selfId: cluster.selfId,
           periodSeconds: periodMs / 1000,
           endedAt: endedAtMs === null ? null : rfc3339Text(endedAtMs),

@@ -1,26 +1,31 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { arraySchema, flag, text, closedObject } from '../../entities/shapes.ts'
+import {
+  arraySchema,
+  booleanSchema,
+  text,
+  closedObjectSchema,
+} from '../../entities/response-schemas.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { integer } from '../schemas/envelope.ts'
 
 const shortText = { type: 'string', maxLength: 300 } as const
 
-export const invitationRequest = objectSchema('clusterInvitation', {
+export const invitationRequestSchema = objectSchema('clusterInvitation', {
   isVoter: { type: ['boolean', 'null'] },
   /** Lifetime of the ticket: from one minute to 7 days; null: one hour. */
   lifetimeMs: { type: ['integer', 'null'] },
 })
 
-export const invitation: NamedSchema = {
+export const invitationSchema: NamedSchema = {
   name: 'clusterInvitationDetail',
-  schema: closedObject({ ticket: text, id: text, expiresAtMs: integer }),
+  schema: closedObjectSchema({ ticket: text, id: text, expiresAtMs: integer }),
 }
 
 export const joinTicketSchema: NamedSchema = {
   name: 'clusterTicketDetail',
-  schema: closedObject({
+  schema: closedObjectSchema({
     id: text,
-    isVoter: flag,
+    isVoter: booleanSchema,
     createdAtMs: integer,
     expiresAtMs: integer,
     usedBy: { type: ['string', 'null'] },
@@ -32,10 +37,10 @@ export const joinTicketSelectorSchema = objectSchema('clusterTicketChoice', { id
 ])
 
 /**
- * The schema sets no limit on the ticket: an error about a field repeats its value, and the ticket
+ * The schema sets no limit on the ticket: an error about the limit would repeat the ticket, which
  * is a secret.
  */
-export const joinRequest = objectSchema(
+export const joinRequestSchema = objectSchema(
   'clusterJoin',
   {
     ticket: text,
@@ -59,9 +64,9 @@ export const joinRequest = objectSchema(
   ],
 )
 
-export const joinAnswer: NamedSchema = {
+export const joinResponseSchema: NamedSchema = {
   name: 'clusterJoinDetail',
-  schema: closedObject({
+  schema: closedObjectSchema({
     clusterId: text,
     generation: integer,
     trustDomain: text,
@@ -69,9 +74,9 @@ export const joinAnswer: NamedSchema = {
     caPem: text,
     configuration: text,
     configurationIndex: integer,
-    isVoter: flag,
+    isVoter: booleanSchema,
     nowMs: integer,
     /** Options that must be equal on every controller; the values are JSON text. */
-    sharedOptions: arraySchema(closedObject({ name: text, value: text })),
+    sharedOptions: arraySchema(closedObjectSchema({ name: text, value: text })),
   }),
 }

@@ -1,16 +1,21 @@
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import type { Admission, JoinAnswer, JoinRequest } from '../../ports/membership.ts'
+import type { ControllerAdmission, JoinResponse, JoinRequest } from '../../ports/membership.ts'
 import { createLogInThrottle, type LogInThrottle } from '../../auth/log-in/log-in-throttle.ts'
-import { callActor, type RequestContext } from '../http/call.ts'
-import { detailAnswer, emptyAnswer, listAnswer, type Reply } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
-import { TICKET_CHARACTERS_MAX } from '../../pki/secrets/ticket.ts'
-import { findIgnoredFields } from '../schemas/validation.ts'
+import { callActor, type RequestContext } from '../http/request-context.ts'
 import {
-  invitation,
-  invitationRequest,
-  joinAnswer,
-  joinRequest,
+  detailResponse,
+  emptyResponse,
+  listResponse,
+  type Reply,
+} from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
+import { TICKET_CHARACTERS_MAX } from '../../pki/secrets/ticket.ts'
+import { findIgnoredFields } from '../schemas/validator.ts'
+import {
+  invitationSchema,
+  invitationRequestSchema,
+  joinResponseSchema,
+  joinRequestSchema,
   joinTicketSchema,
   joinTicketSelectorSchema,
 } from './join-schema.ts'
@@ -20,7 +25,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
 
 interface JoinOperationsDeps {
-  readonly admission: Admission
+  readonly admission: ControllerAdmission
   readonly clock: Clock
   readonly limits: ApiLimits
 }
@@ -39,18 +44,18 @@ export function joinOperations(deps: JoinOperationsDeps): Operation[] {
   const throttle = createLogInThrottle(deps)
   const common = { tag: 'cluster', apis: ['fabric'], method: 'POST', success: 200 } as const
   return [
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'clusterInvite',
       summary: 'Create a join ticket for one controller',
       path: '/cluster/invite',
       needsNoState: true,
       permission: 'admin',
-      body: { schema: invitationRequest, isRequired: false },
-      response: { kind: 'detail', schema: invitation },
+      body: { schema: invitationRequestSchema, isRequired: false },
+      response: { kind: 'detail', schema: invitationSchema },
       refusals: [409],
       handle: async (call, { isVoter, lifetimeMs }) => {
-        return detailAnswer(
+        return detailResponse(
           await admission.invite(
             { isVoter: isVoter ?? true, lifetimeMs: lifetimeMs ?? HOUR_MS },
             callActor(call),
@@ -59,15 +64,15 @@ export function joinOperations(deps: JoinOperationsDeps): Operation[] {
       },
     }),
     ...ticketOperations(deps),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'clusterJoin',
       summary: 'Join the cluster with a ticket (idempotent)',
       path: '/cluster/join',
       permission: 'public',
       bodyBytesMax: JOIN_BODY_BYTES_MAX,
-      body: { schema: joinRequest, isRequired: true },
-      response: { kind: 'detail', schema: joinAnswer },
+      body: { schema: joinRequestSchema, isRequired: true },
+      response: { kind: 'detail', schema: joinResponseSchema },
       refusals: [403, 409],
       handle: (call, body) => join(deps, throttle, call, body),
     }),
@@ -89,10 +94,10 @@ function ticketOperations({ admission }: JoinOperationsDeps): Operation[] {
       handle: async () => {
         const tickets = await admission.tickets()
         const page = { limit: tickets.length, offset: 0, totalCount: tickets.length }
-        return listAnswer(tickets, page, [])
+        return listResponse(tickets, page, [])
       },
     },
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'clusterTicketRevoke',
       summary: 'Revoke an unused join ticket',
@@ -104,7 +109,7 @@ function ticketOperations({ admission }: JoinOperationsDeps): Operation[] {
       refusals: [404, 409],
       handle: async (call, body) => {
         await admission.revoke(body.id, callActor(call))
-        return emptyAnswer(findIgnoredFields(joinTicketSelectorSchema.schema, body))
+        return emptyResponse(findIgnoredFields(joinTicketSelectorSchema.schema, body))
       },
     }),
   ]
@@ -131,11 +136,11 @@ async function join(
       return null
     }
   })
-  if (joined !== null) return detailAnswer(wireAnswer(joined))
+  if (joined !== null) return detailResponse(wireAnswer(joined))
   throw refusal ?? new Problem('TICKET_REFUSED')
 }
 
-type JoinBody = SchemaValue<typeof joinRequest.schema>
+type JoinBody = SchemaValue<typeof joinRequestSchema.schema>
 
 function requestOf(body: JoinBody): JoinRequest {
   const { storeId } = body
@@ -144,7 +149,7 @@ function requestOf(body: JoinBody): JoinRequest {
 }
 
 /** The join response, with bytes encoded as base64url. */
-function wireAnswer(answer: JoinAnswer): Record<string, unknown> {
+function wireAnswer(answer: JoinResponse): Record<string, unknown> {
   const { configuration, sharedOptions } = answer
   return {
     ...answer,

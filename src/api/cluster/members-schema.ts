@@ -1,22 +1,22 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text, wholeObject } from '../../entities/shapes.ts'
+import { booleanSchema, text, openObjectSchema } from '../../entities/response-schemas.ts'
 import { integer, texts } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
-/** Members of the cluster and planned changes of them. */
+/** Members of the cluster, and planned changes to the members. */
 const member: NamedSchema = {
   name: 'clusterMember',
-  schema: wholeObject(
+  schema: openObjectSchema(
     {
       id: text,
       address: text,
       ctrlAddress: text,
-      voter: flag,
-      leader: flag,
-      connected: flag,
+      voter: booleanSchema,
+      leader: booleanSchema,
+      connected: booleanSchema,
       version: text,
-      readOnly: flag,
-      preferredLeader: flag,
+      readOnly: booleanSchema,
+      preferredLeader: booleanSchema,
     },
     ['preferredLeader'],
   ),
@@ -24,19 +24,23 @@ const member: NamedSchema = {
 
 export const membersSchema: NamedSchema = {
   name: 'clusterMembers',
-  schema: wholeObject({ data: { type: 'array', items: member.schema } }),
+  schema: openObjectSchema({ data: { type: 'array', items: member.schema } }),
 }
 
-export const leadershipTransfer = objectSchema('transferLeadership', {
+export const leadershipTransferSchema = objectSchema('transferLeadership', {
   newLeaderId: { type: ['string', 'null'], maxLength: 256 },
 })
 
 const memberId = { type: 'string', minLength: 1, maxLength: 64 } as const
 const confirmation = { type: ['string', 'null'], maxLength: 256 } as const
 
-export const memberAddition = objectSchema(
+export const memberAdditionSchema = objectSchema(
   'clusterMemberAdd',
-  { address: { type: 'string', minLength: 1, maxLength: 300 }, isVoter: flag, confirmation },
+  {
+    address: { type: 'string', minLength: 1, maxLength: 300 },
+    isVoter: booleanSchema,
+    confirmation,
+  },
   ['address'],
 )
 
@@ -46,13 +50,13 @@ export const memberSelectorSchema = objectSchema(
   ['id'],
 )
 
-export const memberRemoval = objectSchema(
+export const memberRemovalSchema = objectSchema(
   'clusterMemberRemove',
-  { id: memberId, isCompromised: flag, confirmation },
+  { id: memberId, isCompromised: booleanSchema, confirmation },
   ['id'],
 )
 
-export const memberReplacement = objectSchema(
+export const memberReplacementSchema = objectSchema(
   'clusterMemberReplace',
   { oldId: memberId, newId: memberId, confirmation },
   ['oldId', 'newId'],
@@ -61,18 +65,18 @@ export const memberReplacement = objectSchema(
 const changeProperties = {
   verb: { type: 'string', enum: ['promote', 'demote', 'remove', 'replace'] },
   id: memberId,
-  isCompromised: flag,
+  isCompromised: booleanSchema,
   oldId: memberId,
   newId: memberId,
 } as const
 
-export const plannedChange = objectSchema('clusterChange', changeProperties, ['verb'])
+export const plannedChangeSchema = objectSchema('clusterChange', changeProperties, ['verb'])
 
-export const changePlan: NamedSchema = {
+export const changePlanSchema: NamedSchema = {
   name: 'clusterChangePlan',
-  schema: wholeObject({
-    change: plannedChange.schema,
-    isNeeded: flag,
+  schema: openObjectSchema({
+    change: plannedChangeSchema.schema,
+    isNeeded: booleanSchema,
     votersBefore: texts,
     votersAfter: texts,
     toleranceBefore: integer,

@@ -1,13 +1,13 @@
 import type { InspectedCertificate } from '../../pki/authority/inspection.ts'
 import type { Actor } from '../../ports/actor.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
-import type { certificateRequest } from './pki-schema.ts'
+import type { certificateRequestSchema } from './pki-schema.ts'
 
 /**
- * Server certificate from another authority; the controller presents it for the names that the
- * certificate contains.
+ * Server certificate from another authority. The controller presents it to clients that request one
+ * of the names in the certificate.
  */
-export interface ServerCertificateInForce {
+export interface ActiveServerCertificate {
   readonly path: string
   /** null: no version of these files has been accepted yet. */
   readonly certificate: InspectedCertificate | null
@@ -21,18 +21,21 @@ export interface ActiveCertificates {
   readonly certificates: readonly InspectedCertificate[]
   /** PEM certificate of the issuing authority in force; null when it is not known. */
   readonly issuingPem: string | null
-  /** False: another authority issued the certificate, and the operator must renew it there. */
+  /**
+   * False: another authority issued the certificate, and the operator must renew the certificate
+   * with that authority.
+   */
   readonly isRenewedHere: boolean
   /** Time of the automatic renewal, UTC ms; null for a leaf that another authority issued. */
   readonly renewAtMs: number | null
   /** Why the current files are not in use; null when they are. */
   readonly refused: string | null
   readonly alarm: string | null
-  readonly serverCertificates: readonly ServerCertificateInForce[]
+  readonly serverCertificates: readonly ActiveServerCertificate[]
 }
 
 /** Requests a certificate for a client or server outside of the cluster. */
-export type IssueRequest = SchemaValue<typeof certificateRequest.schema>
+export type ExternalCertificateRequest = SchemaValue<typeof certificateRequestSchema.schema>
 
 export interface IssuedCertificate {
   readonly certificatePem: string
@@ -42,7 +45,7 @@ export interface IssuedCertificate {
 /**
  * Maximum lifetime of a certificate for an external program, because browsers refuse longer ones.
  */
-export const ISSUED_DAYS_MAX = 397
+export const ISSUED_CERTIFICATE_DAYS_MAX = 397
 
 /**
  * The certificates of this controller, and those that the cluster issues. Methods throw {Problem}:
@@ -63,7 +66,7 @@ export interface PkiControl {
     given: { readonly certificatePem: string; readonly privateKeyPem: string | null },
     by: Actor,
   ): Promise<{ readonly notAfterMs: number; readonly formerNotAfterMs: number }>
-  issue(request: IssueRequest, by: Actor): Promise<IssuedCertificate>
+  issue(request: ExternalCertificateRequest, by: Actor): Promise<IssuedCertificate>
   /** Issues a certificate for a member whose certificate expired while the member was down. */
   renewMember(
     certificatePem: string,

@@ -1,12 +1,17 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text, closedObject, arraySchema } from '../../entities/shapes.ts'
+import {
+  booleanSchema,
+  text,
+  closedObjectSchema,
+  arraySchema,
+} from '../../entities/response-schemas.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { texts } from '../schemas/envelope.ts'
 
 const number = { type: 'number' } as const
 const textOrNull = { type: ['string', 'null'] } as const
 
-const shownCertificate = closedObject(
+const shownCertificate = closedObjectSchema(
   {
     what: text,
     subject: text,
@@ -16,7 +21,7 @@ const shownCertificate = closedObject(
     notAfterMs: number,
     daysLeft: number,
     level: text,
-    isNotYetValid: flag,
+    isNotYetValid: booleanSchema,
     isTrusted: { type: ['boolean', 'null'] },
     sha256: text,
   },
@@ -24,18 +29,18 @@ const shownCertificate = closedObject(
 )
 
 /** Certificates that a controller has in force (src/api/cluster/pki-control.ts). */
-export const certificatesInForce: NamedSchema = {
+export const certificatesInForceSchema: NamedSchema = {
   name: 'pkiCertificates',
-  schema: closedObject(
+  schema: closedObjectSchema(
     {
       certificates: { type: 'array', items: shownCertificate },
       issuingPem: textOrNull,
-      isRenewedHere: flag,
+      isRenewedHere: booleanSchema,
       renewAtMs: { type: ['number', 'null'] },
       refused: textOrNull,
       alarm: textOrNull,
       serverCertificates: arraySchema(
-        closedObject({
+        closedObjectSchema({
           path: text,
           certificate: { anyOf: [shownCertificate, { type: 'null' }] },
           refused: textOrNull,
@@ -47,21 +52,21 @@ export const certificatesInForce: NamedSchema = {
 }
 
 /**
- * The schema sets no limit on the key: an error about a field repeats its value, and the key is a
+ * The schema sets no limit on the key: an error about the limit would repeat the key, which is a
  * secret.
  */
-export const issuingAuthorityRequest = objectSchema(
+export const issuingAuthorityRequestSchema = objectSchema(
   'pkiIssuingAuthority',
   { certificatePem: text, privateKeyPem: textOrNull },
   ['certificatePem'],
 )
 
-export const issuingAuthorityAnswer: NamedSchema = {
+export const issuingAuthorityResponseSchema: NamedSchema = {
   name: 'pkiIssuingAuthorityDetail',
-  schema: closedObject({ notAfterMs: number, formerNotAfterMs: number }),
+  schema: closedObjectSchema({ notAfterMs: number, formerNotAfterMs: number }),
 }
 
-export const certificateRequest = objectSchema(
+export const certificateRequestSchema = objectSchema(
   'pkiCertificateRequest',
   {
     // PKCS #10 request in PEM. The common name of the request becomes the common name of the
@@ -75,18 +80,18 @@ export const certificateRequest = objectSchema(
   ['requestPem', 'hosts', 'usages', 'days'],
 )
 
-export const issuedCertificate: NamedSchema = {
+export const issuedCertificateSchema: NamedSchema = {
   name: 'pkiCertificate',
-  schema: closedObject({ certificatePem: text, notAfterMs: number }),
+  schema: closedObjectSchema({ certificatePem: text, notAfterMs: number }),
 }
 
-export const memberCertificateRequest = objectSchema(
+export const memberCertificateRequestSchema = objectSchema(
   'pkiMemberCertificate',
   { certificatePem: text },
   ['certificatePem'],
 )
 
-export const memberCertificate: NamedSchema = {
+export const memberCertificateSchema: NamedSchema = {
   name: 'pkiMemberCertificateDetail',
-  schema: closedObject({ id: text, certificatePem: text, notAfterMs: number }),
+  schema: closedObjectSchema({ id: text, certificatePem: text, notAfterMs: number }),
 }

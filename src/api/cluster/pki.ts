@@ -1,18 +1,18 @@
 import type { PkiControl } from './pki-control.ts'
-import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
-import { callActor } from '../http/call.ts'
-import { type Operation, withBody } from '../http/operation.ts'
+import { detailResponse, type Reply } from '../http/responses/envelope.ts'
+import { callActor } from '../http/request-context.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
 import {
-  certificateRequest,
-  certificatesInForce,
-  issuedCertificate,
-  issuingAuthorityRequest,
-  issuingAuthorityAnswer,
-  memberCertificate,
-  memberCertificateRequest,
+  certificateRequestSchema,
+  certificatesInForceSchema,
+  issuedCertificateSchema,
+  issuingAuthorityRequestSchema,
+  issuingAuthorityResponseSchema,
+  memberCertificateSchema,
+  memberCertificateRequestSchema,
 } from './pki-schema.ts'
-import { findIgnoredFields } from '../schemas/validation.ts'
-import { responseTimeLimits } from './answer-times.ts'
+import { findIgnoredFields } from '../schemas/validator.ts'
+import { responseTimeLimits } from './response-time-limits.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
@@ -37,7 +37,7 @@ export function pkiOperations(deps: PkiOperationsDeps): Operation[] {
 }
 
 function ownCertificateOperations({ pki }: PkiOperationsDeps): Operation[] {
-  const response = { kind: 'detail', schema: certificatesInForce } as const
+  const response = { kind: 'detail', schema: certificatesInForceSchema } as const
   return [
     {
       ...common,
@@ -46,7 +46,7 @@ function ownCertificateOperations({ pki }: PkiOperationsDeps): Operation[] {
       method: 'GET',
       path: '/pki/certificates',
       response,
-      handle: () => detailAnswer(pki.view()),
+      handle: () => detailResponse(pki.view()),
     },
     {
       ...post,
@@ -54,7 +54,7 @@ function ownCertificateOperations({ pki }: PkiOperationsDeps): Operation[] {
       summary: 'Renew the certificate of this controller now, keeping its key',
       path: '/pki/renew',
       response,
-      handle: async (call) => detailAnswer(await pki.renew(callActor(call))),
+      handle: async (call) => detailResponse(await pki.renew(callActor(call))),
     },
     {
       ...post,
@@ -62,7 +62,7 @@ function ownCertificateOperations({ pki }: PkiOperationsDeps): Operation[] {
       summary: 'Reload the certificate, key and CA files of this controller',
       path: '/pki/reload',
       response,
-      handle: async (call) => detailAnswer(await pki.reload(callActor(call))),
+      handle: async (call) => detailResponse(await pki.reload(callActor(call))),
     },
   ]
 }
@@ -70,47 +70,51 @@ function ownCertificateOperations({ pki }: PkiOperationsDeps): Operation[] {
 /** Signing operations, which only the admin socket serves. */
 function signingOperations({ pki }: PkiOperationsDeps): Operation[] {
   return [
-    withBody({
+    operationWithBody({
       ...post,
       operationId: 'pkiInstallIssuing',
       summary: 'Rotate the issuing authority of the cluster, under the same root',
       path: '/pki/issuing-authority',
       answerMsMax: responseTimeLimits.installMsMax,
-      body: { schema: issuingAuthorityRequest, isRequired: true },
-      response: { kind: 'detail', schema: issuingAuthorityAnswer },
+      body: { schema: issuingAuthorityRequestSchema, isRequired: true },
+      response: { kind: 'detail', schema: issuingAuthorityResponseSchema },
       handle: async (call, body) => {
         const { certificatePem, privateKeyPem = null } = body
         const given = { certificatePem, privateKeyPem }
-        return done(body, issuingAuthorityRequest, await pki.installIssuing(given, callActor(call)))
+        return done(
+          body,
+          issuingAuthorityRequestSchema,
+          await pki.installIssuing(given, callActor(call)),
+        )
       },
     }),
-    withBody({
+    operationWithBody({
       ...post,
       operationId: 'pkiIssue',
       summary: 'Issue a certificate for an external client or server',
       path: '/pki/issue',
-      body: { schema: certificateRequest, isRequired: true },
-      response: { kind: 'detail', schema: issuedCertificate },
+      body: { schema: certificateRequestSchema, isRequired: true },
+      response: { kind: 'detail', schema: issuedCertificateSchema },
       handle: async (call, body) => {
         const issued = await pki.issue(body, callActor(call))
-        return done(body, certificateRequest, issued)
+        return done(body, certificateRequestSchema, issued)
       },
     }),
-    withBody({
+    operationWithBody({
       ...post,
       operationId: 'pkiRenewMember',
       summary: 'Renew the certificate of a member that expired while it was offline',
       path: '/pki/renew-member',
-      body: { schema: memberCertificateRequest, isRequired: true },
-      response: { kind: 'detail', schema: memberCertificate },
+      body: { schema: memberCertificateRequestSchema, isRequired: true },
+      response: { kind: 'detail', schema: memberCertificateSchema },
       handle: async (call, body) => {
         const renewed = await pki.renewMember(body.certificatePem, callActor(call))
-        return done(body, memberCertificateRequest, renewed)
+        return done(body, memberCertificateRequestSchema, renewed)
       },
     }),
   ]
 }
 
 function done(body: JsonObject, { schema }: NamedSchema, data: unknown): Reply {
-  return detailAnswer(data, findIgnoredFields(schema, body))
+  return detailResponse(data, findIgnoredFields(schema, body))
 }

@@ -5,19 +5,19 @@ import { recoveryAuthPolicy } from '../../fsm/apply/authentication.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
+import { detailResponse, type Reply } from '../http/responses/envelope.ts'
 import { passwordFault } from '../../auth/factors/password-rules.ts'
-import { requestOrigin, type RequestContext } from '../http/call.ts'
-import { type Operation, withBody } from '../http/operation.ts'
-import { adminRecovery, recoveredAdmin } from './status-schema.ts'
+import { requestOrigin, type RequestContext } from '../http/request-context.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
+import { adminRecoverySchema, recoveredAdminSchema } from './status-schema.ts'
 import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
-import type { Writer } from '../http/writes.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 
 interface AdminRecoveryOperationsDeps {
   readonly state: StateView
   readonly passwords: PasswordVerifier
-  readonly writer: Writer
+  readonly writer: ProposalWriter
 }
 
 /** The administrator whose access was restored. */
@@ -33,7 +33,7 @@ type Records = Pick<StateView, 'get' | 'findAll'>
 /** Restores access of an administrator whose password is lost or whose policy prevents log-in. */
 export function adminRecoveryOperations(deps: AdminRecoveryOperationsDeps): Operation[] {
   return [
-    withBody({
+    operationWithBody({
       operationId: 'clusterRecoverAdmin',
       summary: 'Set the password of a locked-out administrator (admin socket only)',
       tag: 'cluster',
@@ -41,9 +41,9 @@ export function adminRecoveryOperations(deps: AdminRecoveryOperationsDeps): Oper
       method: 'POST',
       path: '/cluster/recover-admin',
       permission: 'admin',
-      body: { schema: adminRecovery, isRequired: true },
+      body: { schema: adminRecoverySchema, isRequired: true },
       success: 200,
-      response: { kind: 'detail', schema: recoveredAdmin },
+      response: { kind: 'detail', schema: recoveredAdminSchema },
       refusals: [403, 404, 409],
       handle: (call, body) => recover(deps, call, body),
     }),
@@ -53,7 +53,7 @@ export function adminRecoveryOperations(deps: AdminRecoveryOperationsDeps): Oper
 async function recover(
   { state, passwords, writer }: AdminRecoveryOperationsDeps,
   call: RequestContext,
-  { name = '', password }: SchemaValue<typeof adminRecovery.schema>,
+  { name = '', password }: SchemaValue<typeof adminRecoverySchema.schema>,
 ): Promise<Reply> {
   checkPassword(state, name, password)
   const message = create(AdminRecoverSchema, {
@@ -63,7 +63,7 @@ async function recover(
   })
   const payload = toBinary(AdminRecoverSchema, message)
   const id = await writer.write(requestOrigin(call), { kind: CommandKind.ADMIN_RECOVER, payload })
-  return detailAnswer(recoveredBy(state, id))
+  return detailResponse(recoveredBy(state, id))
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text, closedObject } from '../../entities/shapes.ts'
-import { historyFigures } from '../metrics/figure-history.ts'
+import { booleanSchema, text, closedObjectSchema } from '../../entities/response-schemas.ts'
+import { metricHistoryNames } from '../metrics/metric-history.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { integer } from '../schemas/envelope.ts'
 
@@ -20,28 +20,28 @@ const member = {
     digestIndex: integer,
     digest: text,
     lastContactMs: { type: ['number', 'null'] },
-    isFailing: flag,
+    isFailing: booleanSchema,
     featureLevel: integer,
   },
   required: ['id', 'address', 'version', 'role', 'term', 'commit', 'applied', 'persisted'],
   additionalProperties: false,
 } as const
 
-const alarm = closedObject({ code: text, text, sinceMs: number, isCritical: flag })
+const alarm = closedObjectSchema({ code: text, text, sinceMs: number, isCritical: booleanSchema })
 
 /** Result of a log-time reset. */
-export const logTimeResult: NamedSchema = {
+export const logTimeResetResultSchema: NamedSchema = {
   name: 'clusterLogTimeReset',
-  schema: closedObject({
+  schema: closedObjectSchema({
     aheadMs: { ...integer, description: 'how far it was brought back; 0: it was not ahead' },
     logTime: { ...text, format: 'date-time', description: 'log time from there on' },
   }),
 }
 
 /** The cluster as one controller sees it (src/api/cluster/cluster-status.ts). */
-export const clusterStatus: NamedSchema = {
+export const clusterStatusSchema: NamedSchema = {
   name: 'clusterStatus',
-  schema: closedObject(
+  schema: closedObjectSchema(
     {
       clusterId: text,
       generation: integer,
@@ -51,7 +51,10 @@ export const clusterStatus: NamedSchema = {
       failureTolerance: integer,
       nextRisk: text,
       featureLevel: integer,
-      nextFeatureLevel: closedObject({ level: integer, waitsFor: { type: 'array', items: text } }),
+      nextFeatureLevel: closedObjectSchema({
+        level: integer,
+        waitsFor: { type: 'array', items: text },
+      }),
       alarms: { type: 'array', items: alarm },
     },
     ['nextFeatureLevel'],
@@ -61,32 +64,32 @@ export const clusterStatus: NamedSchema = {
 const samples = { type: 'array', items: { type: ['number', 'null'] } } as const
 
 /** Measurements of one controller from the last hour, the oldest sample first. */
-export const clusterHistory: NamedSchema = {
+export const clusterHistorySchema: NamedSchema = {
   name: 'clusterHistory',
-  schema: closedObject({
+  schema: closedObjectSchema({
     selfId: text,
     periodSeconds: number,
     endedAt: { type: ['string', 'null'], format: 'date-time' },
     figures: {
       type: 'object',
-      properties: Object.fromEntries(historyFigures.map((name) => [name, samples])),
-      required: historyFigures,
+      properties: Object.fromEntries(metricHistoryNames.map((name) => [name, samples])),
+      required: metricHistoryNames,
       additionalProperties: false,
     },
   }),
 }
 
 /**
- * The schema sets no limit on the password: an error about a field repeats its value, and the
- * password is a secret.
+ * The schema sets no limit on the password: an error about the limit would repeat the password,
+ * which is a secret.
  */
-export const adminRecovery = objectSchema(
+export const adminRecoverySchema = objectSchema(
   'clusterAdminRecovery',
   { name: { type: 'string', maxLength: 300 }, password: text },
   ['password'],
 )
 
-export const recoveredAdmin: NamedSchema = {
+export const recoveredAdminSchema: NamedSchema = {
   name: 'clusterRecoveredAdmin',
-  schema: closedObject({ identityId: text, name: text, username: text, authPolicyId: text }),
+  schema: closedObjectSchema({ identityId: text, name: text, username: text, authPolicyId: text }),
 }

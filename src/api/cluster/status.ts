@@ -2,17 +2,17 @@ import { requirePresent } from '../../lib/assert.ts'
 import type { ClusterStatus, MemberStatus } from './cluster-status.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
-import { detailAnswer } from '../http/answers/envelope.ts'
+import { detailResponse } from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import { clusterStatus } from './status-schema.ts'
-import type { HealthReport } from '../parts.ts'
+import { clusterStatusSchema } from './status-schema.ts'
+import type { HealthReport } from '../api-deps.ts'
 
 interface ClusterStatusOperationsDeps {
   readonly cluster: ClusterView
   readonly health: () => HealthReport
 }
 
-/** Operation that shows the cluster as this controller sees it; it needs no quorum. */
+/** Operation that shows the cluster as this controller sees it; works without a quorum. */
 export function clusterStatusOperations({
   cluster,
   health,
@@ -28,12 +28,12 @@ export function clusterStatusOperations({
       path: '/cluster/status',
       permission: 'admin',
       success: 200,
-      response: { kind: 'detail', schema: clusterStatus },
+      response: { kind: 'detail', schema: clusterStatusSchema },
       isCompressible: true,
       needsNoState: true,
       handle: () => {
         const node = requirePresent(health().node, 'a controller knows how it is')
-        return detailAnswer(statusOf(cluster, node))
+        return detailResponse(statusOf(cluster, node))
       },
     },
   ]

@@ -1,38 +1,45 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text, closedObject } from '../../entities/shapes.ts'
+import { booleanSchema, text, closedObjectSchema } from '../../entities/response-schemas.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 
-/** During writes, even a healthy member is a few entries behind the leader's last report. */
+/**
+ * A member that is behind by no more than this counts as caught up: during writes, even a healthy
+ * member is a few entries behind the leader's last report.
+ */
 const LAG_ENTRIES_MAX = 100
 
 const level = { type: 'integer', minimum: 0 } as const
 
-const upgradeMember = closedObject({
+const upgradeMember = closedObjectSchema({
   id: text,
-  isVoter: flag,
-  isConnected: flag,
+  isVoter: booleanSchema,
+  isConnected: booleanSchema,
   version: { ...text, description: 'empty: not known yet' },
   featureLevel: {
     ...level,
     description: 'the highest that its version supports; 0: not known yet',
   },
-  holdsBack: { ...flag, description: 'this member keeps the next level from being activated' },
+  holdsBack: {
+    ...booleanSchema,
+    description: 'this member keeps the next level from being activated',
+  },
   action: { ...text, description: 'what to do about it; empty: nothing' },
 })
 
 /** Progress of a rolling upgrade and the operator's next step. */
-export const upgradeStatus = {
+export const upgradeStatusSchema = {
   name: 'clusterUpgradeStatus',
-  schema: closedObject({
+  schema: closedObjectSchema({
     featureLevel: { ...level, description: 'current level of the cluster' },
     nextFeatureLevel: {
       type: ['integer', 'null'],
       description: 'null: no member supports a higher one',
     },
     // complete: all members run one version, and the cluster has the feature level of that version.
-    // mixed: several versions run. waiting: all run one version, but the cluster has a lower level
-    // or has not recovered from the last stop, or the version of a member is unknown.
+    // mixed: several versions run. waiting: all run one version, but the cluster has a lower level,
+    // or has not fully recovered since a member was last stopped, or the version of a member is
+    // unknown.
     state: { type: 'string', enum: ['complete', 'mixed', 'waiting'] },
     advice: text,
     notNow: { ...text, description: 'why no controller should be stopped now; empty: it can be' },
@@ -40,7 +47,7 @@ export const upgradeStatus = {
   }),
 } as const satisfies NamedSchema
 
-export type UpgradeStatus = SchemaValue<typeof upgradeStatus.schema>
+export type UpgradeStatus = SchemaValue<typeof upgradeStatusSchema.schema>
 type UpgradeMember = SchemaValue<typeof upgradeMember>
 
 /** Status of the members as one controller sees them now. */

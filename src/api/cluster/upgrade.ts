@@ -1,5 +1,5 @@
-import { upgradeStatus, deriveUpgradeStatus } from './upgrade-status.ts'
-import { detailAnswer } from '../http/answers/envelope.ts'
+import { upgradeStatusSchema, deriveUpgradeStatus } from './upgrade-status.ts'
+import { detailResponse } from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 
@@ -19,9 +19,9 @@ export function upgradeOperations({ cluster }: UpgradeOperationsDeps): Operation
       path: '/cluster/upgrade-status',
       permission: 'admin',
       success: 200,
-      response: { kind: 'detail', schema: upgradeStatus },
+      response: { kind: 'detail', schema: upgradeStatusSchema },
       needsNoState: true,
-      handle: () => detailAnswer({ ...deriveUpgradeStatus(cluster) }),
+      handle: () => detailResponse({ ...deriveUpgradeStatus(cluster) }),
     },
   ]
 }

@@ -1,23 +1,22 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { AuthenticatorRequestExtendSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
-import { emptyAnswer } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
+import { emptyResponse } from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import { authenticatorExtensionRequestSchema } from '../sessions/sessions-schema.ts'
-import { requestOrigin } from '../http/call.ts'
-import type { Writer } from '../http/writes.ts'
+import { requestOrigin } from '../http/request-context.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
 
 interface AuthenticatorOperationsDeps {
-  readonly writer: Writer
+  readonly writer: ProposalWriter
 }
 
 /**
- * Operations with which administrators use an authenticator, apart from reading and writing its
- * fields.
+ * Operations for administrators on an authenticator, other than reading and writing its fields.
  */
 export function authenticatorOperations({ writer }: AuthenticatorOperationsDeps): Operation[] {
   return [
-    withBody({
+    operationWithBody({
       operationId: 'requestExtendAuthenticator',
       summary: 'Request that a certificate be renewed at the next log-in',
       tag: 'authenticators',
@@ -39,7 +38,7 @@ export function authenticatorOperations({ writer }: AuthenticatorOperationsDeps)
           kind: CommandKind.AUTHENTICATOR_REQUEST_EXTEND,
           payload,
         })
-        return emptyAnswer()
+        return emptyResponse()
       },
     }),
   ]

@@ -4,26 +4,26 @@ import type { Ca } from '../../entities/kinds/ca.ts'
 import { Problem } from '../../lib/problems.ts'
 import { CertificateError, checkChain, parseCertificate } from '../../pki/certificate.ts'
 import { pemBlocks } from '../../pki/pem.ts'
-import { requestOrigin, type RequestContext } from '../http/call.ts'
-import { responseWithoutEnvelope, emptyAnswer } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
+import { requestOrigin, type RequestContext } from '../http/request-context.ts'
+import { responseWithoutEnvelope, emptyResponse } from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
 import { parseDerCertificate } from '../preparers/certificates.ts'
-import { caJwt, caVerification } from '../identities/identities-schema.ts'
+import { caJwtSchema, caVerificationSchema } from '../identities/identities-schema.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { ApiVersionsKey } from '../parts.ts'
-import type { Writer } from '../http/writes.ts'
+import type { ApiVersionsKey } from '../api-deps.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
 
 interface CaOperationsDeps {
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly jwt: JwtSigner
   readonly clock: Clock
   readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
-  readonly writer: Writer
+  readonly writer: ProposalWriter
 }
 
 const pemBytesMax = 64 * 1024
@@ -33,14 +33,14 @@ export function caOperations(deps: CaOperationsDeps): Operation[] {
   const { writer } = deps
   const common = { tag: 'cas', apis: ['management'], success: 200 } as const
   return [
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'verifyCa',
       summary: 'Verify a CA by a certificate signed for its verification token',
       permission: 'ca.update',
       method: 'POST',
       path: '/cas/{id}/verify',
-      body: { schema: caVerification, isRequired: true, type: 'text/plain' },
+      body: { schema: caVerificationSchema, isRequired: true, type: 'text/plain' },
       bodyBytesMax: pemBytesMax,
       response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404, 409],
@@ -55,7 +55,7 @@ export function caOperations(deps: CaOperationsDeps): Operation[] {
         // verified the CA. The apply step decides.
         const payload = toBinary(CaVerifySchema, create(CaVerifySchema, { id: ca.id }))
         await writer.write(requestOrigin(call), { kind: CommandKind.CA_VERIFY, payload })
-        return emptyAnswer()
+        return emptyResponse()
       },
     }),
     {
@@ -65,7 +65,12 @@ export function caOperations(deps: CaOperationsDeps): Operation[] {
       permission: 'ca.read',
       method: 'GET',
       path: '/cas/{id}/jwt',
-      response: { kind: 'bare', schema: caJwt, types: ['application/jwt'], ignoresAccept: true },
+      response: {
+        kind: 'bare',
+        schema: caJwtSchema,
+        types: ['application/jwt'],
+        ignoresAccept: true,
+      },
       refusals: [404],
       handle: async (call) => {
         const { id } = await caOf(deps, call)
@@ -75,8 +80,8 @@ export function caOperations(deps: CaOperationsDeps): Operation[] {
             detail: 'this controller does not serve the client API',
           })
         }
-        // The token does not expire, as in OpenZiti, because it is useless without a certificate of
-        // the CA.
+        // The token does not expire, as in OpenZiti: without a certificate of the CA, the token is
+        // useless.
         const claims = {
           iss: `${address}/`,
           sub: id,

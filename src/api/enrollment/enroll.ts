@@ -1,27 +1,31 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import { type RequestContext, toWriteRequest } from '../http/call.ts'
+import { type RequestContext, toWriteRequest } from '../http/request-context.ts'
 import { CaEnrollment } from '../../auth/enrollment/ca-enrollment.ts'
-import { authoritiesPem, certificatesAnswer, enrolledAnswer } from './enrollment-answers.ts'
+import {
+  authoritiesPem,
+  issuedCertificatesResponse,
+  enrolledIdentityResponse,
+} from './enrollment-responses.ts'
 import type { EnrollRequest } from '../../auth/enrollment/enroll-request.ts'
 import { IdentityEnrollment } from '../../auth/enrollment/identity-enrollment.ts'
 import { TokenEnrollment } from '../../auth/enrollment/token-enrollment.ts'
 import { RouterEnrollment } from '../../auth/enrollment/router-enrollment.ts'
-import { responseWithoutEnvelope, emptyAnswer, type Reply } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
-import { tokenEnrollmentMethod } from '../../auth/enrollment/tokens.ts'
-import { queryParametersNamed } from '../http/answers/query-parameters.ts'
+import { responseWithoutEnvelope, emptyResponse, type Reply } from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
+import { tokenEnrollmentMethod } from '../../auth/enrollment/enrollment-tokens.ts'
+import { queryParametersNamed } from '../http/query-parameters.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import {
   caEnrollmentSchema,
-  challenge,
-  challengeSignature,
+  enrollmentChallengeSchema,
+  challengeSignatureSchema,
   enrolledSchema,
   anyEnrollmentResponseSchema,
   enrolledUpdbSchema,
-  enrollmentCerts,
+  enrollmentCertsSchema,
   genericEnrollmentSchema,
-  keySet,
+  keySetSchema,
   ottEnrollmentSchema,
   routerEnrollmentSchema,
   extendRouterEnrollmentSchema,
@@ -31,13 +35,13 @@ import {
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
-import type { CertificateAdoption } from '../../auth/certificates/adoption.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
+import type { CertificateAdoption } from '../../auth/certificates/certificate-adoption.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { Writer } from '../http/writes.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { TokenVerifier } from '../../auth/tokens/token-verifier.ts'
 import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
@@ -46,7 +50,7 @@ import { parseUuid } from '../../lib/text/uuid.ts'
 interface EnrollOperationsDeps {
   readonly cluster: ClusterView
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly jwt: JwtSigner
   readonly authorities: NetworkAuthorities
   readonly adoption: CertificateAdoption
@@ -56,11 +60,12 @@ interface EnrollOperationsDeps {
   readonly logger: ServiceLogger
   readonly externalTokens: TokenVerifier
   readonly passwords: PasswordVerifier
-  readonly writer: Writer
+  readonly writer: ProposalWriter
 }
 
 /**
- * Enough for two certificate requests with the longest keys, and the other members of the body.
+ * Maximum bytes of an enrollment body: enough for two certificate requests with the longest keys,
+ * and the other members.
  */
 const BODY_BYTES_MAX = 64 * 1024
 /**
@@ -86,7 +91,7 @@ const common = {
   success: 200,
 } as const
 const token = queryParametersNamed(['token'])
-const certificates = { kind: 'detail', schema: enrollmentCerts } as const
+const certificates = { kind: 'detail', schema: enrollmentCertsSchema } as const
 const refusals = [404, 409]
 
 /**
@@ -97,7 +102,7 @@ export function enrollOperations(deps: EnrollOperationsDeps): Operation[] {
   const routers = new RouterEnrollment(deps)
   const byMethod = enrollmentsByMethod(deps, routers)
   return [
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'enroll',
       summary: 'Enroll an identity or a router with its token',
@@ -117,7 +122,7 @@ export function enrollOperations(deps: EnrollOperationsDeps): Operation[] {
       },
     }),
     ...identityOperations(byMethod),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'enrollErOtt',
       summary: 'Enroll a router with a one-time token (erott)',
@@ -128,7 +133,7 @@ export function enrollOperations(deps: EnrollOperationsDeps): Operation[] {
       refusals,
       handle: byMethod.erott,
     }),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'extendRouterEnrollment',
       summary: 'Renew the certificates of a router',
@@ -138,7 +143,7 @@ export function enrollOperations(deps: EnrollOperationsDeps): Operation[] {
       refusals: [401],
       handle: async (call, { certCsr, serverCertCsr }) => {
         const requests = { client: certCsr || undefined, server: serverCertCsr || undefined }
-        return certificatesAnswer(deps, await routers.extend(enrolling(call), requests))
+        return issuedCertificatesResponse(deps, await routers.extend(enrolling(call), requests))
       },
     }),
     ...keyOperations(deps),
@@ -158,7 +163,7 @@ function enrollmentsByMethod(
       server: textIn(body, 'serverCertCsr') ?? textIn(body, 'serverCsr'),
     }
     const issued = await routers.enroll(enrolling(call), tokenIn(call, body), requests)
-    return certificatesAnswer(deps, issued)
+    return issuedCertificatesResponse(deps, issued)
   }
   return {
     ott: async (call, body) => {
@@ -166,20 +171,20 @@ function enrollmentsByMethod(
       const ca = authoritiesPem(deps)
       // `serverCert` is empty: an identity has no server certificate, but OpenZiti clients read the
       // field.
-      return enrolledAnswer(deps, { ca, cert, serverCert: '' })
+      return enrolledIdentityResponse(deps, { ca, cert, serverCert: '' })
     },
     ottca: async (call, body) => {
       await identities.ottca(enrolling(call), tokenIn(call, body))
-      return enrolledAnswer(deps)
+      return enrolledIdentityResponse(deps)
     },
     updb: async (call, body) => {
       const password = textIn(body, 'password')
       const username = await identities.updb(enrolling(call), tokenIn(call, body), password)
-      return enrolledAnswer(deps, { username })
+      return enrolledIdentityResponse(deps, { username })
     },
     ca: async (call, body) => {
       await byCa.enroll(enrolling(call), textIn(body, 'name'))
-      return emptyAnswer()
+      return emptyResponse()
     },
     erott: router,
     trott: router,
@@ -187,8 +192,8 @@ function enrollmentsByMethod(
       const signerId = call.headers[SIGNER_HEADER] || undefined
       const cert = await byToken.enroll(enrolling(call), requestOrNone(body), signerId)
       return cert === null
-        ? enrolledAnswer(deps)
-        : enrolledAnswer(deps, { ca: authoritiesPem(deps), cert })
+        ? enrolledIdentityResponse(deps)
+        : enrolledIdentityResponse(deps, { ca: authoritiesPem(deps), cert })
     },
   } satisfies Record<string, Enroll>
 }
@@ -197,7 +202,7 @@ function identityOperations(
   byMethod: Readonly<Record<'ott' | 'ottca' | 'ca' | 'token' | 'updb', Enroll>>,
 ): Operation[] {
   return [
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'enrollOtt',
       summary: 'Enroll an identity with a one-time token (ott)',
@@ -208,7 +213,7 @@ function identityOperations(
       refusals,
       handle: byMethod.ott,
     }),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'enrollOttCa',
       summary: 'Enroll an identity with the client certificate of the connection (ottca)',
@@ -219,7 +224,7 @@ function identityOperations(
       refusals,
       handle: byMethod.ottca,
     }),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'enrollCa',
       summary: 'Enroll a new identity with a certificate of a CA (ca)',
@@ -229,7 +234,7 @@ function identityOperations(
       refusals,
       handle: byMethod.ca,
     }),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'enrollToken',
       summary: 'Enroll a new identity with a token of an external JWT signer',
@@ -243,7 +248,7 @@ function identityOperations(
       refusals: [...refusals, 410],
       handle: byMethod.token,
     }),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'enrollUpdb',
       summary: 'Enroll an identity with user name and password (updb)',
@@ -260,13 +265,13 @@ function identityOperations(
 /** Operations on the keys that sign enrollment tokens. */
 function keyOperations(deps: EnrollOperationsDeps): Operation[] {
   return [
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'enrollmentChallenge',
       summary: 'Sign a nonce with the key of enrollment tokens',
       path: '/enroll/challenge',
-      body: { schema: challenge, isRequired: true },
-      response: { kind: 'bare', schema: challengeSignature },
+      body: { schema: enrollmentChallengeSchema, isRequired: true },
+      response: { kind: 'bare', schema: challengeSignatureSchema },
       handle: async (_call, { keyId, nonce }) => {
         // Signing arbitrary text would give the sender a signature for a forged token.
         // @guard enrollment-texts--nonce
@@ -288,7 +293,7 @@ function keyOperations(deps: EnrollOperationsDeps): Operation[] {
       method: 'GET',
       path: '/enroll/jwks',
       success: 200,
-      response: { kind: 'bare', schema: keySet },
+      response: { kind: 'bare', schema: keySetSchema },
       handle: () => responseWithoutEnvelope(JSON.stringify({ keys: [deps.jwt.publicJwk()] })),
     },
   ]

@@ -1,9 +1,15 @@
 import { passwordSchema } from '../../entities/kinds/authenticator.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { controller } from '../schemas/about.ts'
-import { baseProperties, baseRequired } from '../schemas/envelope.ts'
+import { controllerSchema } from '../schemas/about.ts'
+import { baseRecordProperties, baseRecordRequired } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
-import { dateTime, links, text, wholeObject, arraySchema } from '../../entities/shapes.ts'
+import {
+  dateTimeSchema,
+  linksSchema,
+  text,
+  openObjectSchema,
+  arraySchema,
+} from '../../entities/response-schemas.ts'
 
 /** JSON Schemas of enrollment and of certificate requests. */
 const csr = { type: ['string', 'null'], maxLength: 16_384 } as const
@@ -43,7 +49,7 @@ export const extendRouterEnrollmentSchema = objectSchema(
   { certCsr: csr, serverCertCsr: csr },
   ['certCsr', 'serverCertCsr'],
 )
-export const challenge = objectSchema(
+export const enrollmentChallengeSchema = objectSchema(
   'nonceChallenge',
   {
     keyId: { type: 'string', maxLength: 256 },
@@ -56,20 +62,20 @@ export const extendIdentityEnrollmentSchema = objectSchema(
   { clientCertCsr: { type: 'string', maxLength: 16_384 } },
   ['clientCertCsr'],
 )
-export const identityExtensionProof = objectSchema(
+export const identityExtensionProofSchema = objectSchema(
   'identityExtendValidateEnrollmentRequest',
   { clientCert: { type: 'string', maxLength: 65_536 } },
   ['clientCert'],
 )
-export const sessionCertificateCreate = objectSchema(
+export const sessionCertificateCreateSchema = objectSchema(
   'currentApiSessionCertificateCreate',
   { csr: { type: 'string', maxLength: 16_384 } },
   ['csr'],
 )
 
-const controllers = { type: 'array', items: controller.schema } as const
+const controllers = { type: 'array', items: controllerSchema.schema } as const
 /** `cert` and `ca` are absent if no certificate is issued; `controllers` is absent for a router. */
-export const enrollmentCerts = objectSchema('enrollmentCerts', {
+export const enrollmentCertsSchema = objectSchema('enrollmentCerts', {
   ca: text,
   cert: text,
   serverCert: text,
@@ -90,19 +96,19 @@ export const anyEnrollmentResponseSchema = objectSchema('enrollResponse', {
   username: text,
   controllers,
 })
-export const identityExtensionCerts = objectSchema(
+export const identityExtensionCertsSchema = objectSchema(
   'identityExtendCerts',
   { ca: text, clientCert: text },
   ['ca', 'clientCert'],
 )
-export const challengeSignature = objectSchema(
+export const challengeSignatureSchema = objectSchema(
   'nonceSignature',
   { algorithm: text, caPool: text, kid: text, signature: text },
   ['signature', 'algorithm', 'kid', 'caPool'],
 )
-export const keySet: NamedSchema = {
+export const keySetSchema: NamedSchema = {
   name: 'jwks',
-  schema: wholeObject({
+  schema: openObjectSchema({
     keys: arraySchema({
       type: 'object',
       properties: {
@@ -123,20 +129,20 @@ export const keySet: NamedSchema = {
     }),
   }),
 }
-export const sessionCertificateCreated = objectSchema(
+export const sessionCertificateCreatedSchema = objectSchema(
   'currentApiSessionCertificateCreateResponse',
-  { _links: links, id: text, cas: text, certificate: text },
+  { _links: linksSchema, id: text, cas: text, certificate: text },
   ['_links', 'id', 'certificate'],
 )
-export const sessionCertificateDetail = objectSchema(
+export const sessionCertificateDetailSchema = objectSchema(
   'currentApiSessionCertificateDetail',
   {
-    ...baseProperties,
+    ...baseRecordProperties,
     certificate: text,
     fingerprint: text,
     subject: text,
-    validFrom: dateTime,
-    validTo: dateTime,
+    validFrom: dateTimeSchema,
+    validTo: dateTimeSchema,
   },
-  [...baseRequired, 'certificate', 'fingerprint', 'subject', 'validFrom', 'validTo'],
+  [...baseRecordRequired, 'certificate', 'fingerprint', 'subject', 'validFrom', 'validTo'],
 )

@@ -1,37 +1,42 @@
-import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
+import { retryWhenRecordsChange } from '../../lib/retry-when-records-change.ts'
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import { createdSchema } from '../../entities/schema.ts'
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import { Problem } from '../../lib/problems.ts'
-import { requestOrigin, type RequestContext, toWriteRequest } from '../http/call.ts'
-import { newEnrollmentToken, networkJwt } from '../preparers/enrollment-tokens.ts'
-import { createdAnswer, emptyAnswer, listAnswer, type Reply } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
-import { enrollmentStep, type NewEnrollment, parseTimeMs } from '../preparers/enrollment.ts'
-import { routerEnrollmentStep } from '../preparers/router.ts'
-import { enrollmentExpiry } from '../identities/identities-schema.ts'
-import { networkJwtAnswer as networkJwtSchema } from '../schemas/about.ts'
+import { requestOrigin, type RequestContext, toWriteRequest } from '../http/request-context.ts'
+import { newEnrollmentToken, issueNetworkJwt } from '../preparers/enrollment-tokens.ts'
+import {
+  createdResponse,
+  emptyResponse,
+  listResponse,
+  type Reply,
+} from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
+import { enrollmentBatchStep, type NewEnrollment, parseTimeMs } from '../preparers/enrollment.ts'
+import { routerEnrollmentBatchStep } from '../preparers/router.ts'
+import { enrollmentExpirySchema } from '../identities/identities-schema.ts'
+import { networkJwtResponseSchema as networkJwtSchema } from '../schemas/about.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
-import { issuingCaId } from '../../auth/certificates/signing-authority.ts'
+import { issuingCaId } from '../../auth/certificates/issuing-ca-id.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { Writer } from '../http/writes.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { ApiVersionsKey } from '../parts.ts'
+import type { ApiVersionsKey } from '../api-deps.ts'
 import type { Clock } from '../../lib/clock.ts'
 
 interface EnrollmentsDeps {
   readonly cluster: ClusterView
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly jwt: JwtSigner
   readonly clock: Clock
   readonly limits: ApiLimits
   readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
-  readonly writer: Writer
+  readonly writer: ProposalWriter
 }
 
 const created = { name: 'createResult', schema: createdSchema }
@@ -40,7 +45,7 @@ const created = { name: 'createResult', schema: createdSchema }
 export function enrollmentOperations(deps: EnrollmentsDeps): Operation[] {
   const enrollments = new Enrollments(deps)
   return [
-    withBody({
+    operationWithBody({
       operationId: 'refreshEnrollment',
       summary: 'Refresh an enrollment: new token and expiry',
       tag: 'enrollments',
@@ -48,13 +53,13 @@ export function enrollmentOperations(deps: EnrollmentsDeps): Operation[] {
       permission: 'enrollment.update',
       method: 'POST',
       path: '/enrollments/{id}/refresh',
-      body: { schema: enrollmentExpiry('enrollmentRefresh'), isRequired: true },
+      body: { schema: enrollmentExpirySchema('enrollmentRefresh'), isRequired: true },
       success: 200,
       response: { kind: 'detail', schema: created },
       refusals: [404],
       handle: (call, { expiresAt }) => enrollments.refresh(call, parseTimeMs(expiresAt)),
     }),
-    withBody({
+    operationWithBody({
       operationId: 'reEnrollAuthenticator',
       summary: 'Re-enroll an authenticator',
       tag: 'authenticators',
@@ -62,7 +67,7 @@ export function enrollmentOperations(deps: EnrollmentsDeps): Operation[] {
       permission: 'authenticator.update',
       method: 'POST',
       path: '/authenticators/{id}/re-enroll',
-      body: { schema: enrollmentExpiry('reEnroll'), isRequired: true },
+      body: { schema: enrollmentExpirySchema('reEnroll'), isRequired: true },
       success: 201,
       response: { kind: 'detail', schema: created },
       refusals: [404, 409],
@@ -93,8 +98,8 @@ export function enrollmentOperations(deps: EnrollmentsDeps): Operation[] {
       response: { kind: 'list', schema: networkJwtSchema },
       refusals: [429],
       handle: async () => {
-        const rows = [{ name: 'default', token: await networkJwt(deps) }]
-        return listAnswer(rows, { limit: rows.length, offset: 0, totalCount: rows.length }, [])
+        const rows = [{ name: 'default', token: await issueNetworkJwt(deps) }]
+        return listResponse(rows, { limit: rows.length, offset: 0, totalCount: rows.length }, [])
       },
     },
   ]
@@ -117,18 +122,18 @@ class Enrollments {
     })
     const { writer } = this.#deps
     await writer.entity(requestOrigin(call), CommandKind.ENTITY_PATCH, 'enrollment', id, made)
-    return { ...createdAnswer('enrollments', id, []), status: 200 }
+    return { ...createdResponse('enrollments', id, []), status: 200 }
   }
 
   /**
-   * Writes everything in one log entry: if the enrollment is refused, the authenticator stays.
+   * Writes everything in one log entry, so a refused enrollment leaves the authenticator in place.
    */
   ofAuthenticator(call: RequestContext, expiresAtMs: number): Promise<Reply> {
     const { limits } = this.#deps
-    return retryWhenMoved(toWriteRequest(call), limits, async () => {
+    return retryWhenRecordsChange(toWriteRequest(call), limits, async () => {
       const authenticatorId = call.param('id')
       const known = await this.#known('authenticator', authenticatorId)
-      const create = await enrollmentStep(this.#deps, {
+      const create = await enrollmentBatchStep(this.#deps, {
         ...this.#inPlaceOf(known),
         of: 'identityId',
         subjectId: known.identityId,
@@ -142,7 +147,7 @@ class Enrollments {
       const { revision } = known
       const judgedOn = [{ entity: 'authenticator', id: authenticatorId, revision } as const]
       const id = await this.#deps.writer.batch(requestOrigin(call), [remove, create], 1, judgedOn)
-      return createdAnswer('enrollments', id, [])
+      return createdResponse('enrollments', id, [])
     })
   }
 
@@ -161,9 +166,9 @@ class Enrollments {
       id,
       fields: { isVerified: false, fingerprint: null, certPem: null },
     } as const
-    const create = await routerEnrollmentStep(this.#deps, 'edgeRouterId', id)
+    const create = await routerEnrollmentBatchStep(this.#deps, 'edgeRouterId', id)
     await this.#deps.writer.batch(requestOrigin(call), [withdraw, create])
-    return emptyAnswer()
+    return emptyResponse()
   }
 
   async #known<K extends KindName>(kind: K, id: string): Promise<RecordOf<K>> {

@@ -1,7 +1,7 @@
 const SECOND_MS = 1000
 const MINUTE_MS = 60_000
 
-/** Limits of enrollments and of issuing certificates. */
+/** Limits for enrollments and for issuing certificates. */
 export const enrollmentLimits = {
   /** Maximum time for issuing one certificate; after that: 503 TIMEOUT. */
   certificateMsMax: 2 * SECOND_MS,
@@ -14,13 +14,15 @@ export const enrollmentLimits = {
    * caller's share: 429 SERVER_TOO_MANY_REQUESTS.
    */
   certificatesWaitingMax: 1024,
-  /** Lifetime of certificates of identities and routers, unless their issuer expires earlier. */
+  /**
+   * Lifetime of certificates for identities and routers; shorter if their issuer expires earlier.
+   */
   enrolledCertificateMs: 365 * 24 * 60 * MINUTE_MS,
   /** Lifetime of the certificate that an identity gets for one API session. */
   sessionCertificateMs: 12 * 60 * MINUTE_MS,
   /** Lifetime of the enrollment token of a new identity. */
   identityEnrollmentMs: 180 * MINUTE_MS,
-  /** Lifetime of the enrollment token of a router, when it is created or enrolls again. */
+  /** Lifetime of the enrollment token of a new router, and of a router that enrolls again. */
   routerEnrollmentMs: 180 * MINUTE_MS,
 }
 

@@ -1,40 +1,46 @@
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
+import { retryWhenRecordsChange } from '../../lib/retry-when-records-change.ts'
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import { detailSchema } from '../../entities/schema.ts'
 import { findEntity } from '../../entities/registry.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
-import { requestOrigin, type RequestContext, toWriteRequest } from '../http/call.ts'
-import { detailAnswer, emptyAnswer, type Reply } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
-import { prepareOwnChange } from '../preparers/authenticator.ts'
-import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
+import { requestOrigin, type RequestContext, toWriteRequest } from '../http/request-context.ts'
+import { detailResponse, emptyResponse, type Reply } from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
+import { prepareOwnAuthenticatorChange } from '../preparers/authenticator.ts'
+import { listParameters, readListQuery } from '../http/query-parameters.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
-import { ownAuthenticatorPatch, ownAuthenticatorUpdate } from '../sessions/sessions-schema.ts'
-import { requireCaller } from '../sessions/current.ts'
+import {
+  ownAuthenticatorPatchSchema,
+  ownAuthenticatorUpdateSchema,
+} from '../sessions/sessions-schema.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
 import type { PasswordLockout } from '../../auth/factors/password-lockout.ts'
 import type { LogInThrottle } from '../../auth/log-in/log-in-throttle.ts'
-import type { Writer } from '../http/writes.ts'
-import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
+import {
+  type ListResponsePrinter,
+  createRowPrinter,
+} from '../http/responses/list-response-printer.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 
 interface OwnAuthenticatorsDeps {
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly authorities: NetworkAuthorities
   readonly limits: ApiLimits
   readonly passwords: PasswordVerifier
   readonly lockout: PasswordLockout
   readonly throttle: LogInThrottle
-  readonly writer: Writer
-  readonly lists: ListAnswers
+  readonly writer: ProposalWriter
+  readonly lists: ListResponsePrinter
 }
 
 const authenticatorDetail = {
@@ -82,20 +88,20 @@ export function ownAuthenticatorOperations(deps: OwnAuthenticatorsDeps): Operati
       refusals: [404],
       handle: (call) => own.detail(call),
     },
-    withBody({
+    operationWithBody({
       ...change,
       operationId: 'updateCurrentIdentityAuthenticator',
       summary: 'Update user name and password of the current identity (all fields)',
       method: 'PUT',
-      body: { schema: ownAuthenticatorUpdate, isRequired: true },
+      body: { schema: ownAuthenticatorUpdateSchema, isRequired: true },
       handle: (call, body) => own.change(call, 'replace', body),
     }),
-    withBody({
+    operationWithBody({
       ...change,
       operationId: 'patchCurrentIdentityAuthenticator',
       summary: 'Update user name or password of the current identity',
       method: 'PATCH',
-      body: { schema: ownAuthenticatorPatch, isRequired: true },
+      body: { schema: ownAuthenticatorPatchSchema, isRequired: true },
       handle: (call, body) => own.change(call, 'patch', body),
     }),
   ]
@@ -116,7 +122,7 @@ class OwnAuthenticators {
     const { records, ...pagination } = found
     return this.#deps.lists.answer(call, {
       records,
-      print: rowPrinter((record) => this.#view(record, callerId)),
+      print: createRowPrinter((record) => this.#view(record, callerId)),
       pagination,
       filterableFields: state.filterableFields('authenticator'),
     })
@@ -127,7 +133,7 @@ class OwnAuthenticators {
     const id = call.param('id')
     return this.#deps.reads.found(call, named(id), () => {
       const record = this.#find(id, callerId)
-      return record === undefined ? null : detailAnswer(this.#view(record, callerId))
+      return record === undefined ? null : detailResponse(this.#view(record, callerId))
     })
   }
 
@@ -138,19 +144,19 @@ class OwnAuthenticators {
   async change(
     call: RequestContext,
     mode: 'replace' | 'patch',
-    body: SchemaValue<typeof ownAuthenticatorPatch.schema>,
+    body: SchemaValue<typeof ownAuthenticatorPatchSchema.schema>,
   ): Promise<Reply> {
     const { limits } = this.#deps
     const callerId = requireCaller(call).identity.id
     const id = call.param('id')
-    // With a request id, the log would store an unsalted hash over the request, which contains the
-    // passwords.
+    // Stores no request id: together with the id, the log would store an unsalted hash of the
+    // request, and the request contains the passwords.
     call.metadata.isRepeatable = false
-    return await retryWhenMoved(toWriteRequest(call), limits, async () => {
+    return await retryWhenRecordsChange(toWriteRequest(call), limits, async () => {
       const own = await this.#deps.reads.latest(() => this.#find(id, callerId))
       if (own === undefined) throw new Problem('NOT_FOUND', { detail: `${named(id)} not found` })
       await this.#prove(call, own, body.currentPassword)
-      const { fields, ignoredFields, judgedOn } = await prepareOwnChange(
+      const { fields, ignoredFields, judgedOn } = await prepareOwnAuthenticatorChange(
         this.#deps,
         call,
         mode,
@@ -166,13 +172,13 @@ class OwnAuthenticators {
         fields,
         judgedOn,
       )
-      return emptyAnswer(ignoredFields)
+      return emptyResponse(ignoredFields)
     })
   }
 
   /**
    * Checks the current password. Wrong attempts count like failed log-ins.
-   * @throws {Problem} UNAUTHORIZED, without the value.
+   * @throws {Problem} UNAUTHORIZED, which does not repeat the password.
    */
   async #prove(call: RequestContext, own: Authenticator, currentPassword: string): Promise<void> {
     const { username, passwordHash } = own

@@ -9,41 +9,52 @@ import {
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
-import { isRecordedCertificate, networkChain } from '../../auth/certificates/client-certificate.ts'
-import { requestOrigin, type RequestContext } from '../http/call.ts'
-import { authoritiesPem, skipRequestDeduplication } from './enrollment-answers.ts'
-import { answer, detailAnswer, emptyAnswer, type Reply } from '../http/answers/envelope.ts'
-import { withBody, type Operation } from '../http/operation.ts'
+import {
+  isRecordedCertificate,
+  buildNetworkChain,
+} from '../../auth/certificates/client-certificate.ts'
+import { requestOrigin, type RequestContext } from '../http/request-context.ts'
+import { authoritiesPem, skipRequestDeduplication } from './enrollment-responses.ts'
+import {
+  envelopeResponse,
+  detailResponse,
+  emptyResponse,
+  type Reply,
+} from '../http/responses/envelope.ts'
+import { operationWithBody, type Operation } from '../http/operation.ts'
 import { parseOnlyCertificate } from '../preparers/certificates.ts'
-import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
+import { listParameters, readListQuery } from '../http/query-parameters.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import {
   extendIdentityEnrollmentSchema,
-  identityExtensionCerts,
-  identityExtensionProof,
-  sessionCertificateCreate,
-  sessionCertificateCreated,
-  sessionCertificateDetail,
+  identityExtensionCertsSchema,
+  identityExtensionProofSchema,
+  sessionCertificateCreateSchema,
+  sessionCertificateCreatedSchema,
+  sessionCertificateDetailSchema,
 } from './enrollment-schema.ts'
-import { requireCaller } from '../sessions/current.ts'
-import { issueSessionCertificate } from '../../auth/sessions/made-certificate.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
+import { issueSessionCertificate } from '../../auth/sessions/session-certificate.ts'
 import { toNetworkCommandCertificate } from '../../auth/certificates/trusted-authorities.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
-import type { Writer } from '../http/writes.ts'
-import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
+import {
+  type ListResponsePrinter,
+  createRowPrinter,
+} from '../http/responses/list-response-printer.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import type { Clock } from '../../lib/clock.ts'
 
 interface ExtensionDeps {
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly authorities: NetworkAuthorities
   readonly issuer: CertificateIssuer
   readonly clock: Clock
-  readonly writer: Writer
-  readonly lists: ListAnswers
+  readonly writer: ProposalWriter
+  readonly lists: ListResponsePrinter
 }
 
 const path = '/current-api-session/certificates'
@@ -75,30 +86,30 @@ export function ownCertificateOperations(deps: ExtensionDeps): Operation[] {
   } as const
   const ofId = '/current-identity/authenticators/{id}'
   const verification = (of: Pick<Operation, 'operationId' | 'path'>): Operation =>
-    withBody({
+    operationWithBody({
       ...both,
       ...of,
       summary: 'Activate the renewed certificate of an authenticator',
-      body: { schema: identityExtensionProof, isRequired: true },
+      body: { schema: identityExtensionProofSchema, isRequired: true },
       response: { kind: 'detail', schema: emptyBodySchema },
       handle: (call, { clientCert }) => extension.verify(call, clientCert),
     })
   return [
-    withBody({
+    operationWithBody({
       ...both,
       operationId: 'extendCurrentIdentityAuthenticator',
       summary: 'Renew the certificate of an authenticator; the current one stays valid',
       path: `${ofId}/extend`,
       body: { schema: extendIdentityEnrollmentSchema, isRequired: true },
-      response: { kind: 'detail', schema: identityExtensionCerts },
+      response: { kind: 'detail', schema: identityExtensionCertsSchema },
       handle: (call, { clientCertCsr }) => extension.extend(call, clientCertCsr),
     }),
     verification({
       operationId: 'extendVerifyCurrentIdentityAuthenticator',
       path: `${ofId}/extend-verify`,
     }),
-    // The same operation at the path in OpenZiti's API document; it finds only the caller's own
-    // authenticators.
+    // The same verification at the path that OpenZiti's API document contains; this path too finds
+    // only the caller's own authenticators.
     verification({
       operationId: 'extendVerifyAuthenticator',
       path: '/authenticators/{id}/extend-verify',
@@ -110,19 +121,19 @@ export function ownCertificateOperations(deps: ExtensionDeps): Operation[] {
       method: 'GET',
       path,
       query: listParameters,
-      response: { kind: 'list', schema: sessionCertificateDetail },
+      response: { kind: 'list', schema: sessionCertificateDetailSchema },
       handle: (call) => ofSession.list(call),
     },
-    withBody({
+    operationWithBody({
       ...client,
       operationId: 'createCurrentApiSessionCertificate',
       summary: 'Create a certificate of the current API session, for routers',
       method: 'POST',
       path,
-      body: { schema: sessionCertificateCreate, isRequired: true },
+      body: { schema: sessionCertificateCreateSchema, isRequired: true },
       bodyBytesMax: BODY_BYTES_MAX,
       success: 201,
-      response: { kind: 'detail', schema: sessionCertificateCreated },
+      response: { kind: 'detail', schema: sessionCertificateCreatedSchema },
       handle: (call, { csr }) => ofSession.create(call, csr),
     }),
     {
@@ -131,7 +142,7 @@ export function ownCertificateOperations(deps: ExtensionDeps): Operation[] {
       summary: 'Show a certificate of the current API session',
       method: 'GET',
       path: `${path}/{id}`,
-      response: { kind: 'detail', schema: sessionCertificateDetail },
+      response: { kind: 'detail', schema: sessionCertificateDetailSchema },
       refusals: [404],
       handle: (call) => ofSession.detail(call),
     },
@@ -168,7 +179,7 @@ class Extension {
     // @guard fingerprint-collision--extension
     if (!isRecordedCertificate(leaf, certPem)) throw new Problem('UNAUTHORIZED')
     const question = { chain, requiresClientAuth: true, leafTime: 'reported' } as const
-    if (!networkChain(this.#deps, question).ok) throw new Problem('UNAUTHORIZED')
+    if (!buildNetworkChain(this.#deps, question).ok) throw new Problem('UNAUTHORIZED')
     const order = { identityId, currentPem: certPem, requestPem }
     const issued = await this.#deps.issuer.extend(order, identityId)
     skipRequestDeduplication(call)
@@ -182,7 +193,7 @@ class Extension {
       kind: CommandKind.AUTHENTICATOR_EXTEND,
       payload,
     })
-    return detailAnswer({ ca: authoritiesPem(this.#deps), clientCert: issued.chainPem })
+    return detailResponse({ ca: authoritiesPem(this.#deps), clientCert: issued.chainPem })
   }
 
   async verify(call: RequestContext, clientCert: string): Promise<Reply> {
@@ -194,7 +205,7 @@ class Extension {
       kind: CommandKind.AUTHENTICATOR_EXTEND_VERIFY,
       payload,
     })
-    return emptyAnswer()
+    return emptyResponse()
   }
 
   /**
@@ -248,7 +259,7 @@ class SessionCertificates {
     const { records, ...pagination } = found
     return this.#deps.lists.answer(call, {
       records,
-      print: rowPrinter((record) => this.#view(record)),
+      print: createRowPrinter((record) => this.#view(record)),
       pagination,
       filterableFields: state.filterableFields('sessionCertificate'),
     })
@@ -263,7 +274,7 @@ class SessionCertificates {
       kind: CommandKind.SESSION_CERTIFICATE_CREATE,
       payload,
     })
-    return answer(201, {
+    return envelopeResponse(201, {
       _links: { self: { href: `.${path}/${id}` } },
       id,
       certificate: chainPem,
@@ -277,7 +288,7 @@ class SessionCertificates {
       const record = this.#deps.state.get('sessionCertificate', id)
       // @guard objects-of-others--certificate
       if (record?.apiSessionId !== requireCaller(call).session.id) return null
-      return detailAnswer(this.#view(record))
+      return detailResponse(this.#view(record))
     })
   }
 
@@ -291,7 +302,7 @@ class SessionCertificates {
       kind: CommandKind.SESSION_CERTIFICATE_DELETE,
       payload,
     })
-    return emptyAnswer()
+    return emptyResponse()
   }
 
   #view(record: SessionCertificate): JsonObject {

@@ -1,8 +1,8 @@
 import { encodeCertsOnlyPkcs7 } from '../../pki/certs-only.ts'
 import { networkAuthorities } from '../../auth/certificates/trusted-authorities.ts'
-import { responseWithoutEnvelope, type Reply } from '../http/answers/envelope.ts'
+import { responseWithoutEnvelope, type Reply } from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import { estCertificates } from '../identities/identities-schema.ts'
+import { estCertificatesSchema } from '../identities/identities-schema.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 
 interface WellKnownOperationsDeps {
@@ -30,7 +30,7 @@ export function wellKnownOperations(deps: WellKnownOperationsDeps): Operation[] 
       success: 200,
       response: {
         kind: 'bare',
-        schema: estCertificates,
+        schema: estCertificatesSchema,
         types: [CONTENT_TYPE],
         ignoresAccept: true,
       },

@@ -3,15 +3,15 @@ import { Problem, type ProblemCode } from '../../lib/problems.ts'
 import { type EventReader, type EventStreams, RECORD_NAMESPACES } from '../../ports/events.ts'
 import { mayCall, type CalledOperation } from '../../auth/principal/permissions.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
-import type { SessionGuard } from '../../auth/sessions/session-guard.ts'
+import type { RequestAuthenticator } from '../../auth/sessions/request-authenticator.ts'
 
 interface ReaderOfDeps {
   readonly events: EventStreams
   readonly refusal: () => ProblemCode | null
-  readonly gate: SessionGuard
+  readonly gate: RequestAuthenticator
 }
 
-/** Permission to read events. Events of records and users also require an administrator. */
+/** Permission to read events. Only an administrator may read events about records and users. */
 export const EVENTS_PERMISSION = 'ops.read'
 
 /** Whether the caller may see events of a namespace. */
@@ -26,8 +26,8 @@ export function canSeeEvents(
 
 /**
  * A reader of an event stream, whose session is checked repeatedly while the stream is open.
- * @param namespaces namespaces requested so far; none for a WebSocket that has not sent a request
- * yet.
+ * @param isOfRecords returns whether the stream contains events about records; false for a
+ * WebSocket that has not sent a request yet.
  * @throws {Problem} SERVER_TOO_MANY_REQUESTS when there are too many streams.
  */
 export function createEventReader(

@@ -6,22 +6,22 @@ import type { Duplex } from 'node:stream'
 import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
 import { type EventStreams, RECORD_NAMESPACES } from '../../ports/events.ts'
-import { problemAnswer } from '../http/answers/problem.ts'
+import { problemResponse } from '../http/responses/problem-response.ts'
 import type { CallerCredentials } from '../../auth/principal/credentials.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
 import { admitHostUser } from '../../auth/principal/host-user.ts'
-import { networkValidationsFor, type ValidationDeps } from '../fabric/validations.ts'
+import { createNetworkValidations, type ValidationDeps } from '../fabric/validations.ts'
 import { basePaths } from '../http/paths.ts'
-import { requestCredentials, type SocketCaller } from '../http/transport/request-head.ts'
+import { requestCredentials, type AdminSocketCallerFinder } from '../http/transport/request-head.ts'
 import { EVENTS_PERMISSION, canSeeEvents, createEventReader } from './event-access.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
-import type { SessionGuard } from '../../auth/sessions/session-guard.ts'
+import type { RequestAuthenticator } from '../../auth/sessions/request-authenticator.ts'
 
 interface TakeEventSocketsDeps extends ValidationDeps {
   readonly logger: ServiceLogger
   readonly events: EventStreams
   readonly refusal: () => ProblemCode | null
-  readonly gate: SessionGuard
+  readonly gate: RequestAuthenticator
 }
 
 /** Path at which the OpenZiti CLI opens its management channel. */
@@ -30,7 +30,10 @@ const WEB_SOCKET_VERSION = '13'
 /** 16 bytes as base64 (RFC 6455, 4.1). */
 const KEY = /^[A-Za-z0-9+/]{22}==$/
 
-/** Whether an upgrade request is for the event socket; others are handled as ordinary requests. */
+/**
+ * Whether an upgrade request is for the event socket; other upgrade requests are handled as
+ * ordinary requests.
+ */
 export function isEventSocket({ url = '' }: Pick<IncomingMessage, 'url'>): boolean {
   return url === EVENT_SOCKET_PATH || url.startsWith(`${EVENT_SOCKET_PATH}?`)
 }
@@ -43,7 +46,7 @@ export function isEventSocket({ url = '' }: Pick<IncomingMessage, 'url'>): boole
 export function serveEventSockets(
   server: Server,
   deps: TakeEventSocketsDeps,
-  socketCaller: SocketCaller | null,
+  socketCaller: AdminSocketCallerFinder | null,
 ): void {
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     // A client may disconnect while its request is checked, so a socket error is expected here.
@@ -68,7 +71,7 @@ interface Opened {
 async function admit(
   { request, socket, head }: Opened,
   deps: TakeEventSocketsDeps,
-  socketCaller: SocketCaller | null,
+  socketCaller: AdminSocketCallerFinder | null,
 ): Promise<void> {
   if (!isEventSocket(request)) throw new Problem('NOT_FOUND')
   const refusal = deps.refusal()
@@ -83,7 +86,7 @@ async function admit(
     isOfRecords ||= RECORD_NAMESPACES.has(namespace)
     return true
   }
-  const validations = networkValidationsFor(deps, caller)
+  const validations = createNetworkValidations(deps, caller)
   if (!socket.destroyed)
     deps.events.upgrade({ request, socket, head }, reader, permits, validations)
 }
@@ -117,7 +120,7 @@ function checkUpgrade({ headers, method }: IncomingMessage): void {
 
 function refuse(socket: Duplex, error: unknown, { logger }: TakeEventSocketsDeps): void {
   if (!(error instanceof Problem)) logger.error({ err: error }, 'unhandled error on a web socket')
-  const { status, body } = problemAnswer(
+  const { status, body } = problemResponse(
     error instanceof Problem ? error : new Problem('UNHANDLED'),
   )
   socket.end(

@@ -14,23 +14,23 @@ import {
   parsePosition,
   RECORD_NAMESPACES,
 } from '../../ports/events.ts'
-import type { RequestContext } from '../http/call.ts'
-import { type Reply, streamedAnswer } from '../http/answers/envelope.ts'
-import { requireCaller } from '../sessions/current.ts'
+import type { RequestContext } from '../http/request-context.ts'
+import { type Reply, streamedResponse } from '../http/responses/envelope.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
 import { EVENTS_PERMISSION, canSeeEvents, createEventReader } from './event-access.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
-import type { SessionGuard } from '../../auth/sessions/session-guard.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
+import type { RequestAuthenticator } from '../../auth/sessions/request-authenticator.ts'
 
 interface EventOperationsDeps {
   readonly cluster: ClusterView
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly events: EventStreams
   readonly refusal: () => ProblemCode | null
-  readonly gate: SessionGuard
+  readonly gate: RequestAuthenticator
 }
 
 const EVENT_STREAM = 'text/event-stream'
@@ -86,14 +86,14 @@ function streamAnswer(call: RequestContext, deps: EventOperationsDeps): Reply | 
   const filter = filterOf(call, deps)
   const isOfRecords = [...filter.namespaces].some((one) => RECORD_NAMESPACES.has(one))
   const after = resumeAfter(call, deps)
-  // The stream checks the limit on streams when it starts, so after any wait.
+  // Called after any wait, because creating the reader checks the limit on open streams.
   const answer = (): Reply => {
     const reader = {
       ...createEventReader(requireCaller(call), call, deps, () => isOfRecords),
       filter,
       after,
     }
-    return streamedAnswer(deps.events.open(reader), EVENT_STREAM, UNBUFFERED)
+    return streamedResponse(deps.events.open(reader), EVENT_STREAM, UNBUFFERED)
   }
   // A position from another controller may be ahead of this controller. The stream then waits, so
   // that it does not send earlier events again.

@@ -1,11 +1,11 @@
-import { defineEntity } from '../../entities/define.ts'
+import { defineEntity } from '../../entities/define-entity.ts'
 import { text } from '../../entities/fields.ts'
 import type { LiveTable, LiveCircuit } from '../../ports/live-table.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { liveRef } from './live-list.ts'
+import { liveEntityReference } from './live-list.ts'
 import type { Operation } from '../http/operation.ts'
 import { liveTableOperations } from './live-tables.ts'
-import { circuit, circuitDelete } from './fabric-schema.ts'
+import { circuit, circuitDeleteSchema } from './fabric-schema.ts'
 
 interface CircuitOperationsDeps {
   readonly state: StateView
@@ -37,7 +37,7 @@ export function circuitOperations({ circuits, state }: CircuitOperationsDeps): O
       detail: 'Show a circuit',
       delete: 'End a circuit',
     },
-    deleteBody: { schema: circuitDelete, isRequired: false },
+    deleteBody: { schema: circuitDeleteSchema, isRequired: false },
   })
 }
 
@@ -56,11 +56,11 @@ function viewOf(each: LiveCircuit, state: StateView) {
     tags: {},
     createdAt: at,
     updatedAt: at,
-    service: liveRef(state, 'service', 'services', serviceId),
-    terminator: liveRef(state, 'terminator', 'terminators', terminatorId),
+    service: liveEntityReference(state, 'service', 'services', serviceId),
+    terminator: liveEntityReference(state, 'terminator', 'terminators', terminatorId),
     path: {
-      nodes: routerIds.map((routerId) => liveRef(state, 'router', 'routers', routerId)),
-      links: linkIds.map((linkId) => liveRef(state, null, 'links', linkId)),
+      nodes: routerIds.map((routerId) => liveEntityReference(state, 'router', 'routers', routerId)),
+      links: linkIds.map((linkId) => liveEntityReference(state, null, 'links', linkId)),
     },
   }
 }

@@ -1,25 +1,31 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { entityRef, flag, text, wholeObject, arraySchema } from '../../entities/shapes.ts'
-import { baseProperties, baseRequired } from '../schemas/envelope.ts'
+import {
+  entityRefSchema,
+  booleanSchema,
+  text,
+  openObjectSchema,
+  arraySchema,
+} from '../../entities/response-schemas.ts'
+import { baseRecordProperties, baseRecordRequired } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 /** JSON Schemas for links and circuits between routers. */
 const whole = { type: 'integer', minimum: 0 } as const
 export const link: NamedSchema = {
   name: 'linkDetail',
-  schema: wholeObject({
+  schema: openObjectSchema({
     id: text,
     protocol: text,
-    sourceRouter: entityRef,
-    destRouter: entityRef,
+    sourceRouter: entityRefSchema,
+    destRouter: entityRefSchema,
     state: { type: 'string', enum: ['Pending', 'Connected'] },
-    down: flag,
+    down: booleanSchema,
     iteration: whole,
     staticCost: whole,
     cost: whole,
     sourceLatency: whole,
     destLatency: whole,
-    connections: arraySchema(wholeObject({ type: text, source: text, dest: text })),
+    connections: arraySchema(openObjectSchema({ type: text, source: text, dest: text })),
   }),
 }
 export const circuit: NamedSchema = {
@@ -27,24 +33,24 @@ export const circuit: NamedSchema = {
   schema: {
     type: 'object',
     properties: {
-      ...baseProperties,
+      ...baseRecordProperties,
       clientId: text,
-      service: entityRef,
-      terminator: entityRef,
-      path: wholeObject({
-        nodes: { type: 'array', items: entityRef },
-        links: { type: 'array', items: entityRef },
+      service: entityRefSchema,
+      terminator: entityRefSchema,
+      path: openObjectSchema({
+        nodes: { type: 'array', items: entityRefSchema },
+        links: { type: 'array', items: entityRefSchema },
       }),
     },
-    required: [...baseRequired, 'clientId', 'service', 'terminator', 'path'],
+    required: [...baseRecordRequired, 'clientId', 'service', 'terminator', 'path'],
   },
 }
 
-export const linkPatch = objectSchema('linkPatch', {
+export const linkPatchSchema = objectSchema('linkPatch', {
   down: { type: ['boolean', 'null'] },
   staticCost: { type: ['integer', 'null'], minimum: 0 },
 })
 
-export const circuitDelete = objectSchema('circuitDelete', {
+export const circuitDeleteSchema = objectSchema('circuitDelete', {
   immediate: { type: ['boolean', 'null'] },
 })

@@ -1,8 +1,8 @@
-import { processMemory } from '../../lib/runtime/thread-memory.ts'
+import { readProcessMemory } from '../../lib/runtime/thread-memory.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import type { SchemaValidator } from '../schemas/schema-validator.ts'
-import { responseWithoutEnvelope } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
+import { responseWithoutEnvelope } from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
 import { preferredLeaders } from '../cluster/controller-view.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -10,15 +10,28 @@ import type { LiveTable, LiveChannel } from '../../ports/live-table.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { ApiVersionsKey, HealthReport, VersionInfo } from '../parts.ts'
+import type { ApiVersionsKey, HealthReport, VersionInfo } from '../api-deps.ts'
 import type { ApiMetrics } from '../metrics/metrics.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { flag, text, closedObject, arraySchema } from '../../entities/shapes.ts'
+import {
+  booleanSchema,
+  text,
+  closedObjectSchema,
+  arraySchema,
+} from '../../entities/response-schemas.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 export const inspectionLimits = {
+  /**
+   * Maximum characters of `appRegex` in an inspection request; above that: 400
+   * COULD_NOT_VALIDATE.
+   */
   regexCharactersMax: 256,
+  /** Maximum values that one inspection requests; above that: 400 COULD_NOT_VALIDATE. */
   requestedValuesMax: 16,
+  /**
+   * Maximum characters of the name of one requested value; above that: 400 COULD_NOT_VALIDATE.
+   */
   nameCharactersMax: 128,
 } as const
 
@@ -44,11 +57,11 @@ const inspectRequest = objectSchema(
 
 const inspectResponse: NamedSchema = {
   name: 'inspectResponse',
-  schema: closedObject({
+  schema: closedObjectSchema({
     errors: { type: 'array', items: text, description: 'of routers that gave no answer' },
-    success: flag,
+    success: booleanSchema,
     values: arraySchema(
-      closedObject({
+      closedObjectSchema({
         appId: { ...text, description: 'the controller' },
         name: text,
         value: { description: 'an object; for metrics, text in the Prometheus format' },
@@ -82,7 +95,7 @@ export function inspectionOperations(deps: InspectionOperationsDeps): Operation[
   const { cluster } = deps
   const values = valuesOf(deps)
   return [
-    withBody({
+    operationWithBody({
       operationId: 'inspect',
       summary: 'Inspect named values of this controller and its routers',
       tag: 'inspections',
@@ -100,7 +113,7 @@ export function inspectionOperations(deps: InspectionOperationsDeps): Operation[
         const isOwn = await isMeant(cluster.selfId)
         const own = await inspect(cluster.selfId, isOwn ? names : [], values)
         const { errors, inspected } = await ofRouters(deps, isMeant, [...names])
-        // An unknown name is no error, because controllers and routers know different names, and
+        // An unknown name is not an error: controllers and routers know different names, and
         // OpenZiti's CLI shows values only if there are no errors.
         const answer = { errors, success: errors.length === 0, values: [...own, ...inspected] }
         return responseWithoutEnvelope(JSON.stringify(answer))
@@ -189,7 +202,7 @@ function valuesOf(deps: InspectionOperationsDeps): Values {
       generation: cluster.generation,
       appliedIndex: state.appliedIndex,
       upMs: Math.round(clock.monotonicMs() - startedMs),
-      memoryBytes: processMemory(),
+      memoryBytes: readProcessMemory(),
     }),
   }
 }

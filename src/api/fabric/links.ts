@@ -1,12 +1,12 @@
-import { defineEntity } from '../../entities/define.ts'
+import { defineEntity } from '../../entities/define-entity.ts'
 import { boolean, integer, text } from '../../entities/fields.ts'
 import type { LiveLink, LiveLinks } from '../../ports/live-table.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { detailAnswer } from '../http/answers/envelope.ts'
-import { liveRef } from './live-list.ts'
-import { type Operation, withBody } from '../http/operation.ts'
+import { detailResponse } from '../http/responses/envelope.ts'
+import { liveEntityReference } from './live-list.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
 import { liveTableOperations, throwMissingRow } from './live-tables.ts'
-import { link, linkPatch } from './fabric-schema.ts'
+import { link, linkPatchSchema } from './fabric-schema.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 
 interface LinkOperationsDeps {
@@ -57,7 +57,7 @@ export function linkOperations({ links, state }: LinkOperationsDeps): Operation[
   }
   return [
     ...liveTableOperations(offered),
-    withBody({
+    operationWithBody({
       apis: ['fabric'],
       success: 200,
       tag: 'links',
@@ -66,7 +66,7 @@ export function linkOperations({ links, state }: LinkOperationsDeps): Operation[
       permission: 'ops.update',
       method: 'PATCH',
       path: '/links/{id}',
-      body: { schema: linkPatch, isRequired: true },
+      body: { schema: linkPatchSchema, isRequired: true },
       response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404],
       handle: (call, { down, staticCost }) => {
@@ -75,7 +75,7 @@ export function linkOperations({ links, state }: LinkOperationsDeps): Operation[
           ...(typeof staticCost === 'number' ? { staticCost } : {}),
         }
         if (!links.change(call.param('id'), changes)) throwMissingRow(call, offered)
-        return detailAnswer({})
+        return detailResponse({})
       },
     }),
   ]
@@ -109,8 +109,8 @@ function viewOf(each: LiveLink, state: StateView) {
     cost,
     state: each.state,
     down: each.isDown,
-    sourceRouter: liveRef(state, 'router', 'routers', each.sourceRouterId),
-    destRouter: liveRef(state, 'router', 'routers', each.destRouterId),
+    sourceRouter: liveEntityReference(state, 'router', 'routers', each.sourceRouterId),
+    destRouter: liveEntityReference(state, 'router', 'routers', each.destRouterId),
     sourceLatency: sourceLatencyNs,
     destLatency: destLatencyNs,
     connections: each.connections.map(({ type, sourceAddress, destAddress }) => ({

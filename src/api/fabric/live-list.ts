@@ -1,4 +1,4 @@
-import type { Entity } from '../../entities/define.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import { digestLanes } from '../../fsm/records/digest.ts'
 import { noLinks } from '../../fsm/query/evaluate.ts'
@@ -7,16 +7,16 @@ import { symbolNames } from '../../fsm/query/symbols.ts'
 import { Table } from '../../fsm/records/table.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { RequestContext } from '../http/call.ts'
-import { listAnswer, type Reply } from '../http/answers/envelope.ts'
-import { readListQuery } from '../http/answers/query-parameters.ts'
+import type { RequestContext } from '../http/request-context.ts'
+import { listResponse, type Reply } from '../http/responses/envelope.ts'
+import { readListQuery } from '../http/query-parameters.ts'
 
 const lister = new Lister(noLinks)
-/** Live rows are not replicated, so they are in no state digest. */
+/** Live rows are not replicated, so no state digest covers them. */
 const noLanes = digestLanes('', '')
 
 /** How rows of a live table are filtered and shown. */
-export interface LiveList<T> {
+export interface LiveListOptions<T> {
   /** Symbols by which rows can be filtered and sorted. */
   readonly rows: Entity<string>
   /** The fields of a row, including `id`. */
@@ -25,10 +25,10 @@ export interface LiveList<T> {
 }
 
 /** Lists rows that are not stored, with the same query language as other lists. */
-export function liveListAnswer<T>(
+export function liveListResponse<T>(
   call: RequestContext,
   all: readonly T[],
-  { rows, fieldsOf, viewOf }: LiveList<T>,
+  { rows, fieldsOf, viewOf }: LiveListOptions<T>,
 ): Reply {
   const table = new Table(rows)
   const byId = new Map<string, T>()
@@ -42,14 +42,14 @@ export function liveListAnswer<T>(
     const each = byId.get(id)
     return each === undefined ? [] : [viewOf(each)]
   })
-  return listAnswer(shown, page, symbolNames(rows))
+  return listResponse(shown, page, symbolNames(rows))
 }
 
 /**
  * @param kind null for an entity that has no record. If the record is missing or has no name, its
  * id is shown as the name.
  */
-export function liveRef(
+export function liveEntityReference(
   state: StateView,
   kind: KindName | null,
   collection: string,

@@ -1,19 +1,19 @@
 import { Problem } from '../../lib/problems.ts'
 import type { LiveRow, LiveTable } from '../../ports/live-table.ts'
-import type { RequestContext } from '../http/call.ts'
-import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
-import { type LiveList, liveListAnswer } from './live-list.ts'
-import { listParameters } from '../http/answers/query-parameters.ts'
-import { type Operation, withBody } from '../http/operation.ts'
+import type { RequestContext } from '../http/request-context.ts'
+import { detailResponse, type Reply } from '../http/responses/envelope.ts'
+import { type LiveListOptions, liveListResponse } from './live-list.ts'
+import { listParameters } from '../http/query-parameters.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
 import type { RequestBody } from '../http/operation-traits.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
-import type { circuitDelete } from './fabric-schema.ts'
+import type { circuitDeleteSchema } from './fabric-schema.ts'
 
 type Named = Readonly<Record<'list' | 'detail' | 'delete', string>>
 
 /** A live table, with everything that the fabric API needs to serve it. */
-interface LiveTableApi<R extends LiveRow> extends LiveList<R> {
+interface LiveTableApi<R extends LiveRow> extends LiveListOptions<R> {
   readonly table: LiveTable<R>
   /** Word for a row in error messages. */
   readonly name: string
@@ -22,7 +22,7 @@ interface LiveTableApi<R extends LiveRow> extends LiveList<R> {
   readonly summaries: Named
   readonly schema: NamedSchema
   /** Body of the removal. */
-  readonly deleteBody?: RequestBody<typeof circuitDelete.schema>
+  readonly deleteBody?: RequestBody<typeof circuitDeleteSchema.schema>
 }
 
 /** Lists, shows and removes the rows of a live table of this controller. */
@@ -32,7 +32,7 @@ export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Ope
   const path = `/${collection}/{id}`
   const remove = (call: RequestContext, isImmediate: boolean): Reply => {
     if (!table.remove(call.param('id'), isImmediate)) throwMissingRow(call, of)
-    return detailAnswer({})
+    return detailResponse({})
   }
   const removal = {
     ...common,
@@ -55,7 +55,7 @@ export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Ope
       query: listParameters,
       response: { kind: 'list', schema },
       isCompressible: true,
-      handle: (call) => liveListAnswer(call, table.list(), of),
+      handle: (call) => liveListResponse(call, table.list(), of),
     },
     {
       ...common,
@@ -68,12 +68,12 @@ export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Ope
       refusals: [404],
       handle: (call) => {
         const row = table.get(call.param('id')) ?? throwMissingRow(call, of)
-        return detailAnswer(of.viewOf(row))
+        return detailResponse(of.viewOf(row))
       },
     },
     deleteBody === undefined
       ? { ...removal, handle: (call) => remove(call, false) }
-      : withBody({
+      : operationWithBody({
           ...removal,
           body: deleteBody,
           handle: (call, { immediate }) => remove(call, immediate === true),

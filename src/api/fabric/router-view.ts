@@ -29,7 +29,7 @@ export function routerView(detail: JsonObject, more: readonly string[] = []): Js
 }
 
 /** The first routers of the list after sorting: connected ones first, then by id. */
-export function connectedRoutersFirst(
+export function sortConnectedRoutersFirst(
   state: StateView,
   routers: readonly RecordOf<'edgeRouter'>[],
   callerId: string,

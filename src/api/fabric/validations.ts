@@ -7,7 +7,11 @@ import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { mayCall } from '../../auth/principal/permissions.ts'
-import { principalActor, type Caller, principalOrigin } from '../../auth/principal/principal.ts'
+import {
+  actorForPrincipal,
+  type Caller,
+  writeOriginForPrincipal,
+} from '../../auth/principal/principal.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type {
   LiveTable,
@@ -35,14 +39,14 @@ import type {
 } from '../../ports/router-inspections.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { backgroundWriteRequest, type Writer } from '../http/writes.ts'
+import { backgroundWriteRequest, type ProposalWriter } from '../http/proposal-writer.ts'
 import {
-  inspectedCircuits,
+  circuitsFromInspection,
   type InspectedCircuits,
-  circuitValues,
-  inspectedLinks,
+  circuitInspectionNames,
+  linksFromInspection,
   type InspectedLink,
-} from './inspected-by-routers.ts'
+} from './router-inspection-values.ts'
 
 export interface ValidationDeps {
   readonly state: StateView
@@ -52,7 +56,7 @@ export interface ValidationDeps {
   readonly channels: Pick<LiveTable<LiveChannel>, 'get'>
   readonly routerInspections: RouterInspections
   readonly processor: Pick<ProcessorShare, 'finish' | 'run'>
-  readonly writer: Pick<Writer, 'deleteEntity'>
+  readonly writer: Pick<ProposalWriter, 'deleteEntity'>
   readonly logger: ServiceLogger
 }
 
@@ -79,11 +83,11 @@ const EDGE_DESTINATION = 'xg-edge-fwd'
  * permission to read events. Validating terminators requires an administrator, because terminators
  * are records and a filter reveals which records exist.
  */
-export function networkValidationsFor(deps: ValidationDeps, caller: Caller): NetworkValidations {
+export function createNetworkValidations(deps: ValidationDeps, caller: Caller): NetworkValidations {
   const { state } = deps
   const isAdmin = (): boolean => mayCall(caller, 'admin', wanted)
-  // In turns, because the tables of a controller may be large and are searched once for each
-  // router.
+  // Searches the tables when it is the caller's turn, because they may be large and are searched
+  // once for each router.
   const inTurns: InTurns = (work) =>
     new Promise((resolve, reject) => {
       deps.processor.run(caller.identity.id, () => {
@@ -231,11 +235,15 @@ async function removed(
   { id }: Terminator,
   { detail }: ReportedTerminator,
 ): Promise<Pick<ValidatedTerminator, 'isFixed' | 'detail'>> {
-  const actor = principalActor(
+  const actor = actorForPrincipal(
     caller.kind === 'session' ? { ...caller, permission: 'admin' } : caller,
   )
   try {
-    await writer.deleteEntity(principalOrigin(backgroundWriteRequest(), actor), 'terminator', id)
+    await writer.deleteEntity(
+      writeOriginForPrincipal(backgroundWriteRequest(), actor),
+      'terminator',
+      id,
+    )
     return { isFixed: true, detail }
   } catch (error) {
     if (state.get('terminator', id) === undefined) return { isFixed: true, detail }
@@ -314,7 +322,7 @@ async function validateLinks(
   const of = { kind: 'links', routerId: router.id, routerName: router.name } as const
   const inspected = await askRouter(deps, router, ['links'])
   if (typeof inspected === 'string') return { ...of, fault: inspected, links: [] }
-  const reported = inspectedLinks(inspected)
+  const reported = linksFromInspection(inspected)
   if (reported === null) return { ...of, fault: silenceOf(inspected, 'links'), links: [] }
   return { ...of, fault: null, links: await inTurns(() => comparedLinks(deps, router, reported)) }
 }
@@ -369,8 +377,8 @@ function comparedLink(
     peerRouterId,
     isPeerConnected,
     isDialed,
-    // If the peer router of the link is not connected to this controller, the controller need not
-    // have the link.
+    // A link that this controller does not know is still valid if the peer router of the link is
+    // not connected here.
     isValid: known === undefined ? !isPeerConnected : isPeerConnected && differing.length === 0,
     messages: differing,
   }
@@ -383,8 +391,8 @@ function differingSockets(
   const known = connections
     .map(({ type, sourceAddress, destAddress }) => `${type} ${sourceAddress} ${destAddress}`)
     .sort()
-  // A controller stores only the first few sockets of a link, so additional reported sockets are no
-  // difference.
+  // A controller stores only the first few sockets of a link, so additional sockets in the router's
+  // report do not count as a difference.
   if (known.length < reported.length && known.every((socket) => reported.includes(socket)))
     return []
   return known.join('\n') === reported.join('\n')
@@ -398,9 +406,9 @@ async function validateCircuits(
   inTurns: InTurns,
 ): Promise<RouterCircuitFindings> {
   const of = { kind: 'circuits', routerId: router.id, routerName: router.name } as const
-  const inspected = await askRouter(deps, router, Object.values(circuitValues))
+  const inspected = await askRouter(deps, router, Object.values(circuitInspectionNames))
   if (typeof inspected === 'string') return { ...of, fault: inspected, circuits: [] }
-  const reported = inspectedCircuits(inspected)
+  const reported = circuitsFromInspection(inspected)
   if (reported === null) return { ...of, fault: silenceOf(inspected, 'circuits'), circuits: [] }
   const { omitted, forwarder } = reported
   const fault =

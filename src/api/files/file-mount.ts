@@ -1,19 +1,19 @@
 import { Problem } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
-import { acceptedCodings } from '../http/answers/codings.ts'
-import type { Reply } from '../http/answers/envelope.ts'
-import { matchesEtag } from '../http/answers/etag.ts'
-import type { RequestContext } from '../http/call.ts'
+import { acceptedCodings } from '../http/responses/accepted-codings.ts'
+import type { Reply } from '../http/responses/envelope.ts'
+import { matchesEtag } from '../http/responses/etag.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import type { Operation } from '../http/operation.ts'
 import type { FileBody, FileSet, StaticFile } from './file-set.ts'
-import { CODINGS, type ContentCoding, hasKnownExtension } from './file-types.ts'
-import { pageHeaders, type PagePolicy } from './page-headers.ts'
+import { CONTENT_CODINGS, type ContentCoding, hasKnownExtension } from './file-types.ts'
+import { pageSecurityHeaders, type PageHeaderPolicy } from './page-headers.ts'
 
 /** A folder of static files at a path of a listener. */
 export interface FileMount {
   /** Path without a trailing slash, like `/console`. */
   readonly path: string
-  readonly policy: PagePolicy
+  readonly policy: PageHeaderPolicy
   /** Null if there are no files; `missing` then states what the operator can do. */
   readonly files: FileSet | null
   readonly missing: string
@@ -33,7 +33,7 @@ interface MountOperationDeps {
  * One operation that serves all files of a mount. The pages have client-side routes, so a path
  * without a file extension returns the index.
  */
-export function mountOperation({ cluster }: MountOperationDeps, mount: FileMount): Operation {
+export function fileMountOperation({ cluster }: MountOperationDeps, mount: FileMount): Operation {
   return {
     operationId: `${mount.policy}File`,
     summary: `File of ${mount.path}`,
@@ -52,7 +52,7 @@ export function mountOperation({ cluster }: MountOperationDeps, mount: FileMount
     refusals: [404],
     // Also served while this controller must not serve requests from its state.
     isAlwaysServed: true,
-    handle: (call) => fileAnswer(call, mount, pageHeaders(mount.policy, cluster.members())),
+    handle: (call) => fileAnswer(call, mount, pageSecurityHeaders(mount.policy, cluster.members())),
   }
 }
 
@@ -107,7 +107,7 @@ function chosenForm(
   acceptEncoding: string | undefined,
 ): { readonly coding: ContentCoding | null; readonly body: FileBody } {
   const accepted = acceptedCodings(acceptEncoding)
-  for (const { coding } of CODINGS) {
+  for (const { coding } of CONTENT_CODINGS) {
     const body = file.coded[coding]
     if (body !== undefined && accepted.has(coding)) return { coding, body }
   }

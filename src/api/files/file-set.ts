@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { CODINGS, type ContentCoding, fileMediaType } from './file-types.ts'
+import { CONTENT_CODINGS, type ContentCoding, fileMediaType } from './file-types.ts'
 
 const FILES_MAX = 5_000
 const BYTES_MAX = 64 * 1024 * 1024
@@ -102,14 +102,14 @@ function readInto(
 }
 
 function isFormOfAnother(path: string, contents: ReadonlyMap<string, Buffer>): boolean {
-  return CODINGS.some(
+  return CONTENT_CODINGS.some(
     ({ extension }) => path.endsWith(extension) && contents.has(path.slice(0, -extension.length)),
   )
 }
 
 function codedFormsOf(path: string, contents: ReadonlyMap<string, Buffer>): StaticFile['coded'] {
   return Object.fromEntries(
-    CODINGS.flatMap(({ coding, extension }) => {
+    CONTENT_CODINGS.flatMap(({ coding, extension }) => {
       const content = contents.get(path + extension)
       return content === undefined ? [] : [[coding, bodyOf(content, `-${coding}`)]]
     }),

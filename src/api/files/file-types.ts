@@ -39,8 +39,8 @@ function extensionOf(name: string): string {
 }
 
 /** Content codings in which a file may be stored, the most compact first. */
-export const CODINGS = [
+export const CONTENT_CODINGS = [
   { coding: 'br', extension: '.br' },
   { coding: 'gzip', extension: '.gz' },
 ] as const
-export type ContentCoding = (typeof CODINGS)[number]['coding']
+export type ContentCoding = (typeof CONTENT_CODINGS)[number]['coding']

@@ -1,7 +1,7 @@
 import type { MemberView } from '../../ports/cluster-view.ts'
 
 /** Name of the security header rules for the pages of a mount. */
-export type PagePolicy = 'console' | 'spa'
+export type PageHeaderPolicy = 'console' | 'spa'
 
 const ORIGINS_MAX = 64
 const ORIGIN = /^https:\/\/(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/
@@ -23,8 +23,8 @@ const common = {
  * create markup from text (Trusted Types), and may connect only to members of the cluster. The
  * needs of pages in an operator's folder are unknown, so the headers only forbid framing them.
  */
-export function pageHeaders(
-  policy: PagePolicy,
+export function pageSecurityHeaders(
+  policy: PageHeaderPolicy,
   members: readonly Pick<MemberView, 'apiAddresses'>[],
 ): Readonly<Record<string, string>> {
   const directives = policy === 'console' ? consoleDirectives(members) : spaDirectives

@@ -1,40 +1,48 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { nullableSchema } from '../../entities/nested.ts'
-import { arraySchema, closedObject, flag, text } from '../../entities/shapes.ts'
+import { nullableSchema } from '../../entities/nested-schemas.ts'
+import {
+  arraySchema,
+  closedObjectSchema,
+  booleanSchema,
+  text,
+} from '../../entities/response-schemas.ts'
 import { accessPreviewResponseSchema } from '../access/preview-schema.ts'
 import { integer } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
-/** Whether an entry keeps its change, or why not. */
+/** Whether an audit entry still contains its change and, if not, why. */
 export const changeStates = ['KEPT', 'TOO_LARGE', 'DROPPED', 'NONE'] as const
 export type ChangeState = (typeof changeStates)[number]
 
 const values = { type: 'object', additionalProperties: true } as const
 
-/** A record before and after an entry. */
-const change = closedObject({
+/** The values of a record before and after an audit entry. */
+const change = closedObjectSchema({
   kind: text,
   id: text,
   name: { ...text, description: 'after the entry, or before the deletion' },
   before: { ...nullableSchema(values), description: 'changed fields; null: it was created' },
   after: { ...nullableSchema(values), description: 'changed fields; null: it was deleted' },
-  isPartial: { ...flag, description: 'fields changed whose values are never kept' },
+  isPartial: { ...booleanSchema, description: 'fields changed whose values are never kept' },
 })
 
 /** An entry of the audit log. */
-export const auditDetail: NamedSchema = {
+export const auditDetailSchema: NamedSchema = {
   name: 'auditDetail',
-  schema: closedObject({
+  schema: closedObjectSchema({
     index: { type: 'integer', description: 'of the log' },
     at: { type: 'string', format: 'date-time', description: 'log time' },
-    actor: closedObject({ id: text, name: { ...text, description: 'its name at that time' } }),
+    actor: closedObjectSchema({
+      id: text,
+      name: { ...text, description: 'its name at that time' },
+    }),
     session: text,
     address: text,
     action: text,
     entity: text,
     entityId: text,
     entityName: { ...text, description: 'after the entry, or before the deletion' },
-    exists: { ...flag, description: 'whether the record exists now' },
+    exists: { ...booleanSchema, description: 'whether the record exists now' },
     fields: {
       ...arraySchema(text),
       description: 'names of the fields that an update changed',
@@ -58,8 +66,8 @@ export const auditDetail: NamedSchema = {
   }),
 }
 
-/** A write that undoes an entry, as the operation of its kind takes it. */
-const undoingWrite = closedObject({
+/** A write that undoes an entry, in the form that the operation for its kind accepts. */
+const undoingWrite = closedObjectSchema({
   action: { type: 'string', enum: ['create', 'patch', 'delete'] },
   kind: text,
   id: text,
@@ -67,11 +75,11 @@ const undoingWrite = closedObject({
   data: values,
 })
 
-/** The effect that the undo of an entry would have now. */
-export const undoPreview: NamedSchema = {
+/** The effect that undoing an entry would have now. */
+export const undoPreviewSchema: NamedSchema = {
   name: 'undoPreview',
-  schema: closedObject({
-    entry: auditDetail.schema,
+  schema: closedObjectSchema({
+    entry: auditDetailSchema.schema,
     writes: arraySchema(undoingWrite),
     changes: arraySchema(change),
     omittedChanges: integer,
@@ -83,12 +91,12 @@ export const undoPreview: NamedSchema = {
   }),
 }
 
-export const undoBody = objectSchema('undoEntry', {
+export const undoBodySchema = objectSchema('undoEntry', {
   version: { type: 'string', maxLength: 64 },
 })
 
 /** The result of an undo. */
-export const undone: NamedSchema = {
+export const undoResultSchema: NamedSchema = {
   name: 'undone',
-  schema: closedObject({ writes: arraySchema(undoingWrite) }),
+  schema: closedObjectSchema({ writes: arraySchema(undoingWrite) }),
 }

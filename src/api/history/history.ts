@@ -5,31 +5,36 @@ import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { auditEntry } from '../../entities/kinds/audit-entry.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import {
-  detailAnswer,
-  listAnswer,
+  detailResponse,
+  listResponse,
   type Reply,
   singlePagePagination,
-} from '../http/answers/envelope.ts'
-import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
-import type { RequestContext } from '../http/call.ts'
-import { type Operation, withBody } from '../http/operation.ts'
-import { auditRow, historyReader, isReadable } from './history-rows.ts'
-import { auditDetail, undoBody, undone, undoPreview } from './history-schema.ts'
-import { Undo, type UndoDeps } from './undo.ts'
+} from '../http/responses/envelope.ts'
+import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import type { RequestContext } from '../http/request-context.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
+import { auditRow, callerReadScope, isKindReadable } from './audit-rows.ts'
+import {
+  auditDetailSchema,
+  undoBodySchema,
+  undoResultSchema,
+  undoPreviewSchema,
+} from './history-schema.ts'
+import { UndoService, type UndoServiceDeps } from './undo.ts'
 
 const text = { type: 'string' } as const
 const tables: ReadonlySet<string> = new Set(historyKinds)
-/** Names of kinds with a history, as an entry names them. */
+/** Names of the kinds that have a history, in the form in which audit entries contain them. */
 const kinds = entities.filter(({ table }) => tables.has(table)).map(({ name }) => name)
 const filterable = auditEntry.symbols.map(({ name }) => name)
 const INDEX = /^[0-9]{1,15}$/
 
-/** Operations that list changes of records, and undo them. */
-export function historyOperations(deps: UndoDeps): Operation[] {
-  const undo = new Undo(deps)
+/** Operations that list changes to records, and that undo such changes. */
+export function historyOperations(deps: UndoServiceDeps): Operation[] {
+  const undo = new UndoService(deps)
   const { state } = deps
   const about = { tag: 'history', apis: ['management'], permission: 'session' } as const
-  const body = { schema: undoBody, isRequired: false } as const
+  const body = { schema: undoBodySchema, isRequired: false } as const
   return [
     {
       ...about,
@@ -49,7 +54,7 @@ export function historyOperations(deps: UndoDeps): Operation[] {
         ...listParameters,
       ],
       success: 200,
-      response: { kind: 'list', schema: auditDetail },
+      response: { kind: 'list', schema: auditDetailSchema },
       handle: (call) => list(deps, call),
     },
     {
@@ -59,9 +64,10 @@ export function historyOperations(deps: UndoDeps): Operation[] {
       method: 'GET',
       path: '/history/{index}',
       success: 200,
-      response: { kind: 'detail', schema: auditDetail },
+      response: { kind: 'detail', schema: auditDetailSchema },
       refusals: [404],
-      handle: (call) => detailAnswer(auditRow(entryOf(state, call), state, historyReader(call))),
+      handle: (call) =>
+        detailResponse(auditRow(entryOf(state, call), state, callerReadScope(call))),
     },
     {
       ...about,
@@ -70,11 +76,11 @@ export function historyOperations(deps: UndoDeps): Operation[] {
       method: 'GET',
       path: '/history/{index}/undo',
       success: 200,
-      response: { kind: 'detail', schema: undoPreview },
+      response: { kind: 'detail', schema: undoPreviewSchema },
       refusals: [404, 409],
-      handle: async (call) => detailAnswer(await undo.preview(call, entryOf(state, call))),
+      handle: async (call) => detailResponse(await undo.preview(call, entryOf(state, call))),
     },
-    withBody({
+    operationWithBody({
       ...about,
       operationId: 'undoEntry',
       summary: 'Undo an entry with the rights of the caller, unless its records changed since',
@@ -82,16 +88,16 @@ export function historyOperations(deps: UndoDeps): Operation[] {
       path: '/history/{index}/undo',
       body,
       success: 200,
-      response: { kind: 'detail', schema: undone },
+      response: { kind: 'detail', schema: undoResultSchema },
       refusals: [404, 409, 412],
       handle: async (call, { version }) =>
-        detailAnswer(await undo.apply(call, entryOf(state, call), version)),
+        detailResponse(await undo.apply(call, entryOf(state, call), version)),
     }),
   ]
 }
 
-async function list({ state, processor }: UndoDeps, call: RequestContext): Promise<Reply> {
-  const reader = historyReader(call)
+async function list({ state, processor }: UndoServiceDeps, call: RequestContext): Promise<Reply> {
+  const reader = callerReadScope(call)
   // A filter could find out values that the answer withholds.
   // @guard history-and-undo--filter
   if (reader.tables !== null && (call.first('filter') ?? call.first('sort')) !== undefined) {
@@ -113,14 +119,14 @@ async function list({ state, processor }: UndoDeps, call: RequestContext): Promi
     sinceMs: timeOf(call, 'since'),
     untilMs: timeOf(call, 'until'),
   }
-  // A caller that may read nothing must not cost a search.
-  if (reader.tables?.size === 0) return listAnswer([], singlePagePagination([]), filterable)
+  // Skips the search for a caller that may read no records.
+  if (reader.tables?.size === 0) return listResponse([], singlePagePagination([]), filterable)
   const { records, limit, offset, totalCount } = await processor.finish(
     call.sharer,
     state.listHistory(query),
   )
   const rows = records.map((record) => auditRow(record, state, reader))
-  return listAnswer(rows, { limit, offset, totalCount }, filterable)
+  return listResponse(rows, { limit, offset, totalCount }, filterable)
 }
 
 /** @throws {Problem} COULD_NOT_VALIDATE. */
@@ -137,7 +143,7 @@ function entryOf(state: StateView, call: RequestContext): EntityRecord {
   const index = call.param('index')
   const entry = INDEX.test(index) ? state.auditRecordAt(Number(index)) : undefined
   // @guard history-and-undo--entry
-  if (entry === undefined || !isReadable(historyReader(call), String(entry['entity']))) {
+  if (entry === undefined || !isKindReadable(callerReadScope(call), String(entry['entity']))) {
     throw new Problem('NOT_FOUND', { detail: `no entry ${index.slice(0, 16)} in the audit log` })
   }
   return entry

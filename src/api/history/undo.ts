@@ -1,30 +1,44 @@
 import { createHash } from 'node:crypto'
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { AccessDifference, PreviewedWrite } from '../../fsm/access/access-difference.ts'
-import { keptChange } from '../../fsm/apply/kept-change.ts'
+import { toKeptChange } from '../../fsm/apply/kept-change.ts'
 import { mayCall } from '../../auth/principal/permissions.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
-import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
+import { retryWhenRecordsChange } from '../../lib/retry-when-records-change.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Actor } from '../../ports/actor.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
-import { accessDifference, previewAnswer, type PreviewOperationsDeps } from '../access/preview.ts'
-import { PreviewedWrites, previewPermissions } from '../access/previewed-writes.ts'
-import { CallerReadPermissions } from '../access/readable.ts'
-import { callActor, type RequestContext, requestOrigin, toWriteRequest } from '../http/call.ts'
-import type { Writer } from '../http/writes.ts'
-import { requireCaller } from '../sessions/current.ts'
-import { auditRow, changeRow, historyReader, isReadable } from './history-rows.ts'
-import { cannotUndo, type InverseWrite, inverseWrites, requireRestored } from './inverse.ts'
+import {
+  computeAccessDifference,
+  buildPreviewResponse,
+  type PreviewOperationsDeps,
+} from '../access/preview.ts'
+import { PreviewedWriteBuilder, permissionsForPreview } from '../access/previewed-writes.ts'
+import { CallerReadPermissions } from '../access/caller-read-permissions.ts'
+import {
+  callActor,
+  type RequestContext,
+  requestOrigin,
+  toWriteRequest,
+} from '../http/request-context.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
+import { auditRow, keptChangeRow, callerReadScope, isKindReadable } from './audit-rows.ts'
+import {
+  cannotUndoProblem,
+  type InverseWrite,
+  inverseWrites,
+  requireFieldsRestored,
+} from './inverse-writes.ts'
 
-export interface UndoDeps extends PreviewOperationsDeps {
-  readonly writer: Writer
+export interface UndoServiceDeps extends PreviewOperationsDeps {
+  readonly writer: ProposalWriter
 }
 
 type JudgedOn = NonNullable<ProposalInput['judgedOn']>
 
-/** An undo that passed every check, with its effect. */
+/** An undo that passed every check, with the effect that it would have. */
 interface JudgedUndo {
   readonly prepared: readonly PreviewedWrite[]
   readonly judgedOn: JudgedOn
@@ -32,17 +46,19 @@ interface JudgedUndo {
   readonly version: string
 }
 
-/** Takes back entries of the audit log by the same writes that a caller could send. */
-export class Undo {
-  readonly #deps: UndoDeps
-  readonly #previewed: PreviewedWrites
+/**
+ * Undoes entries of the audit log with writes that the caller could also send as separate requests.
+ */
+export class UndoService {
+  readonly #deps: UndoServiceDeps
+  readonly #previewed: PreviewedWriteBuilder
 
-  constructor(deps: UndoDeps) {
+  constructor(deps: UndoServiceDeps) {
     this.#deps = deps
-    this.#previewed = new PreviewedWrites(deps.validator)
+    this.#previewed = new PreviewedWriteBuilder(deps.validator)
   }
 
-  /** The effect that the undo would have now; writes nothing. */
+  /** The effect that the undo would have now; this call writes nothing. */
   async preview(call: RequestContext, entry: EntityRecord): Promise<JsonObject> {
     const { state } = this.#deps
     const writes = inverseWrites(entry, state)
@@ -50,31 +66,34 @@ export class Undo {
     // Refusals and results reveal the records that the writes name.
     // @guard history-and-undo--preview
     for (const { kind } of writes) {
-      for (const permission of previewPermissions(kind)) required.require(permission)
+      for (const permission of permissionsForPreview(kind)) required.require(permission)
     }
     const { difference, version } = await this.#judge(call, writes)
-    const reader = historyReader(call)
+    const reader = callerReadScope(call)
     const readable = new CallerReadPermissions(call)
     const mayReadAccess = readable.has('identity.read') && readable.has('service.read')
-    const changes = difference.changes.filter(({ kind }) => isReadable(reader, kind))
+    const changes = difference.changes.filter(({ kind }) => isKindReadable(reader, kind))
     return {
       entry: auditRow(entry, state, reader),
       writes: writes.map(shownWrite),
-      changes: changes.map((change) => changeRow(keptChange(change), kindOf(writes, change))),
+      changes: changes.map((change) => keptChangeRow(toKeptChange(change), kindOf(writes, change))),
       omittedChanges: difference.changes.length - changes.length,
-      access: mayReadAccess ? previewAnswer(state, call, difference, readable) : null,
+      access: mayReadAccess ? buildPreviewResponse(state, call, difference, readable) : null,
       version,
     }
   }
 
-  /** @param version of a preview; undefined: the effect need not be that of a preview. */
+  /**
+   * @param version version of the preview that the caller has seen: the undo is refused if a record
+   * has changed since that preview. undefined: the undo is not compared with a preview.
+   */
   async apply(
     call: RequestContext,
     entry: EntityRecord,
     version: string | undefined,
   ): Promise<JsonObject> {
     const request = toWriteRequest(call)
-    return await retryWhenMoved(request, this.#deps.limits, async () => {
+    return await retryWhenRecordsChange(request, this.#deps.limits, async () => {
       const writes = inverseWrites(entry, this.#deps.state)
       // @guard history-and-undo--operation
       for (const { permission } of writes) requireRight(call, permission)
@@ -84,9 +103,10 @@ export class Undo {
         throw new Problem('PRECONDITION_FAILED', { detail })
       }
       const [main] = writes
-      if (main === undefined) throw cannotUndo('it changed no record')
+      if (main === undefined) throw cannotUndoProblem('it changed no record')
       const { identity } = requireCaller(call)
-      // Only one permission travels with a command, so the caller must keep all that it has now.
+      // Apply checks only one permission for each command. So the command also requires that the
+      // record of the caller, with all of its permissions, is unchanged.
       const caller = { entity: 'identity', id: identity.id, revision: identity.revision } as const
       const judgedOn = identity.revision === 0 ? judged.judgedOn : [...judged.judgedOn, caller]
       const origin = { ...requestOrigin(call, request), actor: actorWith(call, main.permission) }
@@ -101,7 +121,10 @@ export class Undo {
     })
   }
 
-  /** @throws {Problem} as the writes would; CANNOT_UNDO, CHANGED_SINCE, UNAUTHORIZED. */
+  /**
+   * @throws {Problem} the problems that the writes would throw; CANNOT_UNDO, CHANGED_SINCE,
+   * UNAUTHORIZED.
+   */
   async #judge(call: RequestContext, writes: readonly InverseWrite[]): Promise<JudgedUndo> {
     const { state, preparers } = this.#deps
     const prepared: PreviewedWrite[] = []
@@ -113,8 +136,8 @@ export class Undo {
       const revision = state.get(kind, id)?.revision ?? 0
       judgedOn.push({ entity: kind, id, revision }, ...one.judgedOn)
     }
-    const difference = await accessDifference(this.#deps, call, prepared)
-    requireRestored(writes, difference.changes)
+    const difference = await computeAccessDifference(this.#deps, call, prepared)
+    requireFieldsRestored(writes, difference.changes)
     return { prepared, judgedOn, difference, version: versionOf(judgedOn) }
   }
 }
@@ -151,8 +174,8 @@ function requireRight(call: RequestContext, permission: InverseWrite['permission
 }
 
 /**
- * The actor of the request, admitted by the permission of a write and not by that of the undo,
- * which every session has.
+ * The actor of the request with the permission that a write requires. Apply must check this
+ * permission, because every session has the permission to request an undo.
  */
 function actorWith(call: RequestContext, permission: InverseWrite['permission']): Actor {
   const actor = callActor(call)

@@ -1,9 +1,9 @@
 import { auditEntry } from '../../entities/kinds/audit-entry.ts'
-import { listAnswer } from '../http/answers/envelope.ts'
+import { listResponse } from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
-import { administratorReader, auditRow } from '../history/history-rows.ts'
-import { auditDetail } from '../history/history-schema.ts'
+import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import { administratorReadScope, auditRow } from '../history/audit-rows.ts'
+import { auditDetailSchema } from '../history/history-schema.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
 interface AuditOperationsDeps {
@@ -13,8 +13,8 @@ interface AuditOperationsDeps {
 const filterable = auditEntry.symbols.map(({ name }) => name)
 
 /**
- * Operations on audit records. They are the same on every controller, because they are derived from
- * the log.
+ * Operations on audit records. Every controller has the same audit records, because they are
+ * derived from the log.
  */
 export function auditOperations({ state }: AuditOperationsDeps): Operation[] {
   return [
@@ -28,12 +28,12 @@ export function auditOperations({ state }: AuditOperationsDeps): Operation[] {
       permission: 'admin',
       query: listParameters,
       success: 200,
-      response: { kind: 'list', schema: auditDetail },
+      response: { kind: 'list', schema: auditDetailSchema },
       isCompressible: true,
       handle: async (call) => {
         const { records, limit, offset, totalCount } = await state.listAudit(readListQuery(call))
-        return listAnswer(
-          records.map((record) => auditRow(record, state, administratorReader)),
+        return listResponse(
+          records.map((record) => auditRow(record, state, administratorReadScope)),
           { limit, offset, totalCount },
           filterable,
         )

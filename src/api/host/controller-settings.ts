@@ -1,24 +1,24 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import { controllerSetting, globalSettingId } from '../../entities/kinds/controller-setting.ts'
-import { mergeMembers } from '../../entities/nested.ts'
-import { membersAtLevel } from '../../entities/levels.ts'
-import { normalizeBody } from '../../entities/normalise.ts'
+import { mergeMembers } from '../../entities/nested-schemas.ts'
+import { membersAtLevel } from '../../entities/feature-levels.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
 import { requestSchema } from '../../entities/schema.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { requestOrigin, type RequestContext } from '../http/call.ts'
-import { detailAnswer, emptyAnswer, type Reply } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
-import { effectiveSettings } from '../schemas/about.ts'
+import { requestOrigin, type RequestContext } from '../http/request-context.ts'
+import { detailResponse, emptyResponse, type Reply } from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
+import { effectiveSettingsSchema } from '../schemas/about.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
-import { requireCaller } from '../sessions/current.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
-import type { Writer } from '../http/writes.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
 
 interface ControllerSettingOperationsDeps {
   readonly state: StateView
-  readonly reads: ConfirmedReads
-  readonly writer: Writer
+  readonly reads: LinearizableReads
+  readonly writer: ProposalWriter
 }
 
 const common = { tag: 'controllerSettings', apis: ['management'], success: 200 } as const
@@ -45,11 +45,11 @@ export function controllerSettingOperations(deps: ControllerSettingOperationsDep
       permission: 'controller-setting.read',
       method: 'GET',
       path,
-      response: { kind: 'detail', schema: effectiveSettings },
+      response: { kind: 'detail', schema: effectiveSettingsSchema },
       refusals: [404],
       handle: (call) => effective(deps, call),
     },
-    withBody({
+    operationWithBody({
       ...change,
       operationId: 'updateControllerSetting',
       summary: 'Update the settings of a controller (all fields)',
@@ -57,7 +57,7 @@ export function controllerSettingOperations(deps: ControllerSettingOperationsDep
       body: { schema: bodyOf('replace'), isRequired: true },
       handle: (call, body) => write(deps, call, 'replace', body),
     }),
-    withBody({
+    operationWithBody({
       ...change,
       operationId: 'patchControllerSetting',
       summary: 'Update settings of a controller',
@@ -74,7 +74,7 @@ export function controllerSettingOperations(deps: ControllerSettingOperationsDep
       refusals: [404, 409],
       handle: async (call) => {
         await deps.writer.deleteEntity(requestOrigin(call), kind, call.param('id'))
-        return emptyAnswer()
+        return emptyResponse()
       },
     },
   ]
@@ -102,7 +102,7 @@ async function write(
     call.param('id'),
     membersAtLevel(controllerSetting, fields, level).known,
   )
-  return emptyAnswer([...ignoredFields, ...later])
+  return emptyResponse([...ignoredFields, ...later])
 }
 
 function effective(
@@ -116,7 +116,7 @@ function effective(
     if (record === undefined) return null
     const { oidc, ...base } = state.detail(kind, record, requireCaller(call).identity.id)
     const ofAll = state.get(kind, globalSettingId)?.oidc ?? {}
-    return detailAnswer({
+    return detailResponse({
       ...base,
       effective: { oidc: mergeMembers(ofAll, record.oidc) },
       instance: { oidc },

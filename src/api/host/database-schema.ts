@@ -1,12 +1,12 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { closedObject, arraySchema } from '../../entities/shapes.ts'
+import { closedObjectSchema, arraySchema } from '../../entities/response-schemas.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 const time = { type: ['string', 'null'], format: 'date-time' } as const
 
-export const integrityResult: NamedSchema = {
+export const integrityResultSchema: NamedSchema = {
   name: 'dataIntegrityCheckDetails',
-  schema: closedObject({
+  schema: closedObjectSchema({
     startTime: { ...time, description: 'null before the first run' },
     endTime: { ...time, description: 'null before the first run and during a run' },
     inProgress: { type: 'boolean' },
@@ -14,12 +14,12 @@ export const integrityResult: NamedSchema = {
     error: { type: 'string', description: 'why the run failed' },
     tooManyErrors: { type: 'boolean', description: 'more errors than listed in results' },
     results: arraySchema(
-      closedObject({ description: { type: 'string' }, fixed: { type: 'boolean' } }),
+      closedObjectSchema({ description: { type: 'string' }, fixed: { type: 'boolean' } }),
     ),
   }),
 }
 
-export const snapshotRequest = objectSchema('databaseSnapshotCreate', {
+export const snapshotRequestSchema = objectSchema('databaseSnapshotCreate', {
   path: {
     type: ['string', 'null'],
     maxLength: 1024,
@@ -28,7 +28,7 @@ export const snapshotRequest = objectSchema('databaseSnapshotCreate', {
   },
 })
 
-export const snapshotDetail: NamedSchema = {
+export const snapshotDetailSchema: NamedSchema = {
   name: 'databaseSnapshotCreateResult',
-  schema: closedObject({ path: { type: 'string', description: 'on this controller' } }),
+  schema: closedObjectSchema({ path: { type: 'string', description: 'on this controller' } }),
 }

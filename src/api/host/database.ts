@@ -1,25 +1,34 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, IntegrityStartSchema } from '../../../proto/gen/command_pb.ts'
-import { integrityRunId } from '../../entities/kinds/integrity-run.ts'
+import { integrityRunRecordId } from '../../entities/kinds/integrity-run.ts'
 import { newShortId } from '../../lib/random.ts'
 import { actorName } from '../../ports/actor.ts'
-import { callActor, requestOrigin, type RequestContext } from '../http/call.ts'
-import { acceptedAnswer, detailAnswer, emptyAnswer, rfc3339Text } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
+import { callActor, requestOrigin, type RequestContext } from '../http/request-context.ts'
+import {
+  acceptedResponse,
+  detailResponse,
+  emptyResponse,
+  rfc3339Text,
+} from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
-import { integrityResult, snapshotDetail, snapshotRequest } from './database-schema.ts'
-import { findIgnoredFields } from '../schemas/validation.ts'
+import {
+  integrityResultSchema,
+  snapshotDetailSchema,
+  snapshotRequestSchema,
+} from './database-schema.ts'
+import { findIgnoredFields } from '../schemas/validator.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { DatabaseSnapshots } from '../../ports/database-snapshots.ts'
-import type { Writer } from '../http/writes.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
 import type { IntegrityRunner } from './integrity-runner.ts'
 
 interface DatabaseOperationsDeps {
   readonly state: StateView
   readonly logger: ServiceLogger
   readonly snapshots: DatabaseSnapshots
-  readonly writer: Writer
+  readonly writer: ProposalWriter
   readonly integrity: IntegrityRunner
 }
 
@@ -41,8 +50,8 @@ export function databaseOperations(deps: DatabaseOperationsDeps): Operation[] {
       method: 'GET',
       path: '/database/data-integrity-results',
       success: 200,
-      response: { kind: 'detail', schema: integrityResult },
-      handle: () => detailAnswer(resultOf(deps)),
+      response: { kind: 'detail', schema: integrityResultSchema },
+      handle: () => detailResponse(resultOf(deps)),
     },
     ...snapshotOperations(deps),
   ]
@@ -58,16 +67,16 @@ function snapshotOperations(deps: DatabaseOperationsDeps): Operation[] {
     refusals: [507],
   } as const
   const toPath = (operationId: string, path: string): Operation =>
-    withBody({
+    operationWithBody({
       ...about,
       operationId,
       path,
       apis: ['fabric'],
-      body: { schema: snapshotRequest, isRequired: false },
-      response: { kind: 'detail', schema: snapshotDetail },
+      body: { schema: snapshotRequestSchema, isRequired: false },
+      response: { kind: 'detail', schema: snapshotDetailSchema },
       handle: async (call, body) => {
         const data = { path: await takeSnapshot(deps, call, body.path || null) }
-        return detailAnswer(data, findIgnoredFields(snapshotRequest.schema, body))
+        return detailResponse(data, findIgnoredFields(snapshotRequestSchema.schema, body))
       },
     })
   return [
@@ -79,7 +88,7 @@ function snapshotOperations(deps: DatabaseOperationsDeps): Operation[] {
       response: { kind: 'detail', schema: emptyBodySchema },
       handle: async (call) => {
         await takeSnapshot(deps, call, null)
-        return emptyAnswer()
+        return emptyResponse()
       },
     },
     toPath('createDatabaseSnapshot', '/database'),
@@ -121,13 +130,13 @@ function startOperation(
       const payload = toBinary(IntegrityStartSchema, message)
       await writer.write(requestOrigin(call), { kind: CommandKind.INTEGRITY_START, payload })
       integrity.nudge()
-      return acceptedAnswer()
+      return acceptedResponse()
     },
   }
 }
 
 function resultOf({ state }: DatabaseOperationsDeps): Readonly<Record<string, unknown>> {
-  const run = state.get('integrityRun', integrityRunId)
+  const run = state.get('integrityRun', integrityRunRecordId)
   return {
     startTime: timeOrNull(run?.startedAt),
     endTime: timeOrNull(run?.endedAt),

@@ -1,22 +1,22 @@
 import { loadavg } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
 
-import { processMemory } from '../../lib/runtime/thread-memory.ts'
-import { detailAnswer } from '../http/answers/envelope.ts'
+import { readProcessMemory } from '../../lib/runtime/thread-memory.ts'
+import { detailResponse } from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { HealthReport, VersionInfo } from '../parts.ts'
+import type { HealthReport, VersionInfo } from '../api-deps.ts'
 import type { ConsensusStats } from '../../ports/stats.ts'
 import type { ApiMetrics } from '../metrics/metrics.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { text, closedObject } from '../../entities/shapes.ts'
+import { text, closedObjectSchema } from '../../entities/response-schemas.ts'
 
 /** Unstable output for operators and for support; the format may differ between releases. */
 const anything = { type: ['object', 'null'], additionalProperties: true } as const
 
 const debugFacts: NamedSchema = {
   name: 'clusterDebugFacts',
-  schema: closedObject({
+  schema: closedObjectSchema({
     version: anything,
     limits: anything,
     node: anything,
@@ -64,7 +64,7 @@ export function debugOperations(deps: DebugOperationsDeps): Operation[] {
       success: 200,
       response: { kind: 'detail', schema: debugFacts },
       needsNoState: true,
-      handle: async () => detailAnswer(await debugFactsOf(deps)),
+      handle: async () => detailResponse(await debugFactsOf(deps)),
     },
   ]
 }
@@ -85,7 +85,7 @@ async function debugFactsOf({
       pid: process.pid,
       node: process.version,
       uptimeSeconds: Math.round(process.uptime()),
-      memory: processMemory(),
+      memory: readProcessMemory(),
       heap: getHeapStatistics(),
       load: loadavg(),
       resources: process.resourceUsage(),

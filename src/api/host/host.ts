@@ -1,10 +1,10 @@
-import { answer, responseWithoutEnvelope } from '../http/answers/envelope.ts'
+import { envelopeResponse, responseWithoutEnvelope } from '../http/responses/envelope.ts'
 import { durationText } from '../../lib/text/duration-text.ts'
 import type { Operation } from '../http/operation.ts'
-import { health, metricsText, readiness } from '../schemas/about.ts'
+import { healthSchema, metricsTextSchema, readinessSchema } from '../schemas/about.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { HealthReport } from '../parts.ts'
+import type { HealthReport } from '../api-deps.ts'
 import type { ProblemCode } from '../../lib/problems.ts'
 import type { ApiMetrics } from '../metrics/metrics.ts'
 
@@ -21,7 +21,7 @@ export function hostOperations(deps: HostOperationsDeps): Operation[] {
   const { metrics } = deps
   return [
     healthOperation(deps, 'healthChecks', '/health-checks'),
-    // OpenZiti clients use this path.
+    // The path that OpenZiti clients use.
     healthOperation(deps, 'healthChecksV1', '/health-checks/v1'),
     {
       operationId: 'readiness',
@@ -32,14 +32,14 @@ export function hostOperations(deps: HostOperationsDeps): Operation[] {
       path: '/health-checks/ready',
       permission: 'public',
       success: 200,
-      response: { kind: 'detail', schema: readiness },
+      response: { kind: 'detail', schema: readinessSchema },
       alsoAnswers: 503,
       isAlwaysServed: true,
       isForMonitors: true,
       handle: () => {
         const self = deps.cluster.members().find(({ id }) => id === deps.cluster.selfId)
         const isReady = deps.refusal() === null && self?.readOnly === false
-        return answer(isReady ? 200 : 503, { ready: isReady })
+        return envelopeResponse(isReady ? 200 : 503, { ready: isReady })
       },
     },
     {
@@ -52,7 +52,7 @@ export function hostOperations(deps: HostOperationsDeps): Operation[] {
       path: '/metrics',
       permission: 'admin',
       success: 200,
-      response: { kind: 'bare', schema: metricsText, types: ['text/plain'] },
+      response: { kind: 'bare', schema: metricsTextSchema, types: ['text/plain'] },
       isForMonitors: true,
       // The metrics contain the alarm that the state is unusable.
       needsNoState: true,
@@ -72,7 +72,7 @@ function healthOperation(deps: HostOperationsDeps, operationId: string, path: st
     permission: 'public',
     elevatedPermission: 'admin',
     success: 200,
-    response: { kind: 'detail', schema: health },
+    response: { kind: 'detail', schema: healthSchema },
     alsoAnswers: 503,
     isAlwaysServed: true,
     isForMonitors: true,
@@ -80,16 +80,15 @@ function healthOperation(deps: HostOperationsDeps, operationId: string, path: st
       const { isHealthy, checks, node, when } = checkHealth(deps)
       const status = isHealthy ? 200 : 503
       if (caller !== null) {
-        return answer(status, {
+        return envelopeResponse(status, {
           healthy: isHealthy,
           checks: checks.map((check) => ({ ...check, ...when })),
           ...(node === undefined ? {} : { node }),
         })
       }
-      // The names of failing checks are public. Their details may not be public, so they are
-      // omitted.
+      // Omits the details of failing checks, because only the names of the checks are public.
       const bare = checks.map(({ id, healthy }) => ({ id, healthy, ...when }))
-      return answer(status, { healthy: isHealthy, checks: bare })
+      return envelopeResponse(status, { healthy: isHealthy, checks: bare })
     },
   }
 }

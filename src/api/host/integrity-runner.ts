@@ -6,14 +6,14 @@ import {
   IntegrityEndSchema,
   IntegrityRebuildSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { type IntegrityRun, integrityRunId } from '../../entities/kinds/integrity-run.ts'
+import { type IntegrityRun, integrityRunRecordId } from '../../entities/kinds/integrity-run.ts'
 import { Problem } from '../../lib/problems.ts'
 import type {
   IntegrityFinding,
   IntegrityRepair,
-  StateScan,
+  IntegrityScan,
 } from '../../fsm/cluster/integrity-scan.ts'
-import type { StateReader } from '../../fsm/reader.ts'
+import type { StateReader } from '../../fsm/state-reader.ts'
 import type { Outcome, Proposer } from '../../ports/proposer.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
@@ -78,7 +78,7 @@ export class IntegrityRunner {
       if (run.runner !== '') await this.#end(run, { error: stoppedEarly(run.runner) })
       else if (await this.#claim(run)) await this.#carryOut({ ...run, runner: this.#self })
     } catch (error) {
-      // Without a leader or a response, retry: the next poll ends the remaining runs.
+      // If there was no leader or no response, the next poll ends the remaining runs.
       if (!(error instanceof Problem)) {
         this.#deps.logger.error({ err: error }, 'an integrity run failed')
       }
@@ -95,7 +95,7 @@ export class IntegrityRunner {
   /** The current run, if this controller is leader and claimed the run; otherwise null. */
   #ownRun(): IntegrityRun | null {
     const { state, cluster } = this.#deps
-    const run = state.get('integrityRun', integrityRunId)
+    const run = state.get('integrityRun', integrityRunRecordId)
     return run?.isInProgress === true && cluster.leaderId() === cluster.selfId ? run : null
   }
 
@@ -120,7 +120,7 @@ export class IntegrityRunner {
    * Checks the next part of the state.
    * @returns false when everything is checked.
    */
-  #slice(scan: StateScan): boolean {
+  #slice(scan: IntegrityScan): boolean {
     const { clock, limits } = this.#deps
     const endMs = clock.monotonicMs() + limits.integritySliceMs
     while (clock.monotonicMs() < endMs) if (!scan.step()) return false

@@ -1,11 +1,11 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { closedObject } from '../../entities/shapes.ts'
+import { closedObjectSchema } from '../../entities/response-schemas.ts'
 import { type LogLevelControl, switchableLogLevels } from './log-level-control.ts'
-import { detailAnswer } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
-import { findIgnoredFields } from '../schemas/validation.ts'
+import { detailResponse } from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
+import { findIgnoredFields } from '../schemas/validator.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
-import { callActor } from '../http/call.ts'
+import { callActor } from '../http/request-context.ts'
 
 interface LogLevelOperationsDeps {
   readonly logLevel: LogLevelControl
@@ -19,7 +19,7 @@ const wanted = objectSchema(
 
 const shown: NamedSchema = {
   name: 'logLevelDetail',
-  schema: closedObject({
+  schema: closedObjectSchema({
     level: { type: 'string', description: 'current level' },
     configured: { type: 'string', description: 'level after a restart' },
   }),
@@ -43,9 +43,9 @@ export function logLevelOperations({ logLevel }: LogLevelOperationsDeps): Operat
       operationId: 'detailLogLevel',
       summary: 'Show the log level of this controller',
       method: 'GET',
-      handle: () => detailAnswer({ ...logLevel.get() }),
+      handle: () => detailResponse({ ...logLevel.get() }),
     },
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'updateLogLevel',
       summary: 'Set the log level of this controller until it restarts',
@@ -53,7 +53,7 @@ export function logLevelOperations({ logLevel }: LogLevelOperationsDeps): Operat
       body: { schema: wanted, isRequired: true },
       handle: (call, body) => {
         const state = logLevel.set(body.level, callActor(call))
-        return detailAnswer({ ...state }, findIgnoredFields(wanted.schema, body))
+        return detailResponse({ ...state }, findIgnoredFields(wanted.schema, body))
       },
     }),
   ]

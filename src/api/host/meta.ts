@@ -1,7 +1,7 @@
-import { capability, protocols, versionSchema } from '../schemas/about.ts'
-import { detailAnswer, listAnswer, type Reply } from '../http/answers/envelope.ts'
+import { capabilitySchema, protocolsSchema, versionSchema } from '../schemas/about.ts'
+import { detailResponse, listResponse, type Reply } from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import type { ApiVersionsKey, VersionInfo } from '../parts.ts'
+import type { ApiVersionsKey, VersionInfo } from '../api-deps.ts'
 import { basePaths } from '../http/paths.ts'
 import { OIDC_LEVEL } from '../../ports/feature-level.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -31,14 +31,16 @@ const bindingPaths: Readonly<Record<ApiVersionsKey, string>> = {
 }
 
 /**
- * Operations that need no session and whose responses hardly change while a controller runs. Each
- * response is created once.
+ * Operations that anyone can call without a session and whose responses hardly change while a
+ * controller runs. Each response is created once.
  */
-export function metaOperations(deps: MetaOperationsDeps): Operation[] {
-  const before = detailAnswer(versionOf(deps, false, []))
+export function staticInfoOperations(deps: MetaOperationsDeps): Operation[] {
+  const before = detailResponse(versionOf(deps, false, []))
   const isServed = deps.bindings['edge-oidc'] !== undefined
   const without = announcedCapabilities.filter((name) => !name.startsWith('OIDC'))
-  const since = detailAnswer(versionOf(deps, isServed, isServed ? announcedCapabilities : without))
+  const since = detailResponse(
+    versionOf(deps, isServed, isServed ? announcedCapabilities : without),
+  )
   const versionAnswer = (): Reply => (deps.state.featureLevel < OIDC_LEVEL ? before : since)
   const capabilities = wholeAnswer(knownCapabilities)
   const ofRouters = wholeAnswer(routerCapabilities)
@@ -73,7 +75,7 @@ export function metaOperations(deps: MetaOperationsDeps): Operation[] {
       summary: 'List all capabilities of the OpenZiti API',
       apis: ['client', 'management'],
       path: '/enumerated-capabilities',
-      response: { kind: 'list', schema: capability },
+      response: { kind: 'list', schema: capabilitySchema },
       handle: () => capabilities,
     },
     {
@@ -82,7 +84,7 @@ export function metaOperations(deps: MetaOperationsDeps): Operation[] {
       summary: 'List the capabilities that an edge router may be shown with',
       apis: ['client', 'management'],
       path: '/enumerated-router-capabilities',
-      response: { kind: 'list', schema: capability },
+      response: { kind: 'list', schema: capabilitySchema },
       handle: () => ofRouters,
     },
     {
@@ -91,7 +93,7 @@ export function metaOperations(deps: MetaOperationsDeps): Operation[] {
       summary: 'Show the protocols and addresses of this controller',
       apis: ['client'],
       path: '/protocols',
-      response: { kind: 'detail', schema: protocols },
+      response: { kind: 'detail', schema: protocolsSchema },
       refusals: [429],
       handle: protocolsAnswer(deps),
     },
@@ -100,12 +102,12 @@ export function metaOperations(deps: MetaOperationsDeps): Operation[] {
 
 function wholeAnswer(names: readonly string[]): Reply {
   const { length } = names
-  return listAnswer([...names], { limit: length, offset: 0, totalCount: length }, [])
+  return listResponse([...names], { limit: length, offset: 0, totalCount: length }, [])
 }
 
 function protocolsAnswer(deps: MetaOperationsDeps): () => Reply {
   const [url] = deps.bindings['edge-client'] ?? []
-  const made = detailAnswer(url === undefined ? {} : { https: { address: addressOf(url) } })
+  const made = detailResponse(url === undefined ? {} : { https: { address: addressOf(url) } })
   return () => made
 }
 
@@ -128,7 +130,7 @@ function versionOf(
     const apiBaseUrls = urls.map((url) => url + path)
     apiVersions[name] = { v1: { apiBaseUrls, path, version: 'v1' } }
   }
-  // Older clients expect the client API under the name `edge`.
+  // Lists the client API under the name `edge` too, which older clients expect.
   if (apiVersions['edge-client'] !== undefined) apiVersions['edge'] = apiVersions['edge-client']
   return {
     apiVersions,

@@ -24,7 +24,8 @@ export interface ReloadResult {
 /** Reloads the configuration of the running controller. */
 export interface ReloadControl {
   /**
-   * Applies the options that need no restart, and rereads certificate, key and CA files.
+   * Applies the options that can change without a restart, and rereads certificate, key and CA
+   * files.
    * @throws {Problem} CONFIGURATION_REFUSED when the file is invalid; then nothing changes.
    */
   reload(by: Actor): Promise<ReloadResult>

@@ -1,7 +1,12 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { arraySchema, closedObject, flag, text } from '../../entities/shapes.ts'
-import { detailAnswer } from '../http/answers/envelope.ts'
-import { callActor } from '../http/call.ts'
+import {
+  arraySchema,
+  closedObjectSchema,
+  booleanSchema,
+  text,
+} from '../../entities/response-schemas.ts'
+import { detailResponse } from '../http/responses/envelope.ts'
+import { callActor } from '../http/request-context.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ReloadControl } from './reload-control.ts'
 
@@ -13,10 +18,15 @@ const nullableText = { type: ['string', 'null'] } as const
 
 const result: NamedSchema = {
   name: 'configurationReloadDetail',
-  schema: closedObject({
+  schema: closedObjectSchema({
     path: text,
     changed: arraySchema(
-      closedObject({ key: text, from: nullableText, to: nullableText, isInForce: flag }),
+      closedObjectSchema({
+        key: text,
+        from: nullableText,
+        to: nullableText,
+        isInForce: booleanSchema,
+      }),
     ),
     refusedCertificates: nullableText,
   }),
@@ -40,7 +50,7 @@ export function reloadOperations({ reloads }: ReloadOperationsDeps): Operation[]
       success: 200,
       response: { kind: 'detail', schema: result },
       refusals: [403, 409],
-      handle: async (call) => detailAnswer(await reloads.reload(callActor(call))),
+      handle: async (call) => detailResponse(await reloads.reload(callActor(call))),
     },
   ]
 }

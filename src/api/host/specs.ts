@@ -1,19 +1,19 @@
 import { gzipSync } from 'node:zlib'
 
-import { acceptedCodings } from '../http/answers/codings.ts'
+import { acceptedCodings } from '../http/responses/accepted-codings.ts'
 import {
   responseWithoutEnvelope,
-  detailAnswer,
-  listAnswer,
+  detailResponse,
+  listResponse,
   type Reply,
-} from '../http/answers/envelope.ts'
+} from '../http/responses/envelope.ts'
 import { Problem } from '../../lib/problems.ts'
 import { openapiDocument as documentOf } from '../schemas/openapi.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ApiName } from '../../auth/principal/permissions.ts'
-import type { RequestContext } from '../http/call.ts'
-import { openapiSchema, spec, specBodySchema } from '../schemas/about.ts'
-import type { ApiVersionsKey, VersionInfo } from '../parts.ts'
+import type { RequestContext } from '../http/request-context.ts'
+import { openapiSchema, specSchema, specBodySchema } from '../schemas/about.ts'
+import type { ApiVersionsKey, VersionInfo } from '../api-deps.ts'
 
 interface SpecOperationsDeps {
   readonly version: VersionInfo
@@ -83,9 +83,9 @@ export function specOperations(
       summary: 'List the API specifications',
       apis: both,
       path: '/specs',
-      response: { kind: 'list', schema: spec },
+      response: { kind: 'list', schema: specSchema },
       handle: () =>
-        listAnswer([specOf(deps, 'edge-client')], { limit: 1, offset: 0, totalCount: 1 }, []),
+        listResponse([specOf(deps, 'edge-client')], { limit: 1, offset: 0, totalCount: 1 }, []),
     },
     {
       ...common,
@@ -93,11 +93,11 @@ export function specOperations(
       summary: 'Show an API specification',
       apis: both,
       path: '/specs/{id}',
-      response: { kind: 'detail', schema: spec },
+      response: { kind: 'detail', schema: specSchema },
       refusals: [404],
       handle: (call) => {
         apiOf(call)
-        return detailAnswer(specOf(deps, call.param('id')))
+        return detailResponse(specOf(deps, call.param('id')))
       },
     },
     {

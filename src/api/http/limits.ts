@@ -99,8 +99,8 @@ export const httpLimits = {
    */
   drainIdleMs: 1500,
   /**
-   * Maximum wait for `net-min-index` and for confirming an unknown index; after that: 503
-   * INDEX_NOT_REACHED.
+   * Maximum wait until this controller has applied `net-min-index`, or the latest committed index;
+   * after that: 503 INDEX_NOT_REACHED.
    */
   indexWaitMs: 5 * SECOND_MS,
   /**
@@ -135,8 +135,8 @@ export const httpLimits = {
   /** A list up to this size is compressed at once, a larger one in another thread. */
   compressedAtOnceBytesMax: 256 * 1024,
   /**
-   * Maximum lists that are compressed in other threads at a time, shared by callers; beyond: lists
-   * are sent without compression.
+   * Maximum lists that are compressed in other threads at a time, divided among callers; above
+   * that: further lists are sent uncompressed.
    */
   compressionsMax: 4,
 }

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 /**
  * Form of error responses other than `{error, meta}`: the error object alone, or the OAuth form.
  */
-export type RefusalShape = 'bare' | 'oauth'
+export type ErrorResponseFormat = 'bare' | 'oauth'
 
 /** Schema and content type of an operation's body. */
 export interface RequestBody<S extends JsonObject = JsonObject> {
@@ -31,7 +31,7 @@ export interface OperationTraits {
    * Form of error responses, if it is not the error envelope: `bare` is `{code, message, cause}`,
    * `oauth` is the form of RFC 6749, 5.2.
    */
-  readonly refusalShape?: RefusalShape
+  readonly refusalShape?: ErrorResponseFormat
   /**
    * True for an operation that changes nothing and starts nothing, although its method is not GET.
    * A caller with read permission for everything may call it.

@@ -1,8 +1,8 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import type { ApiName, Permission } from '../../auth/principal/permissions.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
-import type { RequestContext } from './call.ts'
-import type { Reply } from './answers/envelope.ts'
+import type { RequestContext } from './request-context.ts'
+import type { Reply } from './responses/envelope.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 import type { OperationTraits, RequestBody } from './operation-traits.ts'
 
@@ -79,8 +79,9 @@ export interface Operation extends OperationTraits {
    */
   readonly hasEtag?: boolean
   /**
-   * True for a read whose answer may be compressed. Never for an answer with a secret that
-   * `isKnownSecret` in `answers/compression.ts` does not recognize by the name of its member.
+   * True for a read whose response may be compressed. Do not set it if the response contains a
+   * secret that `isKnownSecretName` in `responses/response-compression.ts` does not recognize by
+   * the name of its member.
    */
   readonly isCompressible?: boolean
   /**
@@ -120,7 +121,7 @@ export type Handler<Body = unknown> = (call: RequestContext, body: Body) => Repl
  * An operation whose handler receives the body with the type of its schema. The pipeline validates
  * each body, so the cast is safe.
  */
-export function withBody<const B extends RequestBody>(
+export function operationWithBody<const B extends RequestBody>(
   operation: Omit<Operation, 'body' | 'handle'> & {
     readonly body: B
     readonly handle: Handler<OperationBody<B>>

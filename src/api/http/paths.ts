@@ -59,7 +59,7 @@ interface Mounted {
 }
 
 /** Like `canonicalUrl`, but leaves paths below the file mounts unchanged. */
-export function canonicalUrlExceptMounts(mounts: readonly Mounted[]): typeof canonicalUrl {
+export function createUrlCanonicalizer(mounts: readonly Mounted[]): typeof canonicalUrl {
   if (mounts.length === 0) return canonicalUrl
   return (request) => {
     const { url = '/' } = request

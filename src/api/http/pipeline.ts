@@ -1,30 +1,33 @@
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
-import { addressShareKey } from '../../lib/bounds/source.ts'
+import { addressShareKey } from '../../lib/bounds/source-network.ts'
 import { missingPermission } from '../../auth/principal/permissions.ts'
-import type { ReplyWriter } from './answers/reply-writer.ts'
-import type { RequestAdmission, SessionGuard } from '../../auth/sessions/session-guard.ts'
+import type { ReplyWriter } from './responses/reply-writer.ts'
+import type {
+  RequestAdmission,
+  RequestAuthenticator,
+} from '../../auth/sessions/request-authenticator.ts'
 import {
   admitHostUser,
   isSocketOnly,
   requireNotSocketOnly,
 } from '../../auth/principal/host-user.ts'
-import { RequestContext, type RequestQuery } from './call.ts'
-import { type ConfirmedReads, parseMinIndex, parseNetRequestId } from './consistency.ts'
-import { corsPreflight } from './answers/cors.ts'
-import type { Reply } from './answers/envelope.ts'
+import { RequestContext, type RequestQuery } from './request-context.ts'
+import { type LinearizableReads, parseMinIndex, parseNetRequestId } from './linearizable-reads.ts'
+import { corsPreflightHeaders } from './responses/cors.ts'
+import type { Reply } from './responses/envelope.ts'
 import type { Operation, OperationCall } from './operation.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
-import { checkQuery } from './answers/query-parameters.ts'
-import { parseIfMatch } from '../records/revisions.ts'
-import type { Validator } from '../schemas/validation.ts'
-import { outcomeUnknownProblem } from './writes.ts'
+import { checkQuery } from './query-parameters.ts'
+import { parseIfMatch } from '../records/conditional-requests.ts'
+import type { Validator } from '../schemas/validator.ts'
+import { outcomeUnknownProblem } from './proposal-writer.ts'
 import {
-  checkHead,
+  checkRequestHead,
   requestCredentials,
   isMediaTypeAccepted,
-  type SocketCaller,
+  type AdminSocketCallerFinder,
 } from './transport/request-head.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -36,13 +39,13 @@ import type { ConnectionCallers } from './transport/connection-callers.ts'
 interface PipelineDeps {
   readonly cluster: ClusterView
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly clock: Clock
   readonly limits: ApiLimits
   readonly processor: ProcessorShare
   readonly callers: ConnectionCallers
   readonly refusal: () => ProblemCode | null
-  readonly gate: SessionGuard
+  readonly gate: RequestAuthenticator
   readonly validator: Validator
 }
 
@@ -60,9 +63,13 @@ export class Pipeline {
   readonly #waiting: FairShare
   readonly #socketOnly = new Set<Operation>()
   /** Finds the host user behind a request; null on every listener except the admin socket. */
-  readonly #socketCaller: SocketCaller | null
+  readonly #socketCaller: AdminSocketCallerFinder | null
 
-  constructor(deps: PipelineDeps, answerer: ReplyWriter, socketCaller: SocketCaller | null = null) {
+  constructor(
+    deps: PipelineDeps,
+    answerer: ReplyWriter,
+    socketCaller: AdminSocketCallerFinder | null = null,
+  ) {
     this.#socketCaller = socketCaller
     this.#deps = deps
     this.#answerer = answerer
@@ -83,7 +90,7 @@ export class Pipeline {
         return
       }
       const { operation } = call
-      checkHead(request)
+      checkRequestHead(request)
       this.#checkSize(request, operation)
       if (operation === null) {
         done()
@@ -169,7 +176,8 @@ export class Pipeline {
       // Checked before a write is proposed, because the client must receive the outcome of a
       // proposed write.
       if (operation.method !== 'GET') this.#checkCrowd(call)
-      // Return early, because few requests name a minimum index.
+      // Only the few requests that must wait for a log index are handled later; all others are
+      // handled at once.
       const { minIndex, isLinearizable } = call.metadata
       if (isLinearizable || (minIndex > 0 && minIndex > this.#deps.state.appliedIndex)) {
         this.#wait(reply, call, this.#handleLater(call, operation, body))
@@ -219,7 +227,7 @@ export class Pipeline {
 
   #answerPreflight(request: FastifyRequest, reply: FastifyReply, call: OperationCall): void {
     const { headers } = request
-    const extra = corsPreflight({
+    const extra = corsPreflightHeaders({
       method: headers['access-control-request-method'],
       headers: headers['access-control-request-headers'],
     })
@@ -251,8 +259,8 @@ export class Pipeline {
     }
     this.#checkState(call)
     if (asked === undefined || call.caller !== null || call.isMonitorWithoutState) return null
-    // The state of a quarantined controller may be wrong, and could show the caller more than it
-    // may see.
+    // No caller is identified from the state of a quarantined controller: that state may be wrong,
+    // and could show callers more than they may see.
     if (this.#deps.refusal() === 'NODE_QUARANTINED') return null
     if (isPublic) return this.#admitForMore(call, asked)
     const wanted = { api, method, permission, isForMonitors, changesNothing }
@@ -287,8 +295,8 @@ export class Pipeline {
   }
 
   /**
-   * Checks the additional permission of a public operation. A request without it gets the public
-   * response.
+   * Checks the additional permission of a public operation. A request without this permission gets
+   * the public response.
    */
   #admitForMore(call: OperationCall, permission: SessionPermission): Promise<void> | null {
     const { credentials, api, method } = call

@@ -3,23 +3,29 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import { disableMinutesMax } from '../../fsm/identities/identity.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { defaultApiLimits } from '../limits.ts'
-import { dateTime, entityRef, flag, text, wholeObject } from '../../entities/shapes.ts'
+import {
+  dateTimeSchema,
+  entityRefSchema,
+  booleanSchema,
+  text,
+  openObjectSchema,
+} from '../../entities/response-schemas.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 /** Schemas for actions on identities, their enrollments and certificate authorities. */
-export const disableParams = objectSchema(
+export const disableParamsSchema = objectSchema(
   'disableParams',
   { durationMinutes: { type: 'integer', maximum: disableMinutesMax } },
   ['durationMinutes'],
 )
 
 /** A PEM text; the code that reads it limits its length. */
-export const caVerification = { name: 'caVerification', schema: text } as const
+export const caVerificationSchema = { name: 'caVerification', schema: text } as const
 /** A compact JWT. */
-export const caJwt: NamedSchema = { name: 'caJwt', schema: text }
-export const estCertificates: NamedSchema = { name: 'estCertificates', schema: text }
+export const caJwtSchema: NamedSchema = { name: 'caJwt', schema: text }
+export const estCertificatesSchema: NamedSchema = { name: 'estCertificates', schema: text }
 
-export const traceSpec = objectSchema('traceSpec', {
+export const traceSpecSchema = objectSchema('traceSpec', {
   channels: {
     type: ['array', 'null'],
     maxItems: 64,
@@ -29,35 +35,38 @@ export const traceSpec = objectSchema('traceSpec', {
   enabled: { type: ['boolean', 'null'] },
   traceId: { type: ['string', 'null'], maxLength: 128 },
 })
-export const traceDetail: NamedSchema = {
+export const traceDetailSchema: NamedSchema = {
   name: 'traceDetail',
-  schema: wholeObject({ enabled: flag, traceId: text, until: dateTime }),
+  schema: openObjectSchema({ enabled: booleanSchema, traceId: text, until: dateTimeSchema }),
 }
 
-export const serviceConfigsAssign = {
+export const serviceConfigsAssignSchema = {
   name: 'serviceConfigsAssignList',
   schema: {
     type: 'array',
     maxItems: defaultApiLimits.serviceConfigsMax,
-    items: wholeObject({
+    items: openObjectSchema({
       configId: { type: 'string', maxLength: 128 },
       serviceId: { type: 'string', maxLength: 128 },
     }),
   },
 } as const
 
-/** The expiry of a new enrollment, a member with different names in two of OpenZiti's bodies. */
-export function enrollmentExpiry(name: 'enrollmentRefresh' | 'reEnroll') {
+/**
+ * The expiry of a new enrollment. Two of OpenZiti's bodies contain this member, under different
+ * names.
+ */
+export function enrollmentExpirySchema(name: 'enrollmentRefresh' | 'reEnroll') {
   return objectSchema(name, { expiresAt: expirySchema }, ['expiresAt'])
 }
 
 const refWithUrlName = {
-  ...entityRef,
-  properties: { ...(entityRef['properties'] as JsonObject), urlName: text },
+  ...entityRefSchema,
+  properties: { ...(entityRefSchema['properties'] as JsonObject), urlName: text },
 } as const
 export const serviceConfigSchema: NamedSchema = {
   name: 'serviceConfigDetail',
-  schema: wholeObject({
+  schema: openObjectSchema({
     config: refWithUrlName,
     configId: text,
     service: refWithUrlName,

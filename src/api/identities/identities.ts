@@ -6,23 +6,30 @@ import {
   ServiceConfigsSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { requestOrigin, type RequestContext } from '../http/call.ts'
-import { emptyAnswer, type Reply, singlePagePagination } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
-import { disableParams, serviceConfigSchema, serviceConfigsAssign } from './identities-schema.ts'
+import { requestOrigin, type RequestContext } from '../http/request-context.ts'
+import { emptyResponse, type Reply, singlePagePagination } from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
+import {
+  disableParamsSchema,
+  serviceConfigSchema,
+  serviceConfigsAssignSchema,
+} from './identities-schema.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
-import { requireCaller } from '../sessions/current.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
-import type { Writer } from '../http/writes.ts'
-import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
+import {
+  type ListResponsePrinter,
+  createRowPrinter,
+} from '../http/responses/list-response-printer.ts'
 
 interface IdentityOperationsDeps {
   readonly state: StateView
-  readonly reads: ConfirmedReads
-  readonly writer: Writer
-  readonly lists: ListAnswers
+  readonly reads: LinearizableReads
+  readonly writer: ProposalWriter
+  readonly lists: ListResponsePrinter
 }
 
 const common = {
@@ -39,24 +46,25 @@ export function identityOperations(deps: IdentityOperationsDeps): Operation[] {
 
 function standing({ writer }: IdentityOperationsDeps): Operation[] {
   return [
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'disableIdentity',
       summary: 'Disable an identity and end its sessions',
       method: 'POST',
       path: '/identities/{id}/disable',
-      body: { schema: disableParams, isRequired: true },
+      body: { schema: disableParamsSchema, isRequired: true },
       response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404],
       handle: async (call, { durationMinutes }) => {
         const message = create(IdentityDisableSchema, {
           id: call.param('id'),
-          // As in OpenZiti, a negative duration means no end; it is stored as 0.
+          // As in OpenZiti, a negative duration means that the identity stays disabled; it is
+          // stored as 0.
           durationMinutes: BigInt(Math.max(0, durationMinutes)),
         })
         const payload = toBinary(IdentityDisableSchema, message)
         await writer.write(requestOrigin(call), { kind: CommandKind.IDENTITY_DISABLE, payload })
-        return emptyAnswer()
+        return emptyResponse()
       },
     }),
     {
@@ -71,7 +79,7 @@ function standing({ writer }: IdentityOperationsDeps): Operation[] {
         const message = create(IdentityEnableSchema, { id: call.param('id') })
         const payload = toBinary(IdentityEnableSchema, message)
         await writer.write(requestOrigin(call), { kind: CommandKind.IDENTITY_ENABLE, payload })
-        return emptyAnswer()
+        return emptyResponse()
       },
     },
   ]
@@ -85,7 +93,7 @@ function serviceConfigs(deps: IdentityOperationsDeps): Operation[] {
     kind:
       | typeof CommandKind.SERVICE_CONFIGS_ASSOCIATE
       | typeof CommandKind.SERVICE_CONFIGS_DISASSOCIATE,
-    pairs: SchemaValue<typeof serviceConfigsAssign.schema>,
+    pairs: SchemaValue<typeof serviceConfigsAssignSchema.schema>,
   ): Promise<Reply> => {
     const named = pairs.map(({ configId, serviceId }) => ({ configId, serviceId }))
     const message = create(ServiceConfigsSchema, { identityId: call.param('id'), pairs: named })
@@ -93,7 +101,7 @@ function serviceConfigs(deps: IdentityOperationsDeps): Operation[] {
       kind,
       payload: toBinary(ServiceConfigsSchema, message),
     })
-    return emptyAnswer()
+    return emptyResponse()
   }
   return [
     {
@@ -107,24 +115,24 @@ function serviceConfigs(deps: IdentityOperationsDeps): Operation[] {
       refusals: [404],
       handle: (call) => listServiceConfigs(deps, call),
     },
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'associateIdentitysServiceConfigs',
       summary: 'Associate service configs with an identity',
       method: 'POST',
       path,
-      body: { schema: serviceConfigsAssign, isRequired: true },
+      body: { schema: serviceConfigsAssignSchema, isRequired: true },
       response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404],
       handle: (call, pairs) => write(call, CommandKind.SERVICE_CONFIGS_ASSOCIATE, pairs),
     }),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'disassociateIdentitysServiceConfigs',
       summary: 'Remove service configs from an identity',
       method: 'DELETE',
       path,
-      body: { schema: serviceConfigsAssign, isRequired: false },
+      body: { schema: serviceConfigsAssignSchema, isRequired: false },
       response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404],
       // A missing body counts as an empty list.
@@ -150,7 +158,7 @@ function listServiceConfigs(
     const records = state.findAll('serviceConfig', 'identityId', id)
     return lists.answer(call, {
       records,
-      print: rowPrinter((record) => {
+      print: createRowPrinter((record) => {
         const { config, service } = state.detail('serviceConfig', record, callerId)
         return {
           config: withUrlName(config as JsonObject),

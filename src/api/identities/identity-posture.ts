@@ -1,28 +1,28 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, MfaRemoveSchema } from '../../../proto/gen/command_pb.ts'
-import { zeroTimeText, formatTime } from '../../lib/text/shown-time.ts'
+import { GO_ZERO_TIME, formatTime } from '../../lib/text/format-time.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EndpointState, PostureService, StoredFactor } from '../../ports/posture.ts'
-import { requestOrigin, type RequestContext } from '../http/call.ts'
+import { requestOrigin, type RequestContext } from '../http/request-context.ts'
 import {
-  detailAnswer,
-  emptyAnswer,
-  listAnswer,
+  detailResponse,
+  emptyResponse,
+  listResponse,
   type Reply,
   rfc3339Text,
-} from '../http/answers/envelope.ts'
+} from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import { failedServiceRequest, postureData } from './posture-schema.ts'
+import { failedServiceRequestSchema, postureDataSchema } from './posture-schema.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
-import type { Writer } from '../http/writes.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
 
 interface IdentityPostureOperationsDeps {
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly posture: PostureService
-  readonly writer: Writer
+  readonly writer: ProposalWriter
 }
 
 /** Maximum API sessions in the posture data of an identity; the first by id are shown. */
@@ -48,9 +48,10 @@ export function identityPostureOperations(deps: IdentityPostureOperationsDeps): 
       permission: 'identity.read',
       method: 'GET',
       path: '/identities/{id}/posture-data',
-      response: { kind: 'detail', schema: postureData },
+      response: { kind: 'detail', schema: postureDataSchema },
       refusals: [404],
-      handle: (call) => ofIdentity(call, () => detailAnswer(postureDataOf(deps, call.param('id')))),
+      handle: (call) =>
+        ofIdentity(call, () => detailResponse(postureDataOf(deps, call.param('id')))),
     },
     {
       ...common,
@@ -59,13 +60,13 @@ export function identityPostureOperations(deps: IdentityPostureOperationsDeps): 
       permission: 'identity.read',
       method: 'GET',
       path: '/identities/{id}/failed-service-requests',
-      response: { kind: 'list', schema: failedServiceRequest },
+      response: { kind: 'list', schema: failedServiceRequestSchema },
       refusals: [404],
       handle: (call) =>
         ofIdentity(call, () => {
           const rows = failedRequestsOf(deps, call.param('id'))
           const { length } = rows
-          return listAnswer(rows, { limit: length, offset: 0, totalCount: length }, [])
+          return listResponse(rows, { limit: length, offset: 0, totalCount: length }, [])
         }),
     },
     {
@@ -83,13 +84,15 @@ export function identityPostureOperations(deps: IdentityPostureOperationsDeps): 
           const payload = toBinary(MfaRemoveSchema, create(MfaRemoveSchema, { identityId }))
           await deps.writer.write(requestOrigin(call), { kind: CommandKind.MFA_REMOVE, payload })
           await deps.posture.factorMoved(identityId)
-          return emptyAnswer()
+          return emptyResponse()
         }),
     },
   ]
 }
 
-/** Parts that the client did not report are present, but empty. */
+/**
+ * The posture data of an identity. Parts that the client did not report are present, but empty.
+ */
 function postureDataOf(deps: IdentityPostureOperationsDeps, identityId: string): JsonObject {
   const { state, posture } = deps
   const { os, domain, mac, processes } = posture.of(identityId)
@@ -122,13 +125,13 @@ function postureDataOf(deps: IdentityPostureOperationsDeps, identityId: string):
 }
 
 function reported(report: { readonly checkId: string; readonly atMs: number } | null): JsonObject {
-  const lastUpdatedAt = report === null ? zeroTimeText : rfc3339Text(report.atMs)
+  const lastUpdatedAt = report === null ? GO_ZERO_TIME : rfc3339Text(report.atMs)
   return { postureCheckId: report?.checkId ?? '', timedOut: false, lastUpdatedAt }
 }
 
 /**
- * Whether a TOTP code was submitted, and whether that was after the device last woke or was
- * unlocked.
+ * Whether a TOTP code was submitted, and whether the code was submitted after the device last woke
+ * or was unlocked.
  */
 function shownFactor({ passedAtMs, wokenAtMs, unlockedAtMs }: StoredFactor): JsonObject {
   const isAfter = (atMs: number | null): boolean => passedAtMs !== null && passedAtMs >= (atMs ?? 0)

@@ -1,20 +1,20 @@
 import { parseDuration } from '../../lib/text/duration.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
-import { requirePermissionsOf } from '../../auth/principal/permissions.ts'
-import { detailAnswer, type Reply, rfc3339Text } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
-import { traceDetail, traceSpec } from './identities-schema.ts'
+import { requireRightsOverIdentity } from '../../auth/principal/permissions.ts'
+import { detailResponse, type Reply, rfc3339Text } from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
+import { traceDetailSchema, traceSpecSchema } from './identities-schema.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
-import { requireCaller } from '../sessions/current.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { type IdentityTraces, traceChannels, traceMsMax } from '../../ports/identity-traces.ts'
 
 interface IdentityTraceOperationsDeps {
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly clock: Clock
   readonly traces: IdentityTraces
 }
@@ -25,7 +25,7 @@ interface IdentityTraceOperationsDeps {
  */
 export function identityTraceOperations(deps: IdentityTraceOperationsDeps): Operation[] {
   return [
-    withBody({
+    operationWithBody({
       operationId: 'updateIdentityTracing',
       summary: 'Enable or disable tracing of an identity',
       tag: 'identities',
@@ -33,15 +33,15 @@ export function identityTraceOperations(deps: IdentityTraceOperationsDeps): Oper
       permission: 'identity.update',
       method: 'PUT',
       path: '/identities/{id}/trace',
-      body: { schema: traceSpec, isRequired: true },
+      body: { schema: traceSpecSchema, isRequired: true },
       success: 200,
-      response: { kind: 'detail', schema: traceDetail },
+      response: { kind: 'detail', schema: traceDetailSchema },
       refusals: [404],
       handle: (call, wanted) => {
         const id = call.param('id')
         return deps.reads.found(call, `identity with id ${id}`, () => {
           if (deps.state.get('identity', id) === undefined) return null
-          requirePermissionsOf(deps.state, requireCaller(call), id)
+          requireRightsOverIdentity(deps.state, requireCaller(call), id)
           return change(deps, id, wanted)
         })
       },
@@ -52,12 +52,12 @@ export function identityTraceOperations(deps: IdentityTraceOperationsDeps): Oper
 function change(
   { clock, traces }: IdentityTraceOperationsDeps,
   id: string,
-  { enabled, duration, traceId, channels }: SchemaValue<typeof traceSpec.schema>,
+  { enabled, duration, traceId, channels }: SchemaValue<typeof traceSpecSchema.schema>,
 ): Reply {
   if (enabled !== true) {
     const ended = traces.of(id)
     traces.end(id)
-    return detailAnswer({
+    return detailResponse({
       enabled: false,
       traceId: ended?.traceId ?? traceId ?? '',
       until: rfc3339Text(clock.nowMs()),
@@ -75,7 +75,7 @@ function change(
     channels: channelsOf(channels ?? []),
   }
   if (!traces.begin(id, trace)) throw new Problem('SERVER_TOO_MANY_REQUESTS')
-  return detailAnswer({
+  return detailResponse({
     enabled: true,
     traceId: trace.traceId,
     until: rfc3339Text(trace.untilMs),

@@ -1,8 +1,13 @@
 /** Limits for log lines about clients whose edge routers have no edge listener. */
-export const listenerWarningLimits = {
-  /** Warnings of one controller: burst, sustained rate, and interval for the same identity. */
+export const missingListenerLogLimits = {
+  /** Warnings that one controller may log at once (burst); more are not logged. */
   listenerWarningsBurst: 10,
+  /**
+   * Warnings of one controller per second after the burst `listenerWarningsBurst`; more are not
+   * logged.
+   */
   listenerWarningsPerSecond: 0.1,
+  /** Minimum interval between two warnings of one controller about the same identity. */
   listenerWarningIntervalMs: 600_000,
   /** Maximum identities whose last warning is stored; above that, the oldest is dropped. */
   listenerWarningIdentitiesMax: 1024,

@@ -1,13 +1,17 @@
-import { hexDigits } from '../../lib/text/hex-digits.ts'
+import { extractHexDigits } from '../../lib/text/hex-digits.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import type { PostureReport, PostureService } from '../../ports/posture.ts'
-import type { RequestContext } from '../http/call.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
-import { answer } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
-import { postureResponse, postureResponseBulk, postureResponseCreate } from './posture-schema.ts'
-import { IGNORED_FIELDS_MAX, findIgnoredFields } from '../schemas/validation.ts'
-import { requireCaller } from '../sessions/current.ts'
+import { envelopeResponse } from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
+import {
+  postureResponseSchema,
+  postureResponseBulkSchema,
+  postureResponseCreateSchema,
+} from './posture-schema.ts'
+import { IGNORED_FIELDS_MAX, findIgnoredFields } from '../schemas/validator.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 
@@ -28,30 +32,37 @@ export function postureResponseOperations(deps: PostureResponseOperationsDeps): 
     const reports = responses.map((response, at) => reportOf(response, at, status === 201))
     const caller = requireCaller(call)
     await deps.posture.report(caller.session, reports)
-    return answer(status, { services: prompted(deps, caller, reports) }, ignoredIn(responses))
+    return envelopeResponse(
+      status,
+      { services: prompted(deps, caller, reports) },
+      ignoredIn(responses),
+    )
   }
   return [
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'createPostureResponse',
       summary: 'Submit one posture response',
       method: 'POST',
       path: '/posture-response',
-      body: { schema: postureResponseCreate, isRequired: true },
+      body: { schema: postureResponseCreateSchema, isRequired: true },
       success: 201,
-      response: { kind: 'detail', schema: postureResponse },
+      response: { kind: 'detail', schema: postureResponseSchema },
       refusals,
       handle: (call, response) => report(call, [response], 201),
     }),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'createPostureResponseBulk',
       summary: 'Submit several posture responses, all or none',
       method: 'POST',
       path: '/posture-response-bulk',
-      body: { schema: postureResponseBulk(deps.limits.postureResponsesMax), isRequired: true },
+      body: {
+        schema: postureResponseBulkSchema(deps.limits.postureResponsesMax),
+        isRequired: true,
+      },
       success: 200,
-      response: { kind: 'detail', schema: postureResponse },
+      response: { kind: 'detail', schema: postureResponseSchema },
       refusals,
       handle: (call, responses) => report(call, responses, 200),
     }),
@@ -79,12 +90,14 @@ function prompted(
 }
 
 function ignoredIn(responses: readonly Response[]): { ignoredFields: string[] } | null {
-  const names = responses.flatMap((one) => findIgnoredFields(postureResponseCreate.schema, one))
+  const names = responses.flatMap((one) =>
+    findIgnoredFields(postureResponseCreateSchema.schema, one),
+  )
   if (names.length === 0) return null
   return { ignoredFields: [...new Set(names)].slice(0, IGNORED_FIELDS_MAX) }
 }
 
-type Response = SchemaValue<typeof postureResponseCreate.schema>
+type Response = SchemaValue<typeof postureResponseCreateSchema.schema>
 
 /** @throws {Problem} COULD_NOT_VALIDATE. */
 function reportOf(response: Response, at: number, isAlone: boolean): PostureReport {
@@ -103,7 +116,7 @@ function reportOf(response: Response, at: number, isAlone: boolean): PostureRepo
     case 'DOMAIN':
       return { kind: 'domain', checkId, domain: required('domain', response.domain) }
     case 'MAC': {
-      const addresses = required('macAddresses', response.macAddresses).map(hexDigits)
+      const addresses = required('macAddresses', response.macAddresses).map(extractHexDigits)
       return { kind: 'mac', checkId, addresses }
     }
     case 'PROCESS':
@@ -112,8 +125,8 @@ function reportOf(response: Response, at: number, isAlone: boolean): PostureRepo
         checkId,
         path: response.path ?? '',
         isRunning: response.isRunning ?? false,
-        hash: hexDigits(response.hash ?? ''),
-        signerFingerprints: (response.signerFingerprints ?? []).map(hexDigits),
+        hash: extractHexDigits(response.hash ?? ''),
+        signerFingerprints: (response.signerFingerprints ?? []).map(extractHexDigits),
       }
     default:
       return {

@@ -1,5 +1,11 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { dateTime, flag, text, wholeObject, arraySchema } from '../../entities/shapes.ts'
+import {
+  dateTimeSchema,
+  booleanSchema,
+  text,
+  openObjectSchema,
+  arraySchema,
+} from '../../entities/response-schemas.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 import { integer, texts } from '../schemas/envelope.ts'
@@ -16,7 +22,7 @@ const maybe = { type: ['boolean', 'null'] } as const
 const reportedTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'ENDPOINT_STATE'] as const
 
 /** The members of all posture types; `typeId` determines which of them are used. */
-export const postureResponseCreate = objectSchema(
+export const postureResponseCreateSchema = objectSchema(
   'postureResponseCreate',
   {
     id: { type: 'string', maxLength: 128 },
@@ -37,16 +43,16 @@ export const postureResponseCreate = objectSchema(
   ['id', 'typeId'],
 )
 
-export function postureResponseBulk(maxItems: number) {
-  const schema = { type: 'array', maxItems, items: postureResponseCreate.schema } as const
+export function postureResponseBulkSchema(maxItems: number) {
+  const schema = { type: 'array', maxItems, items: postureResponseCreateSchema.schema } as const
   return { name: 'postureResponseBulkCreate', schema }
 }
 
-export const postureResponse: NamedSchema = {
+export const postureResponseSchema: NamedSchema = {
   name: 'postureResponse',
-  schema: wholeObject({
+  schema: openObjectSchema({
     services: arraySchema(
-      wholeObject({
+      openObjectSchema({
         id: text,
         name: text,
         postureQueryType: text,
@@ -57,38 +63,43 @@ export const postureResponse: NamedSchema = {
   }),
 }
 
-const reported = { postureCheckId: text, timedOut: flag, lastUpdatedAt: dateTime } as const
-const reportOf = (properties: JsonObject): JsonObject => wholeObject({ ...reported, ...properties })
+const reported = {
+  postureCheckId: text,
+  timedOut: booleanSchema,
+  lastUpdatedAt: dateTimeSchema,
+} as const
+const reportOf = (properties: JsonObject): JsonObject =>
+  openObjectSchema({ ...reported, ...properties })
 
-const ofApiSession: JsonObject = wholeObject(
+const ofApiSession: JsonObject = openObjectSchema(
   {
-    endpointState: wholeObject({ unlockedAt: dateTime, wokenAt: dateTime }),
-    mfa: wholeObject({
+    endpointState: openObjectSchema({ unlockedAt: dateTimeSchema, wokenAt: dateTimeSchema }),
+    mfa: openObjectSchema({
       apiSessionId: text,
-      passedAt: dateTime,
-      passedMfa: flag,
-      passedOnUnlock: flag,
-      passedOnWake: flag,
+      passedAt: dateTimeSchema,
+      passedMfa: booleanSchema,
+      passedOnUnlock: booleanSchema,
+      passedOnWake: booleanSchema,
     }),
     sdkInfo: { type: 'object', additionalProperties: text },
   },
   ['endpointState', 'sdkInfo'],
 )
 
-export const postureData: NamedSchema = {
+export const postureDataSchema: NamedSchema = {
   name: 'postureDataDetail',
-  schema: wholeObject({
+  schema: openObjectSchema({
     apiSessionPostureData: { type: 'object', additionalProperties: ofApiSession },
     domain: reportOf({ domain: text }),
     mac: reportOf({ addresses: texts }),
     os: reportOf({ type: text, version: text, build: text }),
     processes: arraySchema(
-      reportOf({ binaryHash: text, isRunning: flag, signerFingerprints: texts }),
+      reportOf({ binaryHash: text, isRunning: booleanSchema, signerFingerprints: texts }),
     ),
   }),
 }
 
-const failedCheck: JsonObject = wholeObject(
+const failedCheck: JsonObject = openObjectSchema(
   {
     postureCheckId: text,
     postureCheckName: text,
@@ -102,14 +113,14 @@ const failedCheck: JsonObject = wholeObject(
   ['actualValue', 'expectedValue', 'criteria', 'semantic'],
 )
 
-export const failedServiceRequest: NamedSchema = {
+export const failedServiceRequestSchema: NamedSchema = {
   name: 'failedServiceRequestDetail',
   schema: {
     type: 'object',
     properties: {
       apiSessionId: text,
       policyFailures: arraySchema(
-        wholeObject({
+        openObjectSchema({
           policyId: text,
           policyName: text,
           checks: { type: 'array', items: failedCheck },
@@ -118,7 +129,7 @@ export const failedServiceRequest: NamedSchema = {
       serviceId: text,
       serviceName: text,
       sessionType: text,
-      when: dateTime,
+      when: dateTimeSchema,
     },
   },
 }

@@ -1,17 +1,20 @@
 import type { KindName } from '../../entities/kind-records.ts'
 import { roleAttributeFields } from '../../fsm/access/role-attributes.ts'
-import type { RequestContext } from '../http/call.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import type { Operation } from '../http/operation.ts'
 import type { Permission } from '../../auth/principal/permissions.ts'
-import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
-import { roleAttribute, roleAttributeUsage } from '../schemas/access.ts'
-import type { StateReader } from '../../fsm/reader.ts'
+import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import { roleAttributeSchema, roleAttributeUsageSchema } from '../schemas/access.ts'
+import type { StateReader } from '../../fsm/state-reader.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
+import {
+  type ListResponsePrinter,
+  createRowPrinter,
+} from '../http/responses/list-response-printer.ts'
 
 interface RoleAttributeOperationsDeps {
   readonly state: StateView & Pick<StateReader, 'roleAttributes' | 'roleAttributeUsage'>
-  readonly lists: ListAnswers
+  readonly lists: ListResponsePrinter
 }
 
 interface Subject {
@@ -61,12 +64,12 @@ export function roleAttributeOperations({
         summary: `List the role attributes of ${words}`,
         path: `/${path}-role-attributes`,
         query: listParameters,
-        response: { kind: 'list', schema: roleAttribute },
+        response: { kind: 'list', schema: roleAttributeSchema },
         handle: (call: RequestContext) => {
           const { attributes, ...pagination } = state.roleAttributes(entity, readListQuery(call))
           return lists.answer(call, {
             records: attributes,
-            print: rowPrinter((attribute) => attribute),
+            print: createRowPrinter((attribute) => attribute),
             pagination,
             filterableFields: roleAttributeFields,
           })
@@ -81,13 +84,13 @@ export function roleAttributeOperations({
           ...listParameters,
           { name: 'withIds', schema: { type: 'boolean' }, isRequired: false },
         ],
-        response: { kind: 'list', schema: roleAttributeUsage },
+        response: { kind: 'list', schema: roleAttributeUsageSchema },
         handle: (call: RequestContext) => {
           const withIds = call.first('withIds') === 'true'
           const { rows, ...pagination } = state.roleAttributeUsage(entity, readListQuery(call))
           return lists.answer(call, {
             records: rows,
-            print: rowPrinter(({ roleAttribute: name, usage }) => ({
+            print: createRowPrinter(({ roleAttribute: name, usage }) => ({
               roleAttribute: name,
               usage: Object.fromEntries(
                 Object.entries(usage).map(([source, ids]) => [

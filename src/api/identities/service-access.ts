@@ -2,51 +2,54 @@ import type { RecordOf } from '../../entities/kind-records.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { mayCall, type Permission } from '../../auth/principal/permissions.ts'
-import type { RequestContext } from '../http/call.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import {
-  detailAnswer,
+  detailResponse,
   type Reply,
   rfc3339Text,
   singlePagePagination,
-} from '../http/answers/envelope.ts'
+} from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
-import { routerView, connectedRoutersFirst } from '../fabric/router-view.ts'
+import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import { routerView, sortConnectedRoutersFirst } from '../fabric/router-view.ts'
 import {
-  currentIdentityEdgeRouter,
-  policyAdvice,
-  serviceEdgeRouters,
-  serviceUpdates,
+  currentIdentityEdgeRouterSchema,
+  policyAdviceSchema,
+  serviceEdgeRoutersSchema,
+  serviceUpdatesSchema,
 } from '../schemas/access.ts'
 import { verifyServiceSessionToken } from '../../auth/sessions/service-session-token.ts'
-import { requireCaller } from '../sessions/current.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { PostureService } from '../../ports/posture.ts'
-import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
+import {
+  type ListResponsePrinter,
+  createRowPrinter,
+} from '../http/responses/list-response-printer.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
-import { ListenerWarnings } from './listener-warnings.ts'
+import { MissingListenerWarnings } from './missing-listener-warnings.ts'
 
 interface ServiceAccessOperationsDeps {
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly posture: PostureService
   readonly jwt: JwtSigner
-  readonly lists: ListAnswers
+  readonly lists: ListResponsePrinter
   readonly clock: Clock
   readonly logger: ServiceLogger
 }
 
-type Deps = ServiceAccessOperationsDeps & { readonly warnings: ListenerWarnings }
+type Deps = ServiceAccessOperationsDeps & { readonly warnings: MissingListenerWarnings }
 
 const SESSION_TOKEN = 'session-token'
 
 /** Operations that show which services policies let an identity use, and why or why not. */
 export function serviceAccessOperations(given: ServiceAccessOperationsDeps): Operation[] {
   const { state } = given
-  const deps: Deps = { ...given, warnings: new ListenerWarnings(given) }
+  const deps: Deps = { ...given, warnings: new MissingListenerWarnings(given) }
   return [
     {
       operationId: 'listServiceUpdates',
@@ -57,16 +60,16 @@ export function serviceAccessOperations(given: ServiceAccessOperationsDeps): Ope
       method: 'GET',
       path: '/current-api-session/service-updates',
       success: 200,
-      response: { kind: 'detail', schema: serviceUpdates },
+      response: { kind: 'detail', schema: serviceUpdatesSchema },
       handle: (call) => {
         const { session, identity } = requireCaller(call)
         const changedAt = state.lastChangeAt(session.id) ?? session.createdAt
         const lastChangeAt = Math.max(changedAt, deps.posture.lapsedAt(session))
-        // Time of the last change as text, which clients compare with the previous one. Each
-        // posture report adds a millisecond: a counter, because the clocks of the controllers that
-        // received the reports differ.
+        // Time of the last change as text, which clients compare with the previous text. One
+        // millisecond is added for each posture report: the number of reports, because the clocks
+        // of the controllers that received the reports differ.
         const moves = deps.posture.moves(identity.id)
-        return detailAnswer({ lastChangeAt: rfc3339Text(lastChangeAt + moves) })
+        return detailResponse({ lastChangeAt: rfc3339Text(lastChangeAt + moves) })
       },
     },
     {
@@ -78,7 +81,7 @@ export function serviceAccessOperations(given: ServiceAccessOperationsDeps): Ope
       method: 'GET',
       path: '/current-identity/edge-routers',
       success: 200,
-      response: { kind: 'list', schema: currentIdentityEdgeRouter },
+      response: { kind: 'list', schema: currentIdentityEdgeRouterSchema },
       handle: (call) => ownEdgeRouters(deps, call),
     },
     {
@@ -97,7 +100,7 @@ export function serviceAccessOperations(given: ServiceAccessOperationsDeps): Ope
         },
       ],
       success: 200,
-      response: { kind: 'detail', schema: serviceEdgeRouters },
+      response: { kind: 'detail', schema: serviceEdgeRoutersSchema },
       refusals: [404],
       handle: (call) => edgeRoutersOfService(deps, call),
     },
@@ -110,7 +113,7 @@ export function serviceAccessOperations(given: ServiceAccessOperationsDeps): Ope
       method: 'GET',
       path: '/identities/{id}/policy-advice/{serviceId}',
       success: 200,
-      response: { kind: 'detail', schema: policyAdvice },
+      response: { kind: 'detail', schema: policyAdviceSchema },
       refusals: [404],
       handle: (call) => advice(deps, call),
     },
@@ -130,7 +133,7 @@ function ownEdgeRouters(
   warnings.check(identity, records)
   return lists.answer(call, {
     records,
-    print: rowPrinter((record) =>
+    print: createRowPrinter((record) =>
       routerView(state.detail('edgeRouter', record, identity.id), [
         '_links',
         'createdAt',
@@ -152,12 +155,12 @@ async function edgeRoutersOfService(deps: Deps, call: RequestContext): Promise<R
     const between = state.accessBetween(identity.id, id)
     if (between === null || between.permissions.length === 0) return null
     deps.warnings.check(identity, between.commonRouters)
-    const routers = connectedRoutersFirst(
+    const routers = sortConnectedRoutersFirst(
       state,
       asked(deps, call, between.commonRouters),
       identity.id,
     )
-    return detailAnswer({ edgeRouters: routers.map((detail) => routerView(detail)) })
+    return detailResponse({ edgeRouters: routers.map((detail) => routerView(detail)) })
   })
   const token = call.headers[SESSION_TOKEN]
   if (token !== undefined) await checkSessionToken(deps, call, token, session.id)
@@ -220,7 +223,7 @@ function advice(deps: ServiceAccessOperationsDeps, call: RequestContext): Reply 
     // @guard policy-advice-tells-names
     const readable = (permission: Permission, ref: JsonObject | null): JsonObject | null =>
       ref === null || mayCall(caller, permission, call) ? ref : { ...ref, name: '' }
-    return detailAnswer({
+    return detailResponse({
       identity: readable('identity.read', state.ref('identity', identityId)),
       identityId,
       service: state.ref('service', serviceId),

@@ -1,7 +1,7 @@
 import { entities } from '../../entities/registry.ts'
-import { detailAnswer } from '../http/answers/envelope.ts'
+import { detailResponse } from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import { summary } from '../schemas/about.ts'
+import { summarySchema } from '../schemas/about.ts'
 import { notBuiltYet } from '../../lib/not-built-yet.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -62,9 +62,9 @@ export function summaryOperations(deps: SummaryOperationsDeps): Operation[] {
       // OpenZiti's API document requires only a session: the response contains counts and no names.
       permission: 'session',
       success: 200,
-      response: { kind: 'detail', schema: summary },
+      response: { kind: 'detail', schema: summarySchema },
       handle: () =>
-        detailAnswer(Object.fromEntries(stores.map((store) => [store, countOf(store)]))),
+        detailResponse(Object.fromEntries(stores.map((store) => [store, countOf(store)]))),
     },
   ]
 }

@@ -3,7 +3,7 @@ import {
   type DialResult,
   dialResults,
   type Observation,
-} from '../../ports/live-facts.ts'
+} from '../../ports/observations.ts'
 
 /** Label for failure causes of circuits that are not in the list. */
 const OTHER_CAUSE = 'OTHER'

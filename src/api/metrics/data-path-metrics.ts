@@ -3,7 +3,7 @@ import { Counter, Gauge, type Registry } from 'prom-client'
 import type { LiveChannel, LiveCircuit, LiveLink, LiveTable } from '../../ports/live-table.ts'
 import type { DataPathCounts } from './data-path-counts.ts'
 import { metricsLimits } from './limits.ts'
-import { createCounterAdder, createGaugeAdder } from './read-values.ts'
+import { createCounterAdder, createGaugeAdder } from './metric-adders.ts'
 
 /** An enrolled router that is not disabled, as a source of metrics. */
 export interface MeasuredRouter {
@@ -83,10 +83,14 @@ function addRouterMetrics(registry: Registry, { routers, channels, links }: Data
     },
   })
   const gauge = createGaugeAdder(registry)
-  gauge('flotilla_router_channels', 'Routers that are connected here.', () => channels.size)
+  gauge(
+    'flotilla_router_channels',
+    'Routers that are connected to this controller.',
+    () => channels.size,
+  )
   new Gauge({
     name: 'flotilla_links',
-    help: 'Links between routers that this controller knows, by state; Pending: it lacks a channel to one of the two routers.',
+    help: 'Links between routers that this controller knows, by state; Pending: this controller has no channel to one of the two routers.',
     labelNames: ['state'],
     registers,
     collect() {
@@ -105,7 +109,7 @@ function addCircuitMetrics(registry: Registry, { circuits, counts }: DataPathSou
   const counter = createCounterAdder(registry)
   createGaugeAdder(registry)(
     'flotilla_circuits',
-    'Open circuits that this controller created or took over.',
+    'Open circuits that this controller owns: it created them, or became their owner after another controller failed.',
     () => circuits.size,
   )
   counter('flotilla_circuits_created_total', 'Circuits created.', () => counts.createdCircuits)
@@ -126,7 +130,7 @@ function addCircuitMetrics(registry: Registry, { circuits, counts }: DataPathSou
   })
   new Counter({
     name: 'flotilla_dials_total',
-    help: 'Attempts to dial a service, by result; fail: all attempts of one dial.',
+    help: 'Attempts to dial a service, by result; result fail: dials of which all attempts failed.',
     labelNames: ['result'],
     registers,
     collect() {

@@ -1,17 +1,17 @@
 import { Counter, Registry, collectDefaultMetrics } from 'prom-client'
 import type { ClusterView } from '../../ports/cluster-view.ts'
-import type { AppliedLog } from '../http/consistency.ts'
+import type { AppliedIndexView } from '../http/linearizable-reads.ts'
 import { addDataPathMetrics, type DataPathSources } from './data-path-metrics.ts'
 import { addHistogram } from './counted-histogram.ts'
 import { addNetworkMetrics, type NetworkMetricsSources } from './network-metrics.ts'
 import { addNodeMetrics, type NodeMetricsSources } from './node-metrics.ts'
-import { createGaugeAdder } from './read-values.ts'
+import { createGaugeAdder } from './metric-adders.ts'
 
 /** Operation that opens sessions; its requests are counted as log-ins. */
 const LOG_IN = 'authenticate'
 /**
- * Interval of event loop lag samples, each of which wakes the thread. The shared timer also
- * measures how late timers fire.
+ * Interval of event loop lag samples. It is long, because each sample wakes the thread. The shared
+ * timer also measures how late timers fire.
  */
 const LAG_SAMPLE_MS = 1000
 const BUCKET_BOUNDS_MS = [0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 10_000] as const
@@ -53,13 +53,13 @@ export class ApiMetrics {
    */
   constructor(
     cluster: ClusterView,
-    log: AppliedLog,
+    log: AppliedIndexView,
     network: NetworkMetricsSources,
     sources: NodeMetricsSources | null,
     dataPath: DataPathSources | null,
   ) {
-    // With the default sampling period of 10 ms, sampling used a third of the processor time of an
-    // idle controller.
+    // Samples less often than by default: with the default period of 10 ms, sampling used a third
+    // of the processor time of an idle controller.
     collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: LAG_SAMPLE_MS })
     this.#addHttp()
     this.#addCluster(cluster, log)
@@ -136,7 +136,7 @@ export class ApiMetrics {
     )
   }
 
-  #addCluster(cluster: ClusterView, log: AppliedLog): void {
+  #addCluster(cluster: ClusterView, log: AppliedIndexView): void {
     const gauge = createGaugeAdder(this.#registry)
     const self = () => cluster.members().find((member) => member.id === cluster.selfId)
     gauge('flotilla_raft_applied_index', 'Applied log index.', () => log.appliedIndex)

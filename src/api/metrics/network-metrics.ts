@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from 'prom-client'
 import type { KindName } from '../../entities/kind-records.ts'
 import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
-import type { VersionInfo } from '../parts.ts'
+import type { VersionInfo } from '../api-deps.ts'
 
 export interface NetworkMetricsSources {
   readonly version: VersionInfo
@@ -10,7 +10,8 @@ export interface NetworkMetricsSources {
   /** PEM certificates of the network, by metric label; '' while this controller has none. */
   readonly certificates: () => Readonly<Record<'controller' | 'issuing' | 'root', string>>
   /**
-   * Expiry of server certificates from other authorities, with the first name in each; UTC ms.
+   * Expiry of each server certificate from another authority, with the first name in that
+   * certificate; UTC ms.
    */
   readonly serverEnds: () => readonly { readonly name: string; readonly notAfterMs: number }[]
 }

@@ -1,11 +1,11 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 import { LATENCY_BOUNDS_MS } from '../../lib/runtime/latency-histogram.ts'
-import { threadMemory } from '../../lib/runtime/thread-memory.ts'
+import { readThreadMemory } from '../../lib/runtime/thread-memory.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
 import type { SoftStateCounts } from '../../ports/soft-state.ts'
 import type { ConsensusStats } from '../../ports/stats.ts'
 import { addHistogram } from './counted-histogram.ts'
-import { createCounterAdder, createGaugeAdder } from './read-values.ts'
+import { createCounterAdder, createGaugeAdder } from './metric-adders.ts'
 
 export interface NodeMetricsSources {
   readonly vitals: () => ConsensusStats
@@ -38,7 +38,7 @@ export function addNodeMetrics(
   const gauge = createGaugeAdder(registry)
   new Gauge({
     name: 'flotilla_raft_role',
-    help: '1 for the current Raft role.',
+    help: '1 for the current Raft role of this controller, 0 for other roles.',
     labelNames: ['role'],
     registers,
     collect() {
@@ -51,7 +51,11 @@ export function addNodeMetrics(
     'Elections started by this controller.',
     () => vitals().elections,
   )
-  counter(`${raft}leader_changes_total`, 'Leader changes seen.', () => vitals().leaderChanges)
+  counter(
+    `${raft}leader_changes_total`,
+    'Leader changes that this controller observed.',
+    () => vitals().leaderChanges,
+  )
   counter(
     `${raft}proposals_accepted_total`,
     'Proposals appended as leader.',
@@ -59,17 +63,17 @@ export function addNodeMetrics(
   )
   counter(
     `${raft}proposals_refused_total`,
-    'Proposals refused before appending.',
+    'Proposals that this controller refused as leader before it appended them to the log.',
     () => vitals().proposalsRefused,
   )
   gauge(
     'flotilla_apply_lag_entries',
-    'Committed entries not applied here.',
+    'Committed log entries that this controller has not applied yet.',
     () => node()?.lagEntries ?? 0,
   )
   gauge(
     'flotilla_apply_lag_seconds',
-    'Time since apply was last caught up.',
+    'Time since this controller had last applied all committed log entries.',
     () => (node()?.lagMs ?? 0) / 1000,
   )
   counter(
@@ -82,7 +86,10 @@ export function addNodeMetrics(
     'Free bytes on the disk of the log; -1: unknown.',
     () => vitals().disk.freeBytes ?? -1,
   )
-  const fsync = { name: 'flotilla_wal_fsync_duration_seconds', help: 'fdatasync calls of the log.' }
+  const fsync = {
+    name: 'flotilla_wal_fsync_duration_seconds',
+    help: 'Duration of fdatasync calls for the log.',
+  }
   addHistogram(registry, fsync, LATENCY_BOUNDS_MS, () => [{ labels: {}, ...vitals().disk.fsync }])
   counter(
     'flotilla_mesh_dropped_frames_total',
@@ -91,7 +98,7 @@ export function addNodeMetrics(
   )
   gauge(
     'flotilla_mesh_queued_bytes',
-    'Raft frames queued for connections.',
+    'Bytes of Raft messages that wait to be sent to peers.',
     () => vitals().queuedBytes,
   )
   new Gauge({
@@ -106,16 +113,24 @@ export function addNodeMetrics(
   })
   gauge(
     'flotilla_cluster_failure_tolerance',
-    'Failure tolerance: voters that may fail; -1: no quorum.',
+    'Failure tolerance: number of voters that may fail without stopping writes; -1: no quorum.',
     () => node()?.failureTolerance ?? -1,
   )
   gauge(
     'flotilla_log_kept_entries',
-    'Entries in memory for lagging members.',
+    'Log entries that are retained in memory for lagging members.',
     () => vitals().logEntries,
   )
-  gauge('flotilla_log_kept_bytes', 'Bytes of these entries.', () => vitals().logBytes)
-  gauge('flotilla_request_ids', 'Request ids whose outcome is remembered.', requestIds)
+  gauge(
+    'flotilla_log_kept_bytes',
+    'Bytes of the log entries that are retained in memory for lagging members.',
+    () => vitals().logBytes,
+  )
+  gauge(
+    'flotilla_request_ids',
+    'Number of request ids whose outcome the cluster still stores.',
+    requestIds,
+  )
   addLastBackup(registry, lastBackupMs)
   addMemory(registry, vitals)
   addSoftState(registry, softState)
@@ -126,7 +141,7 @@ export function addNodeMetrics(
 function addAlarms(registry: Registry, alarms: () => NodeHealth['alarms']): void {
   new Gauge({
     name: 'flotilla_alarms',
-    help: 'Active alarms by code; inactive ones are absent.',
+    help: 'Active alarms by code; inactive alarms are absent.',
     labelNames: ['code', 'critical'],
     registers: [registry],
     collect() {
@@ -198,7 +213,7 @@ function addLastBackup(registry: Registry, lastBackupMs: () => number | null): v
 function addSoftState(registry: Registry, read: () => SoftStateCounts | null): void {
   new Gauge({
     name: 'flotilla_soft_state_bytes',
-    help: 'Live values held of all controllers.',
+    help: 'Bytes of live values from all controllers in memory.',
     registers: [registry],
     collect() {
       this.set(read()?.bytes ?? 0)
@@ -206,7 +221,7 @@ function addSoftState(registry: Registry, read: () => SoftStateCounts | null): v
   })
   new Counter({
     name: 'flotilla_soft_state_ignored_values_total',
-    help: 'Live values of other controllers that were not kept, by reason.',
+    help: 'Number of live values from other controllers that this controller discarded, by reason.',
     labelNames: ['reason'],
     registers: [registry],
     collect() {
@@ -232,7 +247,7 @@ function addMemory(registry: Registry, vitals: () => ConsensusStats): void {
       labelNames: ['thread'],
       registers: [registry],
       collect() {
-        this.set({ thread: 'main' }, threadMemory()[key])
+        this.set({ thread: 'main' }, readThreadMemory()[key])
         this.set({ thread: 'raft' }, vitals().memory[key])
         this.set({ thread: 'wal' }, vitals().disk.memory[key])
       },

@@ -1,6 +1,11 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { dateTime, flag, text, wholeObject } from '../../entities/shapes.ts'
-import { baseProperties, baseRequired, texts } from '../schemas/envelope.ts'
+import {
+  dateTimeSchema,
+  booleanSchema,
+  text,
+  openObjectSchema,
+} from '../../entities/response-schemas.ts'
+import { baseRecordProperties, baseRecordRequired, texts } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 /**
@@ -9,41 +14,41 @@ import { objectSchema } from '../schemas/typed-schema.ts'
  */
 const CODE_CHARACTERS_MAX = 64
 
-export const mfaCode = objectSchema(
+export const mfaCodeSchema = objectSchema(
   'mfaCode',
   { code: { type: 'string', maxLength: CODE_CHARACTERS_MAX } },
   ['code'],
 )
 
-export const detailMfa: NamedSchema = {
+export const mfaDetailSchema: NamedSchema = {
   name: 'detailMfa',
   schema: {
     type: 'object',
     properties: {
-      ...baseProperties,
-      isVerified: flag,
+      ...baseRecordProperties,
+      isVerified: booleanSchema,
       provisioningUrl: text,
       recoveryCodes: texts,
     },
-    required: [...baseRequired, 'isVerified'],
+    required: [...baseRecordRequired, 'isVerified'],
   },
 }
 
-export const detailMfaRecoveryCodes: NamedSchema = {
+export const mfaRecoveryCodesSchema: NamedSchema = {
   name: 'detailMfaRecoveryCodes',
   schema: {
     type: 'object',
-    properties: { ...baseProperties, recoveryCodes: texts },
-    required: [...baseRequired, 'recoveryCodes'],
+    properties: { ...baseRecordProperties, recoveryCodes: texts },
+    required: [...baseRecordRequired, 'recoveryCodes'],
   },
 }
 
-export const mfaQrCode: NamedSchema = {
+export const mfaQrCodeSchema: NamedSchema = {
   name: 'mfaQrCode',
   schema: { type: 'string', contentMediaType: 'image/png' },
 }
 
-export const totpToken: NamedSchema = {
+export const totpTokenSchema: NamedSchema = {
   name: 'totpToken',
-  schema: wholeObject({ issuedAt: dateTime, token: text }),
+  schema: openObjectSchema({ issuedAt: dateTimeSchema, token: text }),
 }

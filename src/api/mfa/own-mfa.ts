@@ -10,27 +10,33 @@ import {
   factorNotFoundProblem,
   requiredFactorByPurpose,
 } from '../../auth/factors/second-factors.ts'
-import { requestOrigin, type RequestContext } from '../http/call.ts'
+import { requestOrigin, type RequestContext } from '../http/request-context.ts'
 import {
-  answer,
+  envelopeResponse,
   responseWithoutEnvelope,
-  detailAnswer,
-  emptyAnswer,
+  detailResponse,
+  emptyResponse,
   type Reply,
   rfc3339Text,
-} from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
-import { detailMfa, detailMfaRecoveryCodes, mfaCode, mfaQrCode, totpToken } from './mfa-schema.ts'
+} from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
+import {
+  mfaDetailSchema,
+  mfaRecoveryCodesSchema,
+  mfaCodeSchema,
+  mfaQrCodeSchema,
+  totpTokenSchema,
+} from './mfa-schema.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
-import { requireCaller } from '../sessions/current.ts'
+import { requireCaller } from '../sessions/current-identity.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { PostureService } from '../../ports/posture.ts'
 
 interface OwnMfaDeps {
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly posture: PostureService
   readonly secondFactors: SecondFactors
   readonly oidcTokens: OidcTokens
@@ -41,7 +47,7 @@ const codeHeader = {
   name: 'mfa-validation-code',
   description: 'TOTP code or, where allowed, recovery code',
 } as const
-const code = { schema: mfaCode, isRequired: true } as const
+const code = { schema: mfaCodeSchema, isRequired: true } as const
 /** Maximum bytes of a body that contains one code. */
 const CODE_BODY_BYTES_MAX = 4096
 
@@ -62,7 +68,7 @@ function enrollmentOperations(deps: OwnMfaDeps): Operation[] {
       permission: 'partial',
       method: 'GET',
       path,
-      response: { kind: 'detail', schema: detailMfa },
+      response: { kind: 'detail', schema: mfaDetailSchema },
       refusals: [404],
       handle: (call) => own.detail(call),
     },
@@ -78,7 +84,7 @@ function enrollmentOperations(deps: OwnMfaDeps): Operation[] {
       refusals: [409],
       handle: (call) => own.begin(call),
     },
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'verifyMfa',
       summary: 'Verify the MFA enrollment with a first TOTP code',
@@ -110,7 +116,12 @@ function enrollmentOperations(deps: OwnMfaDeps): Operation[] {
       permission: 'partial',
       method: 'GET',
       path: `${path}/qr-code`,
-      response: { kind: 'bare', schema: mfaQrCode, types: ['image/png'], ignoresAccept: true },
+      response: {
+        kind: 'bare',
+        schema: mfaQrCodeSchema,
+        types: ['image/png'],
+        ignoresAccept: true,
+      },
       refusals: [404],
       handle: (call) => own.qrCode(call),
     },
@@ -125,19 +136,19 @@ function codeOperations(deps: OwnMfaDeps): Operation[] {
     path: `${path}/recovery-codes`,
   } as const
   return [
-    withBody({
+    operationWithBody({
       ...recoveryCodes,
       operationId: 'detailMfaRecoveryCodes',
       summary: 'Show the remaining recovery codes; needs a TOTP code',
       method: 'GET',
       headers: [codeHeader],
-      body: { schema: mfaCode, isRequired: false },
+      body: { schema: mfaCodeSchema, isRequired: false },
       bodyBytesMax: CODE_BODY_BYTES_MAX,
-      response: { kind: 'detail', schema: detailMfaRecoveryCodes },
+      response: { kind: 'detail', schema: mfaRecoveryCodesSchema },
       refusals: [404],
       handle: (call, { code }) => own.viewCodes(call, code),
     }),
-    withBody({
+    operationWithBody({
       ...recoveryCodes,
       operationId: 'createMfaRecoveryCodes',
       summary: 'Regenerate the recovery codes',
@@ -148,7 +159,7 @@ function codeOperations(deps: OwnMfaDeps): Operation[] {
       refusals: [404],
       handle: (call, { code }) => own.use(call, 'renew', code),
     }),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'authenticateMfa',
       summary: 'Complete the current API session with a TOTP or recovery code',
@@ -162,7 +173,7 @@ function codeOperations(deps: OwnMfaDeps): Operation[] {
       refusals: [409],
       handle: (call, { code }) => own.use(call, 'pass', code),
     }),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'createTotpToken',
       summary: 'Get a token for a TOTP code, which an edge router takes; sessions of OIDC only',
@@ -172,7 +183,7 @@ function codeOperations(deps: OwnMfaDeps): Operation[] {
       path: '/current-api-session/totp-token',
       body: code,
       bodyBytesMax: CODE_BODY_BYTES_MAX,
-      response: { kind: 'detail', schema: totpToken },
+      response: { kind: 'detail', schema: totpTokenSchema },
       refusals: [404, 409],
       handle: (call, { code }) => own.totpToken(call, code),
     }),
@@ -193,16 +204,16 @@ class OwnMfa {
   async begin(call: RequestContext): Promise<Reply> {
     const { identity } = requireCaller(call)
     await this.#factors.begin(requestOrigin(call), identity.id)
-    return answer(201, { _links: { self: { href: `.${path}` } }, id: identity.id })
+    return envelopeResponse(201, { _links: { self: { href: `.${path}` } }, id: identity.id })
   }
 
   async detail(call: RequestContext): Promise<Reply> {
     const mfa = await this.#latest(call)
     if (mfa.isVerified) {
-      return detailAnswer({ ...viewOf(mfa), isVerified: true })
+      return detailResponse({ ...viewOf(mfa), isVerified: true })
     }
     const factor = await this.#factors.vault.open(mfa)
-    return detailAnswer({
+    return detailResponse({
       ...viewOf(mfa),
       isVerified: false,
       provisioningUrl: this.#urlOf(call, factor),
@@ -228,7 +239,7 @@ class OwnMfa {
       requiredFactorByPurpose[purpose],
     )
     if (purpose !== 'view' && purpose !== 'renew') await this.#posture.factorMoved(identity.id)
-    return emptyAnswer()
+    return emptyResponse()
   }
 
   /** @throws {Problem} INVALID_BACKING_TOKEN_TYPE in a session that was not opened with OIDC. */
@@ -239,7 +250,7 @@ class OwnMfa {
     }
     await this.use(call, 'token', given)
     const { token, issuedAtMs } = await this.#deps.oidcTokens.signTotp(caller.accessToken)
-    return detailAnswer({ token, issuedAt: rfc3339Text(issuedAtMs) })
+    return detailResponse({ token, issuedAt: rfc3339Text(issuedAtMs) })
   }
 
   /**
@@ -251,7 +262,7 @@ class OwnMfa {
     const mfa = await this.#latest(call)
     const { recoveryCodes } = await this.#factors.vault.open(mfa)
     const left = recoveryCodes.filter((_code, at) => !mfa.usedCodes.includes(at))
-    return detailAnswer({ ...viewOf(mfa, '/recovery-codes'), recoveryCodes: left })
+    return detailResponse({ ...viewOf(mfa, '/recovery-codes'), recoveryCodes: left })
   }
 
   /**

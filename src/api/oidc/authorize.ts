@@ -4,22 +4,27 @@ import {
 } from '../../auth/oidc/public-clients.ts'
 import type { DeviceFlow } from '../../auth/oidc/device-flow.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
-import type { RedirectTargets } from '../../auth/oidc/redirect-places.ts'
+import type { RedirectTargets } from '../../auth/oidc/redirect-targets.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
-import { type RequestContext, toWriteRequest } from '../http/call.ts'
-import type { Reply } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
+import { type RequestContext, toWriteRequest } from '../http/request-context.ts'
+import type { Reply } from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
 import { basePaths } from '../http/paths.ts'
 import { unknownHostProblem } from './discovery.ts'
 import type { Issuers } from './issuers.ts'
 import {
-  oauthErrorAnswer,
+  oauthErrorResponse,
   catchOAuthError,
-  requestParameters,
-  redirectAnswer,
-  withParameters,
-} from './oauth-answers.ts'
-import { FORM_BYTES_MAX, formBody, hostHeader, oidcOperation } from './oidc-schemas.ts'
+  readRequestParameters,
+  redirectResponse,
+  addQueryParameters,
+} from './oauth-responses.ts'
+import {
+  FORM_BYTES_MAX,
+  oauthFormBody,
+  hostHeaderParameter,
+  oidcOperationDefaults,
+} from './oidc-schemas.ts'
 
 interface AuthorizeOperationsDeps {
   readonly oidcFlow: LogInFlow
@@ -33,9 +38,9 @@ const CONFIG_TYPES_MAX = 100
 const pages: readonly string[] = ['password', 'cert', 'ext-jwt']
 
 const common = {
-  ...oidcOperation,
+  ...oidcOperationDefaults,
   alsoAnswers: 302,
-  headers: hostHeader,
+  headers: hostHeaderParameter,
   refusals: [404, 429],
   refusalShape: 'oauth',
 } as const
@@ -50,16 +55,16 @@ export function authorizeOperations(deps: AuthorizeOperationsDeps): Operation[] 
     {
       ...ofAuthorize,
       operationId: 'oidcAuthorize',
-      summary: 'Begin a log-in by the code flow',
+      summary: 'Begin a log-in by the authorization code flow',
       method: 'GET',
       handle: (call) => catchOAuthError(() => authorize(deps, call, undefined)),
     },
-    withBody({
+    operationWithBody({
       ...ofAuthorize,
       operationId: 'oidcAuthorizeByForm',
-      summary: 'Begin a log-in by the code flow',
+      summary: 'Begin a log-in by the authorization code flow',
       method: 'POST',
-      body: formBody,
+      body: oauthFormBody,
       bodyBytesMax: FORM_BYTES_MAX,
       handle: (call, body) => catchOAuthError(() => authorize(deps, call, body)),
     }),
@@ -70,12 +75,12 @@ export function authorizeOperations(deps: AuthorizeOperationsDeps): Operation[] 
       method: 'GET',
       handle: (call) => catchOAuthError(() => leave(deps, call, undefined)),
     },
-    withBody({
+    operationWithBody({
       ...ofCallback,
       operationId: 'oidcCallbackByForm',
       summary: 'Send the code of a log-in to the client',
       method: 'POST',
-      body: formBody,
+      body: oauthFormBody,
       bodyBytesMax: FORM_BYTES_MAX,
       handle: (call, body) => catchOAuthError(() => leave(deps, call, body)),
     }),
@@ -90,7 +95,7 @@ async function authorize(
   deps.isOffered()
   const issuer = deps.issuers.of(call)
   if (issuer === null) throw unknownHostProblem()
-  const of = requestParameters(call, body)
+  const of = readRequestParameters(call, body)
   const redirectUri = validateRedirectUri(of, deps.redirectPlaces(call))
   try {
     const types = call.all('configTypes').flatMap((text) => text.split(','))
@@ -98,15 +103,17 @@ async function authorize(
     const id = await deps.oidcFlow.begin(request, issuer)
     const asked = of('method') ?? (call.credentials.peerChain() === null ? 'password' : 'cert')
     const page = pages.includes(asked) ? asked : 'password'
-    return redirectAnswer(withParameters(`${basePaths.oidc}/login/${page}`, { authRequestID: id }))
+    return redirectResponse(
+      addQueryParameters(`${basePaths.oidc}/login/${page}`, { authRequestID: id }),
+    )
   } catch (error) {
     // OpenZiti clients read OAuth errors from the response. Only `login_required` is sent to the
     // redirect URI, because a page in the background waits for it there.
     if (!(error instanceof OAuthError)) throw error
-    if (error.code !== 'login_required') return oauthErrorAnswer(error)
+    if (error.code !== 'login_required') return oauthErrorResponse(error)
     const state = of('state')
     const parameters = { error: error.code, ...(state === undefined ? {} : { state }), iss: issuer }
-    return redirectAnswer(withParameters(redirectUri, parameters))
+    return redirectResponse(addQueryParameters(redirectUri, parameters))
   }
 }
 
@@ -115,10 +122,10 @@ async function leave(
   call: RequestContext,
   body: unknown,
 ): Promise<Reply> {
-  const id = requestParameters(call, body)('id') ?? ''
+  const id = readRequestParameters(call, body)('id') ?? ''
   const request = { write: toWriteRequest(call), turn: call }
   const done = await deps.deviceFlow.approve(id, call.credentials, request)
-  if (done !== null) return redirectAnswer(done)
+  if (done !== null) return redirectResponse(done)
   const found = await deps.oidcFlow.code(id)
   if (found === null) {
     throw new OAuthError('invalid_request', 'the log-in is unknown, or took too long; begin again')
@@ -128,5 +135,5 @@ async function leave(
   // issuer is that of RFC 9207.
   // @guard oidc/authorization--last
   const parameters = { iss: issuer, ...(state === '' ? {} : { state }), code }
-  return redirectAnswer(withParameters(redirectUri, parameters))
+  return redirectResponse(addQueryParameters(redirectUri, parameters))
 }

@@ -7,17 +7,27 @@ import { DEVICE_DONE_PATH } from '../../auth/oidc/device-flow.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
 import { scopesSupported } from '../../auth/oidc/public-clients.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { Reply } from '../http/answers/envelope.ts'
-import type { RequestContext } from '../http/call.ts'
-import { type Operation, withBody } from '../http/operation.ts'
+import type { Reply } from '../http/responses/envelope.ts'
+import type { RequestContext } from '../http/request-context.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
 import { basePaths } from '../http/paths.ts'
-import { oauthClient } from './client-of.ts'
+import { readOauthClientId } from './oauth-client.ts'
 import { unknownHostProblem } from './discovery.ts'
 import type { Issuers } from './issuers.ts'
-import { jsonAnswer, catchOAuthError, requestParameters, withParameters } from './oauth-answers.ts'
-import { FORM_BYTES_MAX, formBody, hostHeader, oidcOperation } from './oidc-schemas.ts'
-import { framedPage } from './page-frame.ts'
-import { htmlText } from '../../lib/text/html-text.ts'
+import {
+  bareJsonResponse,
+  catchOAuthError,
+  readRequestParameters,
+  addQueryParameters,
+} from './oauth-responses.ts'
+import {
+  FORM_BYTES_MAX,
+  oauthFormBody,
+  hostHeaderParameter,
+  oidcOperationDefaults,
+} from './oidc-schemas.ts'
+import { renderHtmlPage } from './html-page.ts'
+import { escapeHtml } from '../../lib/text/escape-html.ts'
 
 interface DeviceOperationsDeps {
   readonly deviceLogIns: DeviceLogIns
@@ -26,26 +36,31 @@ interface DeviceOperationsDeps {
 }
 
 const ofPage = {
-  ...oidcOperation,
+  ...oidcOperationDefaults,
   refusals: [404, 429],
   refusalShape: 'bare',
 } as const
 
-const ofForm = { ...ofPage, method: 'POST', body: formBody, bodyBytesMax: FORM_BYTES_MAX } as const
+const ofForm = {
+  ...ofPage,
+  method: 'POST',
+  body: oauthFormBody,
+  bodyBytesMax: FORM_BYTES_MAX,
+} as const
 
 /**
- * Operations with which a user logs in on a device without a browser, by entering its code in a
- * browser elsewhere (RFC 8628).
+ * Operations with which a user logs in on a device without a browser, by entering the device's code
+ * in a browser on another device (RFC 8628).
  */
 export function deviceOperations(deps: DeviceOperationsDeps): Operation[] {
   return [
-    withBody({
+    operationWithBody({
       ...ofForm,
       operationId: 'oidcDeviceAuthorization',
       summary: 'Get the codes by which a person logs in a device',
       path: '/device_authorization',
       headers: [
-        ...hostHeader,
+        ...hostHeaderParameter,
         { name: 'authorization', description: 'the client, without a secret' },
       ],
       refusalShape: 'oauth',
@@ -59,17 +74,17 @@ export function deviceOperations(deps: DeviceOperationsDeps): Operation[] {
       path: '/device',
       handle: (call) => {
         deps.isOffered()
-        return codePage(requestParameters(call, undefined)('user_code') ?? '')
+        return codePage(readRequestParameters(call, undefined)('user_code') ?? '')
       },
     },
-    withBody({
+    operationWithBody({
       ...ofForm,
       operationId: 'oidcDeviceCode',
       summary: 'Find the device that shows a code',
       path: '/device',
       handle: (call, body) => orCodePage(call, () => enter(deps, call, body)),
     }),
-    withBody({
+    operationWithBody({
       ...ofForm,
       operationId: 'oidcDenyDevice',
       summary: 'Refuse a device that waits to be allowed',
@@ -82,7 +97,7 @@ export function deviceOperations(deps: DeviceOperationsDeps): Operation[] {
       summary: 'Say that a device was logged in',
       method: 'GET',
       path: DEVICE_DONE_PATH,
-      handle: () => framedPage({ title: 'Your device is logged in', content: doneText }),
+      handle: () => renderHtmlPage({ title: 'Your device is logged in', content: doneText }),
     },
   ]
 }
@@ -97,19 +112,19 @@ async function begin(
   deps.isOffered()
   const issuer = deps.issuers.of(call)
   if (issuer === null) throw unknownHostProblem()
-  const of = requestParameters(call, body)
-  const clientId = oauthClient(call, of('client_id'))
+  const of = readRequestParameters(call, body)
+  const clientId = readOauthClientId(call, of('client_id'))
   const scopes = (of('scope') ?? '').split(' ').filter((scope) => scopesSupported.includes(scope))
   if (scopes.length === 0) {
     throw new OAuthError('invalid_scope', `scope must name ${scopesSupported.join(' or ')}`)
   }
   const begun = await deps.deviceLogIns.begin({ clientId, scopes }, issuer, call.credentials)
   const uri = `${issuer}/device`
-  return jsonAnswer({
+  return bareJsonResponse({
     device_code: begun.deviceCode,
     user_code: begun.userCode,
     verification_uri: uri,
-    verification_uri_complete: withParameters(uri, { user_code: begun.userCode }),
+    verification_uri_complete: addQueryParameters(uri, { user_code: begun.userCode }),
     expires_in: deviceLimits.deviceLogInMs / 1000,
     interval: deviceLimits.devicePollMs / 1000,
   })
@@ -120,7 +135,7 @@ async function enter(
   call: RequestContext,
   body: unknown,
 ): Promise<Reply> {
-  const typed = requestParameters(call, body)('user_code') ?? ''
+  const typed = readRequestParameters(call, body)('user_code') ?? ''
   const found = await deviceLogIns.find(typed, call.credentials.source)
   return found === null ? codePage('', unknownCode, 404) : devicePage(found)
 }
@@ -130,11 +145,11 @@ async function deny(
   call: RequestContext,
   body: unknown,
 ): Promise<Reply> {
-  const typed = requestParameters(call, body)('user_code') ?? ''
+  const typed = readRequestParameters(call, body)('user_code') ?? ''
   const isDenied = await deviceLogIns.deny(typed, call.credentials.source)
   if (!isDenied) return codePage('', unknownCode, 404)
   const content = '<p>It has no access. If somebody sent you its code, tell your administrator.</p>'
-  return framedPage({ title: 'The device was refused', content })
+  return renderHtmlPage({ title: 'The device was refused', content })
 }
 
 const unknownCode = 'No device waits under that code. Compare it, or begin again on the device.'
@@ -158,10 +173,10 @@ function codePage(userCode: string, fault = '', status = 200): Reply {
   const content =
     '<p class="soft">Enter the code that your device or terminal shows.</p>' +
     `<form method="post" action="${basePaths.oidc}/device"><label for="user_code">Code</label>` +
-    `<input id="user_code" class="code" name="user_code" value="${htmlText(userCode.slice(0, 32))}" ` +
+    `<input id="user_code" class="code" name="user_code" value="${escapeHtml(userCode.slice(0, 32))}" ` +
     'autocomplete="off" autocapitalize="characters" spellcheck="false" maxlength="32" ' +
     'title="eight letters" required autofocus><button type="submit">Continue</button></form>'
-  return framedPage({ title: 'Log in a device', content, fault, status })
+  return renderHtmlPage({ title: 'Log in a device', content, fault, status })
 }
 
 /**
@@ -169,14 +184,14 @@ function codePage(userCode: string, fault = '', status = 200): Reply {
  * another device.
  */
 function devicePage({ userCode, id, address }: PendingDeviceLogIn): Reply {
-  const byPassword = withParameters(`${basePaths.oidc}/login/password`, { authRequestID: id })
+  const byPassword = addQueryParameters(`${basePaths.oidc}/login/password`, { authRequestID: id })
   const content =
-    `<p>A device at <code>${htmlText(address)}</code> asks to act as you. Continue only if you began ` +
+    `<p>A device at <code>${escapeHtml(address)}</code> asks to act as you. Continue only if you began ` +
     'this yourself, and the device shows this very code:</p>' +
-    `<p class="code">${htmlText(userCode)}</p>` +
-    `<a class="button" href="${htmlText(byPassword)}">Log in to allow it</a>` +
+    `<p class="code">${escapeHtml(userCode)}</p>` +
+    `<a class="button" href="${escapeHtml(byPassword)}">Log in to allow it</a>` +
     `<form method="post" action="${basePaths.oidc}/device/deny">` +
-    `<input type="hidden" name="user_code" value="${htmlText(userCode)}">` +
+    `<input type="hidden" name="user_code" value="${escapeHtml(userCode)}">` +
     '<button class="second" type="submit">It is not mine: refuse it</button></form>'
-  return framedPage({ title: 'Is this your device?', content })
+  return renderHtmlPage({ title: 'Is this your device?', content })
 }

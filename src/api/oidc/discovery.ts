@@ -3,8 +3,8 @@ import { scopesSupported } from '../../auth/oidc/public-clients.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { Operation } from '../http/operation.ts'
 import type { Issuers } from './issuers.ts'
-import { jsonAnswer } from './oauth-answers.ts'
-import { hostHeader, oidcOperation } from './oidc-schemas.ts'
+import { bareJsonResponse } from './oauth-responses.ts'
+import { hostHeaderParameter, oidcOperationDefaults } from './oidc-schemas.ts'
 
 interface DiscoveryOperationsDeps {
   readonly jwt: JwtSigner
@@ -12,7 +12,7 @@ interface DiscoveryOperationsDeps {
 }
 
 const common = {
-  ...oidcOperation,
+  ...oidcOperationDefaults,
   method: 'GET',
   refusalShape: 'bare',
 } as const
@@ -27,13 +27,13 @@ export function discoveryOperations({ jwt, issuers }: DiscoveryOperationsDeps): 
       operationId: 'oidcConfiguration',
       summary: 'Show the endpoints of the OpenID provider',
       path: '/.well-known/openid-configuration',
-      headers: hostHeader,
+      headers: hostHeaderParameter,
       refusals: [404],
       handle: (call) => {
         const issuer = issuers.of(call)
         if (issuer === null) throw unknownHostProblem()
         const algorithms = [...new Set(jwt.publicJwks().map(({ alg }) => String(alg)))]
-        return jsonAnswer({
+        return bareJsonResponse({
           issuer,
           authorization_endpoint: `${issuer}/authorize`,
           token_endpoint: `${issuer}/oauth/token`,
@@ -68,7 +68,7 @@ export function discoveryOperations({ jwt, issuers }: DiscoveryOperationsDeps): 
       operationId: 'oidcKeys',
       summary: 'List the keys that tokens of all controllers are verified by',
       path: '/keys',
-      handle: () => jsonAnswer({ keys: jwt.publicJwks() }),
+      handle: () => bareJsonResponse({ keys: jwt.publicJwks() }),
     },
   ]
 }

@@ -1,5 +1,5 @@
-import type { RequestContext } from '../http/call.ts'
-import type { ApiVersionsKey } from '../parts.ts'
+import type { RequestContext } from '../http/request-context.ts'
+import type { ApiVersionsKey } from '../api-deps.ts'
 import { basePaths } from '../http/paths.ts'
 import type { PkiControl } from '../cluster/pki-control.ts'
 
@@ -22,8 +22,8 @@ export class Issuers {
   }
 
   /**
-   * The issuer to which a request was sent, without a path; null: the host is none of this
-   * controller's.
+   * The issuer to which a request was sent, without a path; null: the host does not belong to this
+   * controller.
    */
   of({ headers }: Pick<RequestContext, 'headers'>): string | null {
     const host = headers['host']?.toLowerCase() ?? ''

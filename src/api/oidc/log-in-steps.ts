@@ -1,33 +1,38 @@
 import { sealedCertificateRequest } from '../../auth/oidc/key-binding.ts'
-import type { LogInStep } from '../../auth/oidc/flow-steps.ts'
+import type { LogInStepResult } from '../../auth/oidc/flow-steps.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import { type LogInCredential, logInProblem } from '../../auth/log-in/log-in.ts'
 import type { SecondFactors } from '../../auth/factors/second-factors.ts'
 import {
-  principalActor,
-  principalOrigin,
+  actorForPrincipal,
+  writeOriginForPrincipal,
   type SessionPrincipal,
 } from '../../auth/principal/principal.ts'
 import { Problem, problems } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
-import { type RequestContext, toWriteRequest } from '../http/call.ts'
-import { challengeText } from '../http/answers/challenge.ts'
-import type { Reply } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
+import { type RequestContext, toWriteRequest } from '../http/request-context.ts'
+import { wwwAuthenticateValue } from '../http/responses/www-authenticate.ts'
+import type { Reply } from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
 import { toAuthQuery } from '../sessions/session-view.ts'
 import {
-  formParameters,
-  withParameters,
-  jsonAnswer,
+  readFormParameters,
+  addQueryParameters,
+  bareJsonResponse,
   noReferrerHeaders,
-  requestParameters,
-  redirectAnswer,
-} from './oauth-answers.ts'
+  readRequestParameters,
+  redirectResponse,
+} from './oauth-responses.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
-import { FORM_BYTES_MAX, logInBody, type logInForm, oidcOperation } from './oidc-schemas.ts'
-import { pageAnswer, type FlowPage, tokenPage } from './page.ts'
+import {
+  FORM_BYTES_MAX,
+  logInRequestBody,
+  type logInFormSchema,
+  oidcOperationDefaults,
+} from './oidc-schemas.ts'
+import { logInPageResponse, type FlowPage, externalTokenPage } from './log-in-pages.ts'
 
 interface LogInStepsDeps {
   readonly state: StateView
@@ -36,11 +41,11 @@ interface LogInStepsDeps {
 }
 
 /** Body of a log-in step: a form, or JSON with the same field names. */
-export type LogInBody = string | Partial<SchemaValue<typeof logInForm.schema>>
+export type LogInBody = string | Partial<SchemaValue<typeof logInFormSchema.schema>>
 
 /** Properties that all steps of a log-in share. */
-export const logInStep = {
-  ...oidcOperation,
+export const logInStepDefaults = {
+  ...oidcOperationDefaults,
   alsoAnswers: 302,
   headers: [
     { name: 'sec-fetch-site', description: 'where a form of a browser comes from' },
@@ -61,37 +66,37 @@ export function logInStepOperations(steps: LogInStepHandlers): Operation[] {
   return [
     ...methods.flatMap(([method, name, credential]): Operation[] => [
       {
-        ...logInStep,
+        ...logInStepDefaults,
         operationId: `oidcPageOf${name}`,
         summary: `Show the page of a log-in by ${method}`,
         method: 'GET',
         path: `/login/${method}`,
         handle: (call) => steps.page(call),
       },
-      withBody({
-        ...logInStep,
+      operationWithBody({
+        ...logInStepDefaults,
         operationId: `oidcLogInBy${name}`,
         summary: `Log in by ${method}`,
         method: 'POST',
         path: `/login/${method}`,
-        body: logInBody,
+        body: logInRequestBody,
         bodyBytesMax: FORM_BYTES_MAX,
         logInMethod: () => credential,
         handle: (call, body) => steps.logIn(call, body, credential),
       }),
     ]),
-    withBody({
-      ...logInStep,
+    operationWithBody({
+      ...logInStepDefaults,
       operationId: 'oidcGiveCode',
       summary: 'Complete a log-in with a TOTP or recovery code',
       method: 'POST',
       path: '/login/totp',
-      body: logInBody,
+      body: logInRequestBody,
       bodyBytesMax: FORM_BYTES_MAX,
       handle: (call, body) => steps.giveCode(call, body),
     }),
     {
-      ...logInStep,
+      ...logInStepDefaults,
       operationId: 'oidcAuthQueries',
       summary: 'List the second factors that a log-in lacks',
       method: 'GET',
@@ -112,7 +117,7 @@ export class LogInStepHandlers {
     const id = readFlowId(call, undefined)
     const redirectUri = await this.#deps.oidcFlow.redirectOf(id)
     if (redirectUri === null) throw new Problem('UNAUTHORIZED')
-    return pageAnswer({ id, asks: 'password', redirectUri, fault: '', status: 200 })
+    return logInPageResponse({ id, asks: 'password', redirectUri, fault: '', status: 200 })
   }
 
   async logIn(
@@ -122,7 +127,7 @@ export class LogInStepHandlers {
   ): Promise<Reply> {
     refuseCrossSiteForm(call)
     const id = readFlowId(call, body)
-    const of = formParameters(body)
+    const of = readFormParameters(body)
     const credential: LogInCredential =
       by === 'password'
         ? { by, username: of('username') ?? '', password: of('password') ?? '' }
@@ -140,23 +145,23 @@ export class LogInStepHandlers {
     const id = readFlowId(call, body)
     const { secondFactors } = this.#deps
     const principal = await this.principal(call, id)
-    const code = formParameters(body)('code') ?? ''
+    const code = readFormParameters(body)('code') ?? ''
     try {
-      const origin = principalOrigin(toWriteRequest(call), principalActor(principal))
+      const origin = writeOriginForPrincipal(toWriteRequest(call), actorForPrincipal(principal))
       const given = { purpose: 'pass', code, address: call.credentials.address } as const
       await secondFactors.prove(origin, principal.identity.id, given, requireEnrolled)
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       const { id: identityId } = principal.identity
       if (error.code === 'SERVER_TOO_MANY_REQUESTS') {
-        const failure = { fault: tooManyCodes, status: problems[error.code].http }
+        const failure = { fault: tooManyCodesMessage, status: problems[error.code].http }
         call.refusalPage = await this.factorPage(call, id, identityId, failure)
       }
       if (error.code !== 'MFA_INVALID_TOKEN') throw error
       const wrong = { code: 'INVALID TOTP CODE', message: 'an invalid TOTP code was supplied' }
       const failure = { fault: 'That code is not right.', status: 400 }
       const page = await this.factorPage(call, id, identityId, failure)
-      return page ?? jsonAnswer(wrong, 400)
+      return page ?? bareJsonResponse(wrong, 400)
     }
     return await this.goOn(call, id)
   }
@@ -178,7 +183,7 @@ export class LogInStepHandlers {
     const id = readFlowId(call, undefined)
     const { pendingFactors, identity } = await this.principal(call, id)
     const authQueries = pendingFactors.map((factor) => this.#queryOf(identity.id, factor))
-    return jsonAnswer({ authQueries } as never)
+    return bareJsonResponse({ authQueries } as never)
   }
 
   /**
@@ -204,7 +209,12 @@ export class LogInStepHandlers {
     const redirectUri = await this.redirectOfPage(call, id)
     if (redirectUri === null) return null
     const isEnrolled = this.#deps.secondFactors.find(identityId)?.isVerified === true
-    return pageAnswer({ id, asks: isEnrolled ? 'code' : 'enrollment', redirectUri, ...failure })
+    return logInPageResponse({
+      id,
+      asks: isEnrolled ? 'code' : 'enrollment',
+      redirectUri,
+      ...failure,
+    })
   }
 
   /** The redirect URI of the flow whose page is shown; null in the same cases as `factorPage`. */
@@ -215,14 +225,14 @@ export class LogInStepHandlers {
   async #answer(
     call: RequestContext,
     id: string,
-    step: LogInStep,
+    step: LogInStepResult,
     asked: 'password' | 'code',
   ): Promise<Reply> {
     const redirectUri = await this.redirectOfPage(call, id)
     switch (step.kind) {
       case 'passed':
-        return redirectAnswer(
-          withParameters(`${step.issuer}/authorize/callback`, { id: step.progressId }),
+        return redirectResponse(
+          addQueryParameters(`${step.issuer}/authorize/callback`, { id: step.progressId }),
         )
       case 'pending': {
         const page = await this.#pageOfPending(call, id, step, redirectUri)
@@ -234,17 +244,17 @@ export class LogInStepHandlers {
           ),
           ...(step.challenge === null
             ? {}
-            : { 'www-authenticate': challengeText(step.challenge, true) }),
+            : { 'www-authenticate': wwwAuthenticateValue(step.challenge, true) }),
           ...noReferrerHeaders,
         }
-        return { ...jsonAnswer({ authQueries } as never), headers }
+        return { ...bareJsonResponse({ authQueries } as never), headers }
       }
       case 'refused': {
         const { code, challenge } = step.refusal
         call.challenge = challenge
         if (redirectUri !== null) {
           const { http: status } = problems[code]
-          call.refusalPage = pageAnswer({
+          call.refusalPage = logInPageResponse({
             id,
             asks: asked,
             redirectUri,
@@ -261,7 +271,7 @@ export class LogInStepHandlers {
   async #pageOfPending(
     call: RequestContext,
     id: string,
-    { factors, identityId }: Extract<LogInStep, { readonly kind: 'pending' }>,
+    { factors, identityId }: Extract<LogInStepResult, { readonly kind: 'pending' }>,
     redirectUri: string | null,
   ): Promise<Reply | null> {
     if (factors.some(({ kind }) => factorAsks[kind].onPage)) {
@@ -270,7 +280,7 @@ export class LogInStepHandlers {
     const lacked = factors.find((factor) => factor.kind === 'extJwt')
     if (lacked === undefined || redirectUri === null) return null
     const signer = this.#deps.state.get('externalJwtSigner', lacked.signerId)
-    return tokenPage(
+    return externalTokenPage(
       { id, redirectUri, fault: '', status: 200 },
       signer?.name ?? 'an identity provider',
     )
@@ -313,7 +323,8 @@ const factorAsks: Readonly<Record<PendingFactor['kind'], FactorAsk>> = {
 }
 
 /** Message on a page during the pause after too many wrong codes. */
-export const tooManyCodes = 'Too many wrong codes were given. Wait a minute, then enter the next.'
+export const tooManyCodesMessage =
+  'Too many wrong codes were given. Wait a minute, then enter the next.'
 
 const faults = {
   password: 'The user name or password is not right.',
@@ -342,7 +353,7 @@ function wantsPage({ accept }: RequestContext): boolean {
 
 /** The id of the log-in flow, from the query or the body of a step. */
 export function readFlowId(call: RequestContext, body: unknown): string {
-  const of = requestParameters(call, body)
+  const of = readRequestParameters(call, body)
   return of('id') ?? of('authRequestID') ?? ''
 }
 

@@ -1,12 +1,12 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { envInfoSchema, sdkInfoSchema, text } from '../../entities/shapes.ts'
+import { envInfoSchema, sdkInfoSchema, text } from '../../entities/response-schemas.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 const FORM_CHARACTERS_MAX = 12 * 1024
 const field = { type: ['string', 'null'], maxLength: FORM_CHARACTERS_MAX } as const
 
 /** JSON body of the log-in steps; forms have the same field names. */
-export const logInForm = objectSchema('oidcLogIn', {
+export const logInFormSchema = objectSchema('oidcLogIn', {
   id: field,
   username: field,
   password: field,
@@ -21,25 +21,27 @@ export const logInForm = objectSchema('oidcLogIn', {
 const oauthForm = objectSchema('oauthParameters', {})
 
 const bareObject: NamedSchema = { name: 'oauthAnswer', schema: { type: 'object' } }
-export const formBody = {
+export const oauthFormBody = {
   schema: oauthForm,
   isRequired: false,
   textTypes: ['application/x-www-form-urlencoded'],
 } as const
-export const logInBody = {
-  schema: logInForm,
+export const logInRequestBody = {
+  schema: logInFormSchema,
   isRequired: false,
   textTypes: ['application/x-www-form-urlencoded'],
 } as const
 /** Properties that all operations of the OpenID provider share. */
-export const oidcOperation = {
+export const oidcOperationDefaults = {
   apis: ['oidc'],
   permission: 'public',
   tag: 'oidc',
   success: 200,
   response: { kind: 'bare', schema: bareObject, ignoresAccept: true },
 } as const
-/** Size of a form in a request body. */
+/** Maximum size of a form in a request body. */
 // @guard oidc/floods--size
 export const FORM_BYTES_MAX = 64 * 1024
-export const hostHeader = [{ name: 'host', description: 'decides which issuer is meant' }] as const
+export const hostHeaderParameter = [
+  { name: 'host', description: 'decides which issuer is meant' },
+] as const

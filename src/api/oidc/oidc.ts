@@ -1,25 +1,25 @@
-import type { RequestContext } from '../http/call.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import { OIDC_LEVEL } from '../../ports/feature-level.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Operation } from '../http/operation.ts'
-import type { ApiVersionsKey } from '../parts.ts'
+import type { ApiVersionsKey } from '../api-deps.ts'
 import type { PkiControl } from '../cluster/pki-control.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import { type RedirectTargets, redirectTargets } from '../../auth/oidc/redirect-places.ts'
+import { type RedirectTargets, redirectTargets } from '../../auth/oidc/redirect-targets.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { DeviceFlow } from '../../auth/oidc/device-flow.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import type { DeviceLogIns } from '../../auth/oidc/device-log-ins.ts'
-import type { FormerMemberTokens } from '../../auth/sessions/former-tokens.ts'
+import type { FormerMemberTokens } from '../../auth/sessions/former-member-tokens.ts'
 import type { OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { SecondFactors } from '../../auth/factors/second-factors.ts'
 import { authorizeOperations } from './authorize.ts'
 import { deviceOperations } from './device.ts'
 import { discoveryOperations } from './discovery.ts'
 import { Issuers } from './issuers.ts'
-import { enrollmentStepOperations } from './enrollment-steps.ts'
+import { totpEnrollmentOperations } from './totp-enrollment.ts'
 import { LogInStepHandlers, logInStepOperations } from './log-in-steps.ts'
 import { tokenOperations } from './tokens.ts'
 
@@ -55,7 +55,7 @@ export function oidcOperations(deps: OidcOperationsDeps): Operation[] {
     ...discoveryOperations(own),
     ...authorizeOperations(own),
     ...logInStepOperations(logIn),
-    ...enrollmentStepOperations(own, logIn),
+    ...totpEnrollmentOperations(own, logIn),
     ...tokenOperations(own),
     ...deviceOperations(own),
   ]

@@ -3,32 +3,37 @@ import { sealedCertificateRequest } from '../../auth/oidc/key-binding.ts'
 import type { FlowTokens } from '../../auth/oidc/flow-steps.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
-import type { RedirectTargets } from '../../auth/oidc/redirect-places.ts'
+import type { RedirectTargets } from '../../auth/oidc/redirect-targets.ts'
 import { isRedirectAllowed } from '../../auth/oidc/public-clients.ts'
-import type { FormerMemberTokens } from '../../auth/sessions/former-tokens.ts'
+import type { FormerMemberTokens } from '../../auth/sessions/former-member-tokens.ts'
 import type { MintedTokens, OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { OidcToken, TokenPurpose } from '../../pki/oidc-token.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { type RequestContext, toWriteRequest } from '../http/call.ts'
-import type { Reply } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
+import { type RequestContext, toWriteRequest } from '../http/request-context.ts'
+import type { Reply } from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
 import { basePaths } from '../http/paths.ts'
-import { oauthClient } from './client-of.ts'
+import { readOauthClientId } from './oauth-client.ts'
 import { DEVICE_GRANT, unknownHostProblem } from './discovery.ts'
 import type { Issuers } from './issuers.ts'
 import {
-  formParameters,
-  jsonAnswer,
+  readFormParameters,
+  bareJsonResponse,
   catchOAuthError,
-  requestParameters,
-  redirectAnswer,
-  tokenParameters,
-  withParameters,
-} from './oauth-answers.ts'
-import { FORM_BYTES_MAX, formBody, hostHeader, oidcOperation } from './oidc-schemas.ts'
-import { framedPage } from './page-frame.ts'
+  readRequestParameters,
+  redirectResponse,
+  readTokenParameters,
+  addQueryParameters,
+} from './oauth-responses.ts'
+import {
+  FORM_BYTES_MAX,
+  oauthFormBody,
+  hostHeaderParameter,
+  oidcOperationDefaults,
+} from './oidc-schemas.ts'
+import { renderHtmlPage } from './html-page.ts'
 
 interface TokenOperationsDeps {
   readonly oidcFlow: LogInFlow
@@ -45,8 +50,11 @@ const REFRESH = 'urn:ietf:params:oauth:token-type:refresh_token'
 const ID = 'urn:ietf:params:oauth:token-type:id_token'
 
 const common = {
-  ...oidcOperation,
-  headers: [...hostHeader, { name: 'authorization', description: 'the client, without a secret' }],
+  ...oidcOperationDefaults,
+  headers: [
+    ...hostHeaderParameter,
+    { name: 'authorization', description: 'the client, without a secret' },
+  ],
   refusals: [401, 404, 429],
   refusalShape: 'oauth',
 } as const
@@ -57,24 +65,24 @@ const loggedOutText = '<p>You may close this page.</p>'
 export function tokenOperations(deps: TokenOperationsDeps): Operation[] {
   const revokes = ['/revoke', '/oauth/revoke'] as const
   return [
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'oidcToken',
       summary: 'Get tokens for a code, a refresh token or another token',
       method: 'POST',
       path: '/oauth/token',
-      body: formBody,
+      body: oauthFormBody,
       bodyBytesMax: FORM_BYTES_MAX,
       handle: (call, body) => catchOAuthError(() => tokens(deps, call, body)),
     }),
     ...revokes.map((path, at) =>
-      withBody({
+      operationWithBody({
         ...common,
         operationId: at === 0 ? 'oidcRevoke' : 'oidcRevokeBelowOAuth',
         summary: 'End the session of a token',
         method: 'POST',
         path,
-        body: formBody,
+        body: oauthFormBody,
         bodyBytesMax: FORM_BYTES_MAX,
         handle: (call, body) => catchOAuthError(() => revoke(deps, call, body)),
       }),
@@ -96,14 +104,14 @@ export function tokenOperations(deps: TokenOperationsDeps): Operation[] {
       path: '/end_session',
       handle: (call) => catchOAuthError(() => endSession(deps, call, undefined)),
     },
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'oidcEndSessionByForm',
       summary: 'Log out',
       alsoAnswers: 302,
       method: 'POST',
       path: '/end_session',
-      body: formBody,
+      body: oauthFormBody,
       bodyBytesMax: FORM_BYTES_MAX,
       handle: (call, body) => catchOAuthError(() => endSession(deps, call, body)),
     }),
@@ -113,7 +121,7 @@ export function tokenOperations(deps: TokenOperationsDeps): Operation[] {
       summary: 'Say that the session has ended',
       method: 'GET',
       path: '/logged-out',
-      handle: () => framedPage({ title: 'You are logged out', content: loggedOutText }),
+      handle: () => renderHtmlPage({ title: 'You are logged out', content: loggedOutText }),
     },
   ]
 }
@@ -125,8 +133,8 @@ async function tokens(
 ): Promise<Reply> {
   deps.isOffered()
   // @guard oidc/floods--address
-  const of = tokenParameters(call, body)
-  const clientId = oauthClient(call, of('client_id'))
+  const of = readTokenParameters(call, body)
+  const clientId = readOauthClientId(call, of('client_id'))
   switch (of('grant_type')) {
     case 'authorization_code': {
       const given = {
@@ -241,7 +249,7 @@ async function judged(
 
 function grantedAnswer(granted: MintedTokens & Partial<FlowTokens>): Reply {
   const { access, refresh, id, expiresInSeconds, sessionCertificate = null } = granted
-  return jsonAnswer({
+  return bareJsonResponse({
     access_token: access,
     token_type: 'Bearer',
     expires_in: expiresInSeconds,
@@ -269,7 +277,7 @@ function exchanged(granted: FlowTokens, wanted: string): Reply {
     throw new OAuthError('invalid_request', 'requested_token_type is none that can be given')
   }
   const made = sessionCertificate === null ? {} : { session_cert: sessionCertificate }
-  return jsonAnswer({
+  return bareJsonResponse({
     ...members,
     ...made,
     issued_token_type: wanted,
@@ -283,14 +291,14 @@ async function revoke(
   call: RequestContext,
   body: unknown,
 ): Promise<Reply> {
-  const of = formParameters(body)
+  const of = readFormParameters(body)
   try {
     const token = await judged(deps, call, of('token'), ['refresh', 'access'])
     await deps.oidcFlow.endSessionOf(token)
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error
   }
-  return jsonAnswer({})
+  return bareJsonResponse({})
 }
 
 async function userInfo(
@@ -303,7 +311,7 @@ async function userInfo(
   if (typeof token === 'string') throw new Problem('UNAUTHORIZED')
   const identity = await identityOf(oidcFlow, token, call)
   const { id: sub, name, isAdmin, externalId } = identity
-  return jsonAnswer({
+  return bareJsonResponse({
     sub,
     name,
     z_ia: isAdmin,
@@ -330,7 +338,7 @@ async function endSession(
   call: RequestContext,
   body: unknown,
 ): Promise<Reply> {
-  const of = requestParameters(call, body)
+  const of = readRequestParameters(call, body)
   const session = await deps.oidcTokens.sessionOfHint(
     of('id_token_hint') ?? '',
     call.credentials.source,
@@ -338,10 +346,10 @@ async function endSession(
   if (session !== null) await deps.oidcFlow.endSessionOf(session)
   const asked = of('post_logout_redirect_uri')
   const state = of('state')
-  if (asked === undefined) return redirectAnswer(`${basePaths.oidc}/logged-out`)
+  if (asked === undefined) return redirectResponse(`${basePaths.oidc}/logged-out`)
   // @guard oidc/authorization--logout
   if (!isRedirectAllowed(asked, '/logout', deps.redirectPlaces(call))) {
     throw new OAuthError('invalid_request', 'post_logout_redirect_uri is not one that is allowed')
   }
-  return redirectAnswer(state === undefined ? asked : withParameters(asked, { state }))
+  return redirectResponse(state === undefined ? asked : addQueryParameters(asked, { state }))
 }

@@ -1,12 +1,14 @@
 import { authPolicy } from '../../entities/kinds/auth-policy.ts'
-import { isObject } from '../../entities/check.ts'
-import { normalizeBody, type NormalizedFields } from '../../entities/normalise.ts'
-import type { RequestMode } from '../../entities/define.ts'
+import { isObject } from '../../entities/check-fields.ts'
+import { normalizeBody, type NormalizedFields } from '../../entities/normalize-body.ts'
+import type { RequestMode } from '../../entities/define-entity.ts'
 import { passwordLengthMin } from '../../fsm/identities/auth-policy-rules.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Preparer } from './preparer.ts'
 
-/** Minimum of each number. As in OpenZiti, lower values are raised to the minimum. */
+/**
+ * Minimum value of each numeric field. As in OpenZiti, lower values are raised to the minimum.
+ */
 const minima: Readonly<Record<string, number>> = {
   minPasswordLength: passwordLengthMin,
   maxAttempts: 0,

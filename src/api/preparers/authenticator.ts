@@ -1,23 +1,23 @@
 import { authenticator, type Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import { normalizeBody } from '../../entities/normalise.ts'
-import type { RequestMode } from '../../entities/define.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
+import type { RequestMode } from '../../entities/define-entity.ts'
 import { identityAuthPolicy } from '../../fsm/apply/authentication.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { passwordFault } from '../../auth/factors/password-rules.ts'
-import { findIssuer } from '../../auth/certificates/trusted-authorities.ts'
-import type { RequestContext } from '../http/call.ts'
+import { findIssuingCa } from '../../auth/certificates/trusted-authorities.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import { checkKeyStrength, parseOnlyCertificate } from './certificates.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 
 interface AuthenticatorPreparerDeps {
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly authorities: NetworkAuthorities
   readonly passwords: PasswordVerifier
 }
@@ -69,7 +69,7 @@ async function certificateFields(
 ): Promise<JsonObject> {
   const certificate = parseOnlyCertificate(certPem, 'COULD_NOT_PARSE_PEM_BLOCK')
   checkKeyStrength(certificate, 'certPem')
-  const issuer = await deps.reads.latest(() => findIssuer(deps, certificate) ?? undefined)
+  const issuer = await deps.reads.latest(() => findIssuingCa(deps, certificate) ?? undefined)
   if (issuer === undefined) {
     const reason = 'the certificate chains neither to a CA of the network nor to a verified CA'
     throw fieldProblem('certPem', reason)
@@ -86,7 +86,7 @@ async function certificateFields(
  * Prepares a change by the identity itself, after a check of the current password. The change is
  * validated against the record whose password was checked.
  */
-export async function prepareOwnChange(
+export async function prepareOwnAuthenticatorChange(
   deps: AuthenticatorPreparerDeps,
   call: RequestContext,
   mode: Exclude<RequestMode, 'create'>,
@@ -114,8 +114,8 @@ async function credentialFields(
   const { username, password } = body
   if (typeof username === 'string') fields['username'] = username
   if (typeof password !== 'string') return fields
-  // With a request id, the log would store an unsalted hash over the request, which contains the
-  // password.
+  // Stores no request id: together with the id, the log would store an unsalted hash of the
+  // request, and the request contains the password.
   call.metadata.isRepeatable = false
   const identity = await holder()
   const reason = passwordFault(identityAuthPolicy(deps.state, identity), password)

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ca } from '../../entities/kinds/ca.ts'
-import { normalizeBody } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { type Certificate, CertificateError, parseCertificate } from '../../pki/certificate.ts'
@@ -51,7 +51,7 @@ function firstCertificate(pem: string): Certificate {
   if (block?.label !== 'CERTIFICATE') {
     throw fieldProblem('certPem', 'certPem must begin with the PEM block of a certificate')
   }
-  // With several certificates, it would be unclear whether all of them are trusted or only the
+  // Refuses several certificates: it would be unclear whether all of them are trusted, or only the
   // first one.
   if (blocks.length > 1) {
     throw fieldProblem('certPem', 'certPem must be one certificate; create a CA for each')

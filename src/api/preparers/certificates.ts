@@ -1,5 +1,5 @@
 import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
-import { isAllowedKey, inspectKey, KEYS_ALLOWED } from '../../pki/asn1/key-info.ts'
+import { isAllowedKey, inspectKey, ALLOWED_KEYS_TEXT } from '../../pki/asn1/key-info.ts'
 import { type Certificate, CertificateError, parseCertificate } from '../../pki/certificate.ts'
 import { pemBlocks } from '../../pki/pem.ts'
 
@@ -23,7 +23,7 @@ export function checkKeyStrength({ contents }: Certificate, field: string): void
   const key = inspectKey(contents.spki)
   if (isAllowedKey(key)) return
   const found = key.kind === 'rsa' ? `; this one is RSA of ${key.bits} bits` : ''
-  throw fieldProblem(field, `${field} must have a key of ${KEYS_ALLOWED}${found}`)
+  throw fieldProblem(field, `${field} must have a key of ${ALLOWED_KEYS_TEXT}${found}`)
 }
 
 /** @throws {Problem} with the given code, when the bytes are not a certificate. */

@@ -1,17 +1,17 @@
-import { interceptFaults } from '../../lib/intercept/interceptable.ts'
+import { interceptFaults } from '../../lib/intercept/intercept-target.ts'
 import { configType } from '../../entities/kinds/config-type.ts'
 import { config } from '../../entities/kinds/config.ts'
-import { normalizeBody } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { type FieldFault, fieldProblem, Problem } from '../../lib/problems.ts'
 import type { Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { SchemaValidator } from '../schemas/schema-validator.ts'
 
 interface ConfigTypePreparerDeps {
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly schemas: SchemaValidator
 }
 

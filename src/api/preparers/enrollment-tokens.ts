@@ -4,7 +4,7 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { ApiVersionsKey } from '../parts.ts'
+import type { ApiVersionsKey } from '../api-deps.ts'
 
 interface ClientApiUrlDeps {
   readonly cluster: ClusterView
@@ -64,7 +64,7 @@ function routerAddresses({ cluster }: Pick<ClientApiUrlDeps, 'cluster'>): string
  * A JWT from which a client without other knowledge of the network learns the address of a
  * controller.
  */
-export function networkJwt(deps: Omit<ClientApiUrlDeps, 'cluster'>): Promise<string> {
+export function issueNetworkJwt(deps: Omit<ClientApiUrlDeps, 'cluster'>): Promise<string> {
   const address = `${clientApiUrl(deps)}/`
   const claims: JsonObject = {
     iss: address,

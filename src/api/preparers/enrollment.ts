@@ -1,24 +1,24 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import { enrollment, type EnrollmentMethod } from '../../entities/kinds/enrollment.ts'
-import { normalizeBody } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import { dateTimeMs } from '../../lib/text/date-time.ts'
 import { requirePresent } from '../../lib/assert.ts'
 import { newShortId } from '../../lib/random.ts'
 import { newEnrollmentToken } from './enrollment-tokens.ts'
-import type { WriteStep } from '../http/writes.ts'
+import type { BatchWriteStep } from '../http/proposal-writer.ts'
 import type { Preparer } from './preparer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { ApiVersionsKey } from '../parts.ts'
+import type { ApiVersionsKey } from '../api-deps.ts'
 
 interface EnrollmentFieldsDeps {
   readonly cluster: ClusterView
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly jwt: JwtSigner
   readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
 }
@@ -49,10 +49,10 @@ async function enrollmentFields(
 }
 
 /** The batch step that creates an enrollment, in the same batch as its identity or router. */
-export async function enrollmentStep(
+export async function enrollmentBatchStep(
   deps: EnrollmentFieldsDeps,
   input: NewEnrollment,
-): Promise<WriteStep> {
+): Promise<BatchWriteStep> {
   return {
     kind: CommandKind.ENTITY_CREATE,
     entity: 'enrollment',

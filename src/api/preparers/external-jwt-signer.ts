@@ -1,6 +1,6 @@
 import { externalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
-import { normalizeBody } from '../../entities/normalise.ts'
-import type { RequestMode } from '../../entities/define.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
+import type { RequestMode } from '../../entities/define-entity.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { type FieldFault, Problem } from '../../lib/problems.ts'
 import { isReservedHost } from '../../lib/reserved-hosts.ts'
@@ -9,13 +9,13 @@ import type { WritePlan, Preparer } from './preparer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 
 interface ExternalJwtSignerPreparerDeps {
   readonly cluster: ClusterView
   readonly jwt: JwtSigner
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly allowsReservedSignerHosts: boolean
 }
 
@@ -127,8 +127,8 @@ async function knownKid(
 }
 
 /**
- * Fault of a URL, unless it is an absolute http or https URL without a user name. The URL is not
- * fetched here.
+ * The fault of a URL that is not an absolute http or https URL, or that contains a user name. The
+ * URL is not fetched here.
  */
 function urlFault(
   field: string,
@@ -139,7 +139,7 @@ function urlFault(
   const url = URL.parse(value)
   const isWeb = url?.protocol === 'https:' || url?.protocol === 'http:'
   if (!isWeb || url.username !== '' || url.password !== '') {
-    // The value is not repeated, because it may contain credentials.
+    // The reason does not repeat the URL, because the URL may contain credentials.
     return { field, reason: `${field} must be an http or https URL without credentials` }
   }
   // @guard signer-endpoint-on-this-host--metadata

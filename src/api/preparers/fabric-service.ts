@@ -1,5 +1,5 @@
 import { fabricService } from '../../entities/kinds/fabric-service.ts'
-import { normalizeBody } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
 import type { Preparer } from './preparer.ts'
 
 /** A service created with the fabric API is not visible to identities. */

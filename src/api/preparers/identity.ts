@@ -1,23 +1,23 @@
 import { identity } from '../../entities/kinds/identity.ts'
-import { normalizeBody } from '../../entities/normalise.ts'
-import type { RequestMode } from '../../entities/define.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
+import type { RequestMode } from '../../entities/define-entity.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import { roleAttributeEndsIn } from './access-ends.ts'
-import { enrollmentStep, type NewEnrollment } from './enrollment.ts'
+import { storedRoleAttributeExpiries } from './access-expiry.ts'
+import { enrollmentBatchStep, type NewEnrollment } from './enrollment.ts'
 import type { Preparer } from './preparer.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { ApiVersionsKey } from '../parts.ts'
+import type { ApiVersionsKey } from '../api-deps.ts'
 
 interface IdentityPreparerDeps {
   readonly cluster: ClusterView
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly jwt: JwtSigner
   readonly clock: Clock
   readonly limits: ApiLimits
@@ -30,12 +30,12 @@ export function identityPreparer(deps: IdentityPreparerDeps): Preparer {
     const typeId = await typeIn(deps, mode, body['type'], id)
     const normal = normalizeBody(identity, mode, body)
     const ofType = typeId === null ? {} : { typeId }
-    const fields = { ...normal.fields, ...ofType, ...roleAttributeEndsIn(body) }
+    const fields = { ...normal.fields, ...ofType, ...storedRoleAttributeExpiries(body) }
     const prepared = { ...normal, fields }
     const asked = mode === 'create' ? enrollmentIn(body['enrollment']) : null
     if (asked === null) return prepared
     const expiresAtMs = proposalNowMs(deps) + deps.limits.identityEnrollmentMs
-    const step = await enrollmentStep(deps, {
+    const step = await enrollmentBatchStep(deps, {
       ...asked,
       of: 'identityId',
       subjectId: id,

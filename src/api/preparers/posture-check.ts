@@ -1,21 +1,21 @@
-import { normalizeBody } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
 import {
   postureCheck,
   postureFields,
   type PostureType,
 } from '../../entities/kinds/posture-check.ts'
-import type { RequestMode } from '../../entities/define.ts'
+import type { RequestMode } from '../../entities/define-entity.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import { hexDigits } from '../../lib/text/hex-digits.ts'
+import { extractHexDigits } from '../../lib/text/hex-digits.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { isVersionRange } from '../../lib/text/version-range.ts'
 import type { Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 
 interface PostureCheckPreparerDeps {
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
 }
 
 /**
@@ -105,7 +105,7 @@ function operatingSystems(items: readonly JsonObject[]): Json {
 
 /** Normalizes an address of 48 or 64 bits, in any common notation. */
 function macAddress(text: string): string {
-  const hex = hexDigits(text)
+  const hex = extractHexDigits(text)
   if (hex.length === 12 || hex.length === 16) return hex
   throw fieldProblem('macAddresses', 'must be hardware addresses, like 00:1b:44:11:3a:b7', text)
 }

@@ -1,9 +1,9 @@
-import type { NormalizedFields } from '../../entities/normalise.ts'
-import type { RequestMode } from '../../entities/define.ts'
+import type { NormalizedFields } from '../../entities/normalize-body.ts'
+import type { RequestMode } from '../../entities/define-entity.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
-import type { RequestContext } from '../http/call.ts'
-import type { WriteStep } from '../http/writes.ts'
+import type { RequestContext } from '../http/request-context.ts'
+import type { BatchWriteStep } from '../http/proposal-writer.ts'
 
 /**
  * The fields of a command made from a body, with the records on which the checks of the body
@@ -18,11 +18,11 @@ export interface WritePlan extends NormalizedFields {
   /** Id of the record, if the preparer chose another one. */
   readonly id?: string
   /** Writes in the same log entry, before the write of the record. */
-  readonly first?: readonly WriteStep[]
+  readonly first?: readonly BatchWriteStep[]
   /**
    * Writes in the same log entry, after the write of the record. All writes take effect, or none.
    */
-  readonly also?: readonly WriteStep[]
+  readonly also?: readonly BatchWriteStep[]
 }
 
 /**

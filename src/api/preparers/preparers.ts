@@ -1,11 +1,11 @@
-import { normalizeBody } from '../../entities/normalise.ts'
-import type { Entity } from '../../entities/define.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import { fabricTerminator } from '../../entities/kinds/fabric-terminator.ts'
 import { router } from '../../entities/kinds/router.ts'
 import { terminator } from '../../entities/kinds/terminator.ts'
 import { transitRouter } from '../../entities/kinds/transit-router.ts'
 import type { Preparer } from './preparer.ts'
-import { prepareServicePolicy } from './access-ends.ts'
+import { prepareServicePolicy } from './access-expiry.ts'
 import { prepareAuthPolicy } from './auth-policy.ts'
 import { authenticatorPreparer } from './authenticator.ts'
 import { prepareCa } from './ca.ts'
@@ -19,7 +19,7 @@ import { terminatorPreparer } from './terminator.ts'
 import { externalJwtSignerPreparer } from './external-jwt-signer.ts'
 import { postureCheckPreparer } from './posture-check.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { SchemaValidator } from '../schemas/schema-validator.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
@@ -27,12 +27,12 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { ApiVersionsKey } from '../parts.ts'
+import type { ApiVersionsKey } from '../api-deps.ts'
 
 interface PreparersDeps {
   readonly cluster: ClusterView
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly schemas: SchemaValidator
   readonly jwt: JwtSigner
   readonly authorities: NetworkAuthorities

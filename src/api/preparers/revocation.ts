@@ -1,16 +1,16 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
-import { normalizeBody } from '../../entities/normalise.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
 import { revocation, type Revocation } from '../../entities/kinds/revocation.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { isShortId } from '../../lib/random.ts'
 import { parseUuid } from '../../lib/text/uuid.ts'
 import type { WritePlan, Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 
 interface RevocationPreparerDeps {
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
 }
 
 const kind = 'revocation'

@@ -1,21 +1,21 @@
 import { edgeRouter } from '../../entities/kinds/edge-router.ts'
 import { fabricRouter } from '../../entities/kinds/fabric-router.ts'
-import { normalizeBody } from '../../entities/normalise.ts'
-import type { Entity } from '../../entities/define.ts'
-import { enrollmentStep } from './enrollment.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
+import type { Entity } from '../../entities/define-entity.ts'
+import { enrollmentBatchStep } from './enrollment.ts'
 import type { Preparer } from './preparer.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import type { ApiVersionsKey } from '../parts.ts'
+import type { ApiVersionsKey } from '../api-deps.ts'
 
 interface EdgeRouterPreparerDeps {
   readonly cluster: ClusterView
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly jwt: JwtSigner
   readonly clock: Clock
   readonly limits: ApiLimits
@@ -27,7 +27,7 @@ export function edgeRouterPreparer(deps: EdgeRouterPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
     const prepared = normalizeBody(edgeRouter, mode, body)
     if (mode !== 'create') return prepared
-    return { ...prepared, also: [await routerEnrollmentStep(deps, 'edgeRouterId', id)] }
+    return { ...prepared, also: [await routerEnrollmentBatchStep(deps, 'edgeRouterId', id)] }
   }
 }
 
@@ -39,7 +39,7 @@ export function transitRouterPreparer(deps: EdgeRouterPreparerDeps, entity: Enti
     return {
       ...prepared,
       fields: { ...prepared.fields, isTransit: true },
-      also: [await routerEnrollmentStep(deps, 'transitRouterId', id)],
+      also: [await routerEnrollmentBatchStep(deps, 'transitRouterId', id)],
     }
   }
 }
@@ -51,8 +51,8 @@ export function transitRouterPreparer(deps: EdgeRouterPreparerDeps, entity: Enti
 export const prepareFabricRouter: Preparer = (_call, mode, body, id) => {
   const { fields, ignoredFields } = normalizeBody(fabricRouter, mode, body)
   const { fingerprint } = body
-  // A missing fingerprint keeps the stored fingerprint. Otherwise a replacement (PUT) would lock
-  // out a router that has enrolled.
+  // If the body contains no fingerprint, the stored fingerprint stays. Otherwise a replacement
+  // (PUT) would lock out a router that has enrolled.
   const known =
     typeof fingerprint === 'string'
       ? { fingerprint: fingerprint.replaceAll(':', '').toLowerCase() || null }
@@ -65,12 +65,12 @@ export const prepareFabricRouter: Preparer = (_call, mode, body, id) => {
 }
 
 /** The step that creates the enrollment of a new router. */
-export function routerEnrollmentStep(
+export function routerEnrollmentBatchStep(
   deps: EdgeRouterPreparerDeps,
   of: 'edgeRouterId' | 'transitRouterId',
   subjectId: string,
-): ReturnType<typeof enrollmentStep> {
-  return enrollmentStep(deps, {
+): ReturnType<typeof enrollmentBatchStep> {
+  return enrollmentBatchStep(deps, {
     method: of === 'edgeRouterId' ? 'erott' : 'trott',
     of,
     subjectId,

@@ -1,16 +1,16 @@
-import type { Entity, RequestMode } from '../../entities/define.ts'
-import { normalizeBody } from '../../entities/normalise.ts'
+import type { Entity, RequestMode } from '../../entities/define-entity.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Preparer } from './preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 
 interface TerminatorPreparerDeps {
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
 }
 
-/** Names of the fields that can be set only at creation. */
+/** Names of the body members that can be set only when a terminator is created. */
 interface Names {
   readonly instanceId: string
   readonly instanceSecret: string

@@ -1,12 +1,12 @@
 import { configTypeIds } from '../../fsm/config-type-ids.ts'
-import { type ConfigTypesShown, noConfigTypes, type StateView } from '../../ports/state-view.ts'
+import { type ShownConfigTypes, noConfigTypes, type StateView } from '../../ports/state-view.ts'
 import { fieldProblem } from '../../lib/problems.ts'
-import type { RequestContext } from '../http/call.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
 import type { ApiLimits } from '../limits.ts'
 
 /** The config types that the client requested at log-in: ids, or `all`. */
-export function sessionConfigTypes({ session }: Caller): ConfigTypesShown {
+export function requestedConfigTypes({ session }: Caller): ShownConfigTypes {
   const { configTypes: ids } = session
   if (ids.length === 0) return noConfigTypes
   return ids.includes('all') ? 'all' : new Set(ids)
@@ -17,15 +17,15 @@ export function sessionConfigTypes({ session }: Caller): ConfigTypesShown {
  * by commas; ids or names), otherwise the types of the session. Unknown types are ignored.
  * @throws {Problem} COULD_NOT_VALIDATE for too many types.
  */
-export function listedConfigTypes(
+export function configTypesForList(
   call: RequestContext,
   caller: Caller,
   state: StateView,
   limits: Pick<ApiLimits, 'configTypesMax'>,
-): ConfigTypesShown {
+): ShownConfigTypes {
   const asked = call.all('configTypes').flatMap((value) => value.split(','))
   const names = asked.map((name) => name.trim()).filter((name) => name !== '')
-  if (names.length === 0) return sessionConfigTypes(caller)
+  if (names.length === 0) return requestedConfigTypes(caller)
   if (names.length > limits.configTypesMax) {
     const reason = `configTypes in query should have at most ${limits.configTypesMax} values`
     throw fieldProblem('configTypes', reason)

@@ -7,7 +7,10 @@ export const recordLimits = {
    * with the field.
    */
   schemaMsMax: 2 * SECOND_MS,
-  /** Maximum wait for such a validation; after that: 429 SERVER_TOO_MANY_REQUESTS. */
+  /**
+   * Maximum wait until validating a schema, or data against a schema, begins; after that: 429
+   * SERVER_TOO_MANY_REQUESTS.
+   */
   schemaWaitMsMax: 5 * SECOND_MS,
   /** If a validation has not ended after this time, its thread hangs and is replaced. */
   schemaLateMsMax: 8_000,

@@ -1,7 +1,7 @@
-import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
+import { retryWhenRecordsChange } from '../../lib/retry-when-records-change.ts'
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
-import type { Entity, RequestMode } from '../../entities/define.ts'
-import { membersAtLevel } from '../../entities/levels.ts'
+import type { Entity, RequestMode } from '../../entities/define-entity.ts'
+import { membersAtLevel } from '../../entities/feature-levels.ts'
 import type { EntityOperation as EntityOperation } from '../../entities/operations.ts'
 import { disclosesAdminSecret } from '../../fsm/apply/admin-secrets.ts'
 import { assert, AssertionError } from '../../lib/assert.ts'
@@ -9,50 +9,54 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import {
-  type ConfigTypesShown,
+  type ShownConfigTypes,
   type Listing,
   noConfigTypes,
   type ServiceDetailScope,
   type StateView,
 } from '../../ports/state-view.ts'
-import { requestOrigin, type RequestContext, toWriteRequest } from '../http/call.ts'
+import { requestOrigin, type RequestContext, toWriteRequest } from '../http/request-context.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
-import { listedConfigTypes, sessionConfigTypes } from './config-types.ts'
+import { configTypesForList, requestedConfigTypes } from './config-types.ts'
 import {
-  createdAnswer,
-  deletedAnswer,
-  emptyAnswer,
-  answerFromJsonText,
+  createdResponse,
+  deletedResponse,
+  emptyResponse,
+  responseFromJsonText,
   type Reply,
-} from '../http/answers/envelope.ts'
-import type { ListAnswers } from '../http/answers/list-answers.ts'
-import { readListQuery } from '../http/answers/query-parameters.ts'
-import { type Detachment, referencesBeforeDelete, detachmentsAfterDelete } from './detachments.ts'
+} from '../http/responses/envelope.ts'
+import type { ListResponsePrinter } from '../http/responses/list-response-printer.ts'
+import { readListQuery } from '../http/query-parameters.ts'
+import {
+  type DetachedReferences,
+  collectReferencesBeforeDelete,
+  detachedReferencesAfterDelete,
+} from './detached-references.ts'
 import type { Handler } from '../http/operation.ts'
 import type { Preparers } from '../preparers/preparers.ts'
-import { responseWithEtag, writeIfMatches } from './revisions.ts'
-import type { Writer } from '../http/writes.ts'
+import { responseWithEtag, writeIfMatches } from './conditional-requests.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
 import { visibleRecords, type VisibleRecords } from './visible-records.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { ApiLimits } from '../limits.ts'
 
 interface ResourceHandlersDeps {
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly posture: PostureService
   readonly limits: ApiLimits
-  readonly writer: Writer
-  readonly lists: ListAnswers
+  readonly writer: ProposalWriter
+  readonly lists: ListResponsePrinter
   readonly preparers: Preparers
 }
 
 /** Creates the handlers for all entity descriptors, one for each shape of operation. */
 export class ResourceHandlers {
   readonly #deps: ResourceHandlersDeps
-  readonly #writer: Writer
+  readonly #writer: ProposalWriter
   readonly #preparers: Preparers
-  readonly #lists: ListAnswers
+  readonly #lists: ListResponsePrinter
 
   constructor(deps: ResourceHandlersDeps) {
     this.#deps = deps
@@ -70,7 +74,7 @@ export class ResourceHandlers {
     return (call) => this.#delete(call, entity)
   }
 
-  /** @throws {AssertionError} at startup, in the cases of `visibleRecords`. */
+  /** @throws {AssertionError} at startup, for the same reasons as `visibleRecords`. */
   reading(operation: EntityOperation, shape: 'list' | 'detail' | 'subList'): Handler {
     const visible = visibleRecords(this.#deps.state, operation)
     switch (shape) {
@@ -91,7 +95,7 @@ export class ResourceHandlers {
     const { state, limits } = this.#deps
     const caller = callerOf(call)
     const types = known.includes('configTypes')
-      ? listedConfigTypes(call, caller, state, limits)
+      ? configTypesForList(call, caller, state, limits)
       : noConfigTypes
     const listedFor = (identityId: string): Reply | Promise<Reply> => {
       const query = readListQuery(call)
@@ -131,7 +135,7 @@ export class ResourceHandlers {
     entity: Entity,
     listing: Listing,
     callerId: string,
-    types: ConfigTypesShown = noConfigTypes,
+    types: ShownConfigTypes = noConfigTypes,
   ): Reply | Promise<Reply> {
     const { state } = this.#deps
     const shownFor = this.#shownFor(call, entity, callerId, types)
@@ -153,7 +157,7 @@ export class ResourceHandlers {
     const caller = callerOf(call)
     const callerId = caller.identity.id
     // As in OpenZiti, a detail in the management API never includes config data.
-    const types = api === 'client' ? sessionConfigTypes(caller) : noConfigTypes
+    const types = api === 'client' ? requestedConfigTypes(caller) : noConfigTypes
     return this.#deps.reads.found(call, named(entity, id), () => {
       const record = state.get(entity.name, id)
       if (record === undefined) return null
@@ -163,7 +167,7 @@ export class ResourceHandlers {
       }
       const shownFor = this.#shownFor(call, entity, callerId, types)
       const text = state.detailPrinter(entity.name, callerId, shownFor)(record)
-      return responseWithEtag(call, record, answerFromJsonText(text))
+      return responseWithEtag(call, record, responseFromJsonText(text))
     })
   }
 
@@ -175,12 +179,12 @@ export class ResourceHandlers {
     call: RequestContext,
     { name }: Entity,
     callerId: string,
-    configTypes: ConfigTypesShown,
+    configTypes: ShownConfigTypes,
   ): ServiceDetailScope | undefined {
     if (name !== 'service') return undefined
     const { session, identity } = callerOf(call)
-    // When a service is shown for another identity, the posture of the caller's session does not
-    // apply.
+    // The posture is that of the caller's session, so it does not apply when a service is shown for
+    // another identity.
     const { posture, state } = this.#deps
     if (callerId !== identity.id) return { configTypes, posture: posture.ofIdentity(callerId) }
     const now = state.get('apiSession', session.id) ?? session
@@ -189,7 +193,7 @@ export class ResourceHandlers {
 
   async #create(call: RequestContext, entity: Entity, body: JsonObject): Promise<Reply> {
     const { id, ignoredFields, warnings } = await this.#write(call, entity, 'create', body)
-    return createdAnswer(entity.collection, id, ignoredFields, warnings)
+    return createdResponse(entity.collection, id, ignoredFields, warnings)
   }
 
   async #change(
@@ -199,7 +203,7 @@ export class ResourceHandlers {
     body: JsonObject,
   ): Promise<Reply> {
     const { ignoredFields, warnings } = await this.#write(call, entity, mode, body)
-    return emptyAnswer(ignoredFields, warnings)
+    return emptyResponse(ignoredFields, warnings)
   }
 
   async #write(
@@ -212,7 +216,7 @@ export class ResourceHandlers {
     const level = this.#deps.state.featureLevel
     const { known: body, later } = membersAtLevel(entity, given, level)
     const request = toWriteRequest(call)
-    return await retryWhenMoved(request, this.#deps.limits, async () => {
+    return await retryWhenRecordsChange(request, this.#deps.limits, async () => {
       const {
         ignoredFields,
         judgedOn = [],
@@ -249,12 +253,12 @@ export class ResourceHandlers {
   async #delete(call: RequestContext, entity: Entity): Promise<Reply> {
     const record = { entity: entity.name, id: call.param('id') }
     const { state } = this.#deps
-    let naming: readonly Detachment[] = []
+    let naming: readonly DetachedReferences[] = []
     await writeIfMatches(call, state, record, (matched) => {
-      naming = referencesBeforeDelete(state, entity, record.id)
+      naming = collectReferencesBeforeDelete(state, entity, record.id)
       return this.#writer.deleteEntity(requestOrigin(call), record.entity, record.id, matched)
     })
-    return deletedAnswer(detachmentsAfterDelete(state, naming))
+    return deletedResponse(detachedReferencesAfterDelete(state, naming))
   }
 }
 

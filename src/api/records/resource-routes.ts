@@ -1,29 +1,29 @@
-import type { Entity } from '../../entities/define.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import {
   type EntityOperation as EntityOperation,
   entityOperations,
 } from '../../entities/operations.ts'
 import { entities } from '../../entities/registry.ts'
 import { assert } from '../../lib/assert.ts'
-import { type Operation, type ResponseShape, withBody } from '../http/operation.ts'
+import { type Operation, type ResponseShape, operationWithBody } from '../http/operation.ts'
 import { isPermission } from '../../auth/principal/permissions.ts'
-import { queryParametersNamed } from '../http/answers/query-parameters.ts'
+import { queryParametersNamed } from '../http/query-parameters.ts'
 import { ResourceHandlers } from './resource-handlers.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { Writer } from '../http/writes.ts'
-import type { ListAnswers } from '../http/answers/list-answers.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
+import type { ListResponsePrinter } from '../http/responses/list-response-printer.ts'
 import type { Preparers } from '../preparers/preparers.ts'
 
 interface ResourceOperationsDeps {
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly posture: PostureService
   readonly limits: ApiLimits
-  readonly writer: Writer
-  readonly lists: ListAnswers
+  readonly writer: ProposalWriter
+  readonly lists: ListResponsePrinter
   readonly preparers: Preparers
 }
 
@@ -75,7 +75,7 @@ function operationFrom(from: EntityOperation, handlers: ResourceHandlers): Opera
     case 'patch': {
       assert(request !== null, `${operationId} has the schema of its body`)
       const handle = handlers.writing(entity, shape)
-      return withBody({ ...about, body: { schema: request, isRequired: true }, handle })
+      return operationWithBody({ ...about, body: { schema: request, isRequired: true }, handle })
     }
   }
 }

@@ -1,4 +1,4 @@
-import type { CallerScope, Entity } from '../../entities/define.ts'
+import type { CallerScope, Entity } from '../../entities/define-entity.ts'
 import type { EntityOperation } from '../../entities/operations.ts'
 import { assert } from '../../lib/assert.ts'
 import type { ListSource, StateView } from '../../ports/state-view.ts'

@@ -1,7 +1,13 @@
 import { oidcSettings } from '../../entities/kinds/controller-setting.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { dateTime, flag, text, wholeObject, arraySchema } from '../../entities/shapes.ts'
-import { baseProperties, baseRequired, integer, texts } from './envelope.ts'
+import {
+  dateTimeSchema,
+  booleanSchema,
+  text,
+  openObjectSchema,
+  arraySchema,
+} from '../../entities/response-schemas.ts'
+import { baseRecordProperties, baseRecordRequired, integer, texts } from './envelope.ts'
 
 // Schemas of the information that a controller provides about itself: version, capabilities,
 // health, specifications.
@@ -9,7 +15,7 @@ import { baseProperties, baseRequired, integer, texts } from './envelope.ts'
 const number = { type: 'number' } as const
 
 /** The health document of a node (src/ports/node-health.ts). */
-const nodeHealthSchema = wholeObject({
+const nodeHealthSchema = openObjectSchema({
   id: text,
   clusterId: text,
   generation: integer,
@@ -25,13 +31,13 @@ const nodeHealthSchema = wholeObject({
   lagEntries: integer,
   lagMs: number,
   fsyncP99Ms: number,
-  loopDelayP99Ms: wholeObject({ main: number, raft: number }),
+  loopDelayP99Ms: openObjectSchema({ main: number, raft: number }),
   members: arraySchema(
-    wholeObject({
+    openObjectSchema({
       id: text,
-      voter: flag,
+      voter: booleanSchema,
       role: text,
-      connected: flag,
+      connected: booleanSchema,
       lastContactMs: { type: ['number', 'null'] },
       commit: integer,
       applied: integer,
@@ -45,14 +51,16 @@ const nodeHealthSchema = wholeObject({
   votersConnected: integer,
   failureTolerance: integer,
   nextRisk: text,
-  alarms: arraySchema(wholeObject({ code: text, text, sinceMs: number, isCritical: flag })),
+  alarms: arraySchema(
+    openObjectSchema({ code: text, text, sinceMs: number, isCritical: booleanSchema }),
+  ),
 })
 
 const apiVersions = {
   type: 'object',
   additionalProperties: {
     type: 'object',
-    additionalProperties: wholeObject({ path: text, version: text, apiBaseUrls: texts }, [
+    additionalProperties: openObjectSchema({ path: text, version: text, apiBaseUrls: texts }, [
       'version',
       'apiBaseUrls',
     ]),
@@ -61,7 +69,7 @@ const apiVersions = {
 
 export const versionSchema: NamedSchema = {
   name: 'version',
-  schema: wholeObject({
+  schema: openObjectSchema({
     apiVersions,
     buildDate: text,
     capabilities: texts,
@@ -71,38 +79,38 @@ export const versionSchema: NamedSchema = {
   }),
 }
 
-export const capability: NamedSchema = { name: 'capability', schema: text }
+export const capabilitySchema: NamedSchema = { name: 'capability', schema: text }
 
-export const protocols: NamedSchema = {
+export const protocolsSchema: NamedSchema = {
   name: 'listProtocols',
   schema: {
     type: 'object',
-    additionalProperties: wholeObject({ address: text }),
+    additionalProperties: openObjectSchema({ address: text }),
   },
 }
 
-export const summary: NamedSchema = {
+export const summarySchema: NamedSchema = {
   name: 'listSummaryCounts',
   schema: { type: 'object', additionalProperties: integer },
 }
 
-export const spec: NamedSchema = {
+export const specSchema: NamedSchema = {
   name: 'specDetail',
   schema: {
     type: 'object',
-    properties: { ...baseProperties, name: text },
-    required: [...baseRequired, 'name'],
+    properties: { ...baseRecordProperties, name: text },
+    required: [...baseRecordRequired, 'name'],
   },
 }
 
 export const specBodySchema: NamedSchema = { name: 'specBody', schema: { type: 'object' } }
 
-export const controller: NamedSchema = {
+export const controllerSchema: NamedSchema = {
   name: 'controllerDetail',
   schema: {
     type: 'object',
     properties: {
-      ...baseProperties,
+      ...baseRecordProperties,
       apiAddresses: {
         type: 'object',
         additionalProperties: arraySchema({
@@ -113,41 +121,41 @@ export const controller: NamedSchema = {
       certPem: text,
       ctrlAddress: text,
       fingerprint: text,
-      isOnline: flag,
-      isPreferredLeader: flag,
-      lastJoinedAt: dateTime,
+      isOnline: booleanSchema,
+      isPreferredLeader: booleanSchema,
+      lastJoinedAt: dateTimeSchema,
       name: text,
     },
-    required: [...baseRequired, 'name', 'certPem', 'fingerprint', 'isOnline', 'lastJoinedAt'],
+    required: [...baseRecordRequired, 'name', 'certPem', 'fingerprint', 'isOnline', 'lastJoinedAt'],
   },
 }
 
 const settings = { type: 'object', properties: { oidc: oidcSettings } } as const
-export const effectiveSettings: NamedSchema = {
+export const effectiveSettingsSchema: NamedSchema = {
   name: 'controllerSettingEffectiveDetail',
   schema: {
     type: 'object',
-    properties: { ...baseProperties, effective: settings, instance: settings },
-    required: [...baseRequired, 'effective', 'instance'],
+    properties: { ...baseRecordProperties, effective: settings, instance: settings },
+    required: [...baseRecordRequired, 'effective', 'instance'],
   },
 }
 
-export const networkJwtAnswer: NamedSchema = {
+export const networkJwtResponseSchema: NamedSchema = {
   name: 'networkJWT',
-  schema: wholeObject({ name: text, token: text }),
+  schema: openObjectSchema({ name: text, token: text }),
 }
 
-export const health: NamedSchema = {
+export const healthSchema: NamedSchema = {
   name: 'health',
-  schema: wholeObject(
+  schema: openObjectSchema(
     {
-      healthy: flag,
+      healthy: booleanSchema,
       checks: arraySchema(
-        wholeObject(
+        openObjectSchema(
           {
             id: text,
-            healthy: flag,
-            lastCheckTime: dateTime,
+            healthy: booleanSchema,
+            lastCheckTime: dateTimeSchema,
             lastCheckDuration: text,
             detail: text,
           },
@@ -160,10 +168,10 @@ export const health: NamedSchema = {
   ),
 }
 
-export const readiness: NamedSchema = {
+export const readinessSchema: NamedSchema = {
   name: 'readiness',
-  schema: wholeObject({ ready: flag }),
+  schema: openObjectSchema({ ready: booleanSchema }),
 }
 
-export const metricsText: NamedSchema = { name: 'metricsText', schema: text }
+export const metricsTextSchema: NamedSchema = { name: 'metricsText', schema: text }
 export const openapiSchema: NamedSchema = { name: 'openapiDocument', schema: { type: 'object' } }

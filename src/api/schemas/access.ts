@@ -2,14 +2,14 @@ import { detailSchema } from '../../entities/schema.ts'
 import { findEntity } from '../../entities/registry.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import {
-  dateTime,
-  entityRef,
-  flag,
-  links,
+  dateTimeSchema,
+  entityRefSchema,
+  booleanSchema,
+  linksSchema,
   text,
-  wholeObject,
+  openObjectSchema,
   arraySchema,
-} from '../../entities/shapes.ts'
+} from '../../entities/response-schemas.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { objectSchema } from './typed-schema.ts'
 import { integer } from './envelope.ts'
@@ -21,11 +21,11 @@ const protocols = { type: 'object', additionalProperties: text } as const
 const routerProperties: JsonObject = {
   name: text,
   hostname: text,
-  isOnline: flag,
+  isOnline: booleanSchema,
   syncStatus: text,
   cost: integer,
-  noTraversal: flag,
-  disabled: flag,
+  noTraversal: booleanSchema,
+  disabled: booleanSchema,
   supportedProtocols: protocols,
   appData: tags,
   capabilities: { type: 'array', items: text },
@@ -39,34 +39,34 @@ const commonEdgeRouter: JsonObject = {
   required: routerRequired,
 }
 
-export const serviceEdgeRouters: NamedSchema = {
+export const serviceEdgeRoutersSchema: NamedSchema = {
   name: 'serviceEdgeRouters',
-  schema: wholeObject({ edgeRouters: { type: 'array', items: commonEdgeRouter } }),
+  schema: openObjectSchema({ edgeRouters: { type: 'array', items: commonEdgeRouter } }),
 }
 
-export const currentIdentityEdgeRouter: NamedSchema = {
+export const currentIdentityEdgeRouterSchema: NamedSchema = {
   name: 'currentIdentityEdgeRouterDetail',
   schema: {
     type: 'object',
     properties: {
       ...routerProperties,
-      _links: links,
+      _links: linksSchema,
       version: text,
-      createdAt: dateTime,
+      createdAt: dateTimeSchema,
       id: text,
       tags,
-      updatedAt: dateTime,
+      updatedAt: dateTimeSchema,
     },
     required: [...routerRequired, '_links', 'createdAt', 'id', 'tags', 'updatedAt'],
   },
 }
 
-export const serviceUpdates: NamedSchema = {
+export const serviceUpdatesSchema: NamedSchema = {
   name: 'currentApiSessionServiceUpdateList',
-  schema: wholeObject({ lastChangeAt: dateTime }),
+  schema: openObjectSchema({ lastChangeAt: dateTimeSchema }),
 }
 
-export const sessionCreate = objectSchema(
+export const sessionCreateSchema = objectSchema(
   'sessionCreate',
   {
     serviceId: { type: 'string', maxLength: 512 },
@@ -88,53 +88,56 @@ const sessionProperties: JsonObject = {
 }
 const sessionRequired = [...(stored['required'] as readonly string[]), 'edgeRouters']
 
-export const sessionDetail: NamedSchema = {
+export const sessionDetailSchema: NamedSchema = {
   name: 'sessionDetail',
   schema: { type: 'object', properties: sessionProperties, required: sessionRequired },
 }
 
-export const sessionManagementDetail: NamedSchema = {
+export const sessionManagementDetailSchema: NamedSchema = {
   name: 'sessionManagementDetail',
   schema: {
     type: 'object',
-    properties: { ...sessionProperties, servicePolicies: { type: 'array', items: entityRef } },
+    properties: {
+      ...sessionProperties,
+      servicePolicies: { type: 'array', items: entityRefSchema },
+    },
     required: [...sessionRequired, 'servicePolicies'],
   },
 }
 
-export const sessionRoutePath: NamedSchema = {
+export const sessionRoutePathSchema: NamedSchema = {
   name: 'sessionRoutePathDetail',
-  schema: wholeObject({ routePath: { type: 'array', items: text } }),
+  schema: openObjectSchema({ routePath: { type: 'array', items: text } }),
 }
 
-export const policyAdvice: NamedSchema = {
+export const policyAdviceSchema: NamedSchema = {
   name: 'policyAdvice',
-  schema: wholeObject({
-    identity: entityRef,
+  schema: openObjectSchema({
+    identity: entityRefSchema,
     identityId: text,
-    service: entityRef,
+    service: entityRefSchema,
     serviceId: text,
-    isBindAllowed: flag,
-    isDialAllowed: flag,
+    isBindAllowed: booleanSchema,
+    isDialAllowed: booleanSchema,
     identityRouterCount: integer,
     serviceRouterCount: integer,
     commonRouters: arraySchema({
       type: 'object',
-      properties: { ...(entityRef['properties'] as JsonObject), isOnline: flag },
-      required: [...(entityRef['required'] as readonly string[]), 'isOnline'],
+      properties: { ...(entityRefSchema['properties'] as JsonObject), isOnline: booleanSchema },
+      required: [...(entityRefSchema['required'] as readonly string[]), 'isOnline'],
     }),
   }),
 }
 
-export const roleAttribute: NamedSchema = { name: 'roleAttribute', schema: text }
+export const roleAttributeSchema: NamedSchema = { name: 'roleAttribute', schema: text }
 
-export const roleAttributeUsage: NamedSchema = {
+export const roleAttributeUsageSchema: NamedSchema = {
   name: 'roleAttributeUsage',
-  schema: wholeObject({
+  schema: openObjectSchema({
     roleAttribute: text,
     usage: {
       type: 'object',
-      additionalProperties: wholeObject({
+      additionalProperties: openObjectSchema({
         count: integer,
         ids: { anyOf: [{ type: 'array', items: text }, { type: 'null' }] },
       }),

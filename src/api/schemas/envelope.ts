@@ -1,13 +1,13 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { emptySchema } from '../../entities/schema.ts'
 import {
-  dateTime,
-  links,
+  dateTimeSchema,
+  linksSchema,
   text,
-  wholeObject,
-  closedObject,
+  openObjectSchema,
+  closedObjectSchema,
   arraySchema,
-} from '../../entities/shapes.ts'
+} from '../../entities/response-schemas.ts'
 
 /** Schemas of the envelope of responses, and of the fields that all records have. */
 
@@ -18,26 +18,26 @@ export const emptyBodySchema: NamedSchema = { name: 'empty', schema: emptySchema
 
 export const responseMetaSchema: NamedSchema = {
   name: 'meta',
-  schema: closedObject(
+  schema: closedObjectSchema(
     {
       apiEnrollmentVersion: text,
       apiVersion: text,
       detachedFrom: arraySchema(
-        wholeObject({ entity: text, field: text, ids: texts, totalCount: integer }),
+        openObjectSchema({ entity: text, field: text, ids: texts, totalCount: integer }),
       ),
       filterableFields: texts,
       ignoredFields: texts,
       warnings: texts,
-      pagination: wholeObject({ limit: integer, offset: integer, totalCount: integer }),
+      pagination: openObjectSchema({ limit: integer, offset: integer, totalCount: integer }),
     },
     ['detachedFrom', 'filterableFields', 'ignoredFields', 'pagination', 'warnings'],
   ),
 }
 
-export const errorEnvelope: NamedSchema = {
+export const errorEnvelopeSchema: NamedSchema = {
   name: 'apiErrorEnvelope',
-  schema: closedObject({
-    error: closedObject(
+  schema: closedObjectSchema({
+    error: closedObjectSchema(
       {
         code: text,
         message: text,
@@ -61,11 +61,11 @@ export const errorEnvelope: NamedSchema = {
   }),
 }
 
-export const baseProperties = {
-  _links: links,
-  createdAt: dateTime,
+export const baseRecordProperties = {
+  _links: linksSchema,
+  createdAt: dateTimeSchema,
   id: text,
   tags: { type: 'object' },
-  updatedAt: dateTime,
+  updatedAt: dateTimeSchema,
 } as const
-export const baseRequired = ['_links', 'createdAt', 'id', 'updatedAt'] as const
+export const baseRecordRequired = ['_links', 'createdAt', 'id', 'updatedAt'] as const

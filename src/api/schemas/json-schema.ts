@@ -24,7 +24,8 @@ export function schemaFault(schema: JsonObject): FieldFault | null {
   if (dialect !== undefined && (typeof dialect !== 'string' || !DIALECT.test(dialect))) {
     return faultOf('schema', '$schema must name draft-07 of JSON Schema')
   }
-  // A compiled asynchronous schema would return a promise, which always counts as valid.
+  // Refuses `$async`: a compiled asynchronous schema would return a promise, which always counts as
+  // valid.
   if (Object.hasOwn(schema, '$async')) return faultOf('schema', '$async is not part of draft-07')
   try {
     compile(schema)

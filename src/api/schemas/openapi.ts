@@ -2,9 +2,9 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import { type ApiName, permissionOnApi } from '../../auth/principal/permissions.ts'
 import { isSocketOnly } from '../../auth/principal/host-user.ts'
 import type { JsonSchema, Operation, ResponseShape } from '../http/operation.ts'
-import type { ApiVersionsKey, VersionInfo } from '../parts.ts'
+import type { ApiVersionsKey, VersionInfo } from '../api-deps.ts'
 import { basePaths } from '../http/paths.ts'
-import { errorEnvelope, responseMetaSchema } from './envelope.ts'
+import { errorEnvelopeSchema, responseMetaSchema } from './envelope.ts'
 
 interface OpenapiDocumentDeps {
   readonly version: VersionInfo
@@ -81,7 +81,7 @@ function describe(operation: Operation, api: ApiName, refer: Refer): Json {
   if (operation.hasEtag === true && operation.method === 'GET') {
     responses[304] = { description: 'Not modified (If-None-Match)', headers }
   }
-  const envelope = { 'application/json': { schema: refer(errorEnvelope) } }
+  const envelope = { 'application/json': { schema: refer(errorEnvelopeSchema) } }
   for (const status of refusalsOf(operation)) {
     responses[status] = {
       description: reasons[status] ?? 'Refused',

@@ -1,26 +1,29 @@
-import { detailAnswer, emptyAnswer } from '../http/answers/envelope.ts'
+import { detailResponse, emptyResponse } from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
+import { listParameters, readListQuery } from '../http/query-parameters.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import { sessionSchema } from './sessions-schema.ts'
 import { sessionView } from './session-view.ts'
-import { requireCaller, deleteCurrentSession } from './current.ts'
+import { requireCaller, deleteCurrentSession } from './current-identity.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
-import type { Writer } from '../http/writes.ts'
-import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
+import {
+  type ListResponsePrinter,
+  createRowPrinter,
+} from '../http/responses/list-response-printer.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
 
 interface ApiSessionOperationsDeps {
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly limits: ApiLimits
   readonly sessions: SessionTracker
   readonly tokens: TokenSigner
-  readonly writer: Writer
-  readonly lists: ListAnswers
+  readonly writer: ProposalWriter
+  readonly lists: ListResponsePrinter
 }
 
 /** Operations with which administrators manage the API sessions of all identities. */
@@ -46,7 +49,7 @@ export function apiSessionOperations(deps: ApiSessionOperationsDeps): Operation[
         const { records, ...pagination } = state.list('apiSession', readListQuery(call))
         return deps.lists.answer(call, {
           records,
-          print: rowPrinter((record) => sessionView(deps, caller, record)),
+          print: createRowPrinter((record) => sessionView(deps, caller, record)),
           pagination,
           filterableFields: state.filterableFields('apiSession'),
         })
@@ -65,7 +68,7 @@ export function apiSessionOperations(deps: ApiSessionOperationsDeps): Operation[
         return deps.reads.found(call, `apiSession with id ${id}`, () => {
           const record = state.get('apiSession', id)
           if (record === undefined) return null
-          return detailAnswer(sessionView(deps, requireCaller(call), record))
+          return detailResponse(sessionView(deps, requireCaller(call), record))
         })
       },
     },
@@ -82,7 +85,7 @@ export function apiSessionOperations(deps: ApiSessionOperationsDeps): Operation[
         const id = call.param('id')
         await deleteCurrentSession(deps.writer, call, id)
         deps.sessions.forget(id)
-        return emptyAnswer()
+        return emptyResponse()
       },
     },
   ]

@@ -1,12 +1,12 @@
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import { pendingFactorHeaders } from '../http/answers/challenge.ts'
-import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
-import { queryParametersNamed } from '../http/answers/query-parameters.ts'
+import { pendingFactorHeaders } from '../http/responses/www-authenticate.ts'
+import { detailResponse, type Reply } from '../http/responses/envelope.ts'
+import { queryParametersNamed } from '../http/query-parameters.ts'
 import { type LogInCredential, logInProblem, type LogInService } from '../../auth/log-in/log-in.ts'
-import { type RequestContext, toWriteRequest } from '../http/call.ts'
-import { type Operation, withBody } from '../http/operation.ts'
+import { type RequestContext, toWriteRequest } from '../http/request-context.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
 import { currentSessionView } from './session-view.ts'
-import { credentials, currentSession } from './sessions-schema.ts'
+import { credentialsSchema, currentSessionSchema } from './sessions-schema.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -24,16 +24,17 @@ interface AuthenticateOperationsDeps {
 }
 
 /**
- * The limit is low, because a caller without a session must not occupy the memory for large bodies.
+ * Maximum bytes of a log-in body; low, because a caller without a session must not occupy the
+ * memory for large bodies.
  */
 const LOG_IN_BODY_BYTES_MAX = 64 * 1024
 
-type LogInBody = SchemaValue<typeof credentials.schema>
+type LogInBody = SchemaValue<typeof credentialsSchema.schema>
 
 /** Operations for primary authentication. */
 export function authenticateOperations(deps: AuthenticateOperationsDeps): Operation[] {
   return [
-    withBody({
+    operationWithBody({
       operationId: 'authenticate',
       summary: 'Log in by password, client certificate or token of an external JWT signer',
       tag: 'authentication',
@@ -42,10 +43,10 @@ export function authenticateOperations(deps: AuthenticateOperationsDeps): Operat
       path: '/authenticate',
       permission: 'public',
       query: queryParametersNamed(['method']).map((method) => ({ ...method, isRequired: true })),
-      body: { schema: credentials, isRequired: false },
+      body: { schema: credentialsSchema, isRequired: false },
       bodyBytesMax: LOG_IN_BODY_BYTES_MAX,
       success: 200,
-      response: { kind: 'detail', schema: currentSession },
+      response: { kind: 'detail', schema: currentSessionSchema },
       refusals: [401],
       logInMethod: (call) => call.first('method') ?? '',
       handle: (call, body) => logIn(deps, call, body),
@@ -69,7 +70,7 @@ async function logIn(
   const { principal, token, isExtendRequested } = found
   call.caller = principal
   return {
-    ...detailAnswer(currentSessionView(deps, principal)),
+    ...detailResponse(currentSessionView(deps, principal)),
     headers: {
       'zt-session': token,
       'net-session': token,

@@ -78,9 +78,11 @@ export const apiSessionLimits = {
   sweepMs: 5 * SECOND_MS,
   /** Maximum sessions that the leader removes at a time. */
   sweepBatchMax: 500,
-  /** Interval at which the leader ends access whose time is over. */
+  /** Interval at which the leader ends policies and role attributes whose time has passed. */
   accessEndMs: 500,
-  /** Another controller does so if the leader is later than this. */
+  /**
+   * Another controller ends these policies and role attributes if the leader is later than this.
+   */
   accessEndLateMs: 5 * SECOND_MS,
   /** Maximum service sessions whose posture the leader checks in one `sweepMs`. */
   postureLooksMax: 10_000,
@@ -97,11 +99,14 @@ export const apiSessionLimits = {
    */
   posturePrunesMax: 1000,
   /**
-   * Time after the start of a controller in which new service sessions wait for a router of their
-   * client to reconnect.
+   * Time after the start of a controller during which a request for a service session waits until a
+   * router that its client can use has reconnected.
    */
   routerReturnMs: MINUTE_MS,
-  /** Longest such wait; beyond it, the response contains the routers without an address. */
+  /**
+   * Maximum time that one request waits for a router; after that, the response lists the routers
+   * without addresses.
+   */
   routerReturnWaitMs: 5 * SECOND_MS,
   /** Maximum requests that wait for a router; further ones are answered without a wait. */
   routerReturnWaitersMax: 1024,

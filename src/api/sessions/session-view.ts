@@ -2,7 +2,7 @@ import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { hasMfa, type PendingFactor, requiredFactors } from '../../fsm/apply/authentication.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
-import { rfc3339Text } from '../http/answers/envelope.ts'
+import { rfc3339Text } from '../http/responses/envelope.ts'
 import type { RecordSource, StateView } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
 import { callerExpiry, type SessionTracker } from '../../auth/sessions/session-tracker.ts'
@@ -33,8 +33,8 @@ export function sessionView(
   const holder = records.get('identity', session.identityId)
   return {
     ...detail,
-    // A log-in with a certificate of a third-party CA, mapped by the CA's external ID claim, has no
-    // stored authenticator.
+    // A session whose certificate was mapped by the external ID claim of a third-party CA has no
+    // stored authenticator, so its view contains the id `internal`.
     ...(session.caId === '' ? {} : { authenticatorId: 'internal' }),
     ...(session.signerId === '' ? {} : { authenticatorId: tokenAuthenticator(session) }),
     isMfaRequired: holder !== undefined && isMfaRequired(records, holder),

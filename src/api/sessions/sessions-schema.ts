@@ -1,18 +1,18 @@
 import { passwordSchema, usernameSchema } from '../../entities/kinds/authenticator.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import {
-  dateTime,
-  entityRef,
+  dateTimeSchema,
+  entityRefSchema,
   envInfoSchema,
-  flag,
+  booleanSchema,
   sdkInfoSchema,
   text,
-} from '../../entities/shapes.ts'
-import { integer, texts, baseProperties, baseRequired } from '../schemas/envelope.ts'
+} from '../../entities/response-schemas.ts'
+import { integer, texts, baseRecordProperties, baseRecordRequired } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 /** Schemas for log-ins, sessions and the caller's authenticators. */
-export const credentials = objectSchema('authenticate', {
+export const credentialsSchema = objectSchema('authenticate', {
   configTypes: { type: ['array', 'null'], items: text, maxItems: 100 },
   envInfo: { ...envInfoSchema, type: ['object', 'null'] },
   password: passwordSchema,
@@ -21,27 +21,27 @@ export const credentials = objectSchema('authenticate', {
 })
 
 const sessionProperties = {
-  ...baseProperties,
+  ...baseRecordProperties,
   authQueries: { type: 'array', items: { type: 'object' } },
   authenticatorId: text,
-  cachedLastActivityAt: dateTime,
+  cachedLastActivityAt: dateTimeSchema,
   configTypes: texts,
   expirationSeconds: integer,
-  expiresAt: dateTime,
-  identity: entityRef,
+  expiresAt: dateTimeSchema,
+  identity: entityRefSchema,
   identityId: text,
-  improperClientCertChain: flag,
+  improperClientCertChain: booleanSchema,
   ipAddress: text,
-  isCertExtendRequested: flag,
-  isCertExtendable: flag,
-  isCertKeyRollRequested: flag,
-  isMfaComplete: flag,
-  isMfaRequired: flag,
-  lastActivityAt: dateTime,
+  isCertExtendRequested: booleanSchema,
+  isCertExtendable: booleanSchema,
+  isCertKeyRollRequested: booleanSchema,
+  isMfaComplete: booleanSchema,
+  isMfaRequired: booleanSchema,
+  lastActivityAt: dateTimeSchema,
   token: text,
 } as const
 const sessionRequired = [
-  ...baseRequired,
+  ...baseRecordRequired,
   'authQueries',
   'authenticatorId',
   'configTypes',
@@ -54,7 +54,7 @@ const sessionRequired = [
   'token',
 ] as const
 
-export const currentSession: NamedSchema = {
+export const currentSessionSchema: NamedSchema = {
   name: 'currentApiSessionDetail',
   schema: {
     type: 'object',
@@ -78,13 +78,13 @@ const ownAuthenticatorProperties = {
   tags: { type: ['object', 'null'], additionalProperties: true },
 } as const
 
-export const ownAuthenticatorUpdate = objectSchema(
+export const ownAuthenticatorUpdateSchema = objectSchema(
   'authenticatorUpdateWithCurrent',
   { ...ownAuthenticatorProperties, password: passwordSchema, username: usernameSchema },
   ['currentPassword', 'password', 'username'],
 )
 
-export const ownAuthenticatorPatch = objectSchema(
+export const ownAuthenticatorPatchSchema = objectSchema(
   'authenticatorPatchWithCurrent',
   {
     ...ownAuthenticatorProperties,

@@ -3,44 +3,52 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { DialBind, ListResult, StateView } from '../../ports/state-view.ts'
-import { requestOrigin, type RequestContext } from '../http/call.ts'
-import { answer, detailAnswer, emptyAnswer, type Reply } from '../http/answers/envelope.ts'
-import { type Operation, withBody } from '../http/operation.ts'
-import { listParameters, readListQuery } from '../http/answers/query-parameters.ts'
-import { routerView, connectedRoutersFirst } from '../fabric/router-view.ts'
+import { requestOrigin, type RequestContext } from '../http/request-context.ts'
+import {
+  envelopeResponse,
+  detailResponse,
+  emptyResponse,
+  type Reply,
+} from '../http/responses/envelope.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
+import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import { routerView, sortConnectedRoutersFirst } from '../fabric/router-view.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 import {
-  sessionCreate,
-  sessionDetail,
-  sessionManagementDetail,
-  sessionRoutePath,
+  sessionCreateSchema,
+  sessionDetailSchema,
+  sessionManagementDetailSchema,
+  sessionRoutePathSchema,
 } from '../schemas/access.ts'
 import { openServiceSession } from '../../auth/sessions/open-service-session.ts'
 import { signSessionToken } from '../../auth/sessions/service-session-token.ts'
-import { requireCaller } from './current.ts'
-import { RouterReturn } from './router-return.ts'
-import type { ConfirmedReads } from '../http/consistency.ts'
+import { requireCaller } from './current-identity.ts'
+import { RouterReconnectDelay } from './router-reconnect-delay.ts'
+import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { LiveTable, LiveCircuit } from '../../ports/live-table.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { Writer } from '../http/writes.ts'
-import { type ListAnswers, rowPrinter } from '../http/answers/list-answers.ts'
+import type { ProposalWriter } from '../http/proposal-writer.ts'
+import {
+  type ListResponsePrinter,
+  createRowPrinter,
+} from '../http/responses/list-response-printer.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { ApiVersionsKey } from '../parts.ts'
+import type { ApiVersionsKey } from '../api-deps.ts'
 
 interface SessionOperationsDeps {
   readonly state: StateView
-  readonly reads: ConfirmedReads
+  readonly reads: LinearizableReads
   readonly posture: PostureService
   readonly circuits: LiveTable<LiveCircuit>
   readonly jwt: JwtSigner
   readonly clock: Clock
   readonly limits: ApiLimits
   readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
-  readonly writer: Writer
-  readonly lists: ListAnswers
+  readonly writer: ProposalWriter
+  readonly lists: ListResponsePrinter
 }
 
 const tag = 'sessions'
@@ -53,7 +61,7 @@ export function sessionOperations(deps: SessionOperationsDeps): Operation[] {
 
 function ownSessions(deps: SessionOperationsDeps): Operation[] {
   const { state } = deps
-  const routerReturn = new RouterReturn(deps)
+  const routerReturn = new RouterReconnectDelay(deps)
   const common = { tag, apis: ['client'], permission: 'session' } as const
   const own = (call: RequestContext): Session | null => {
     const record = state.get('session', call.param('id'))
@@ -69,7 +77,7 @@ function ownSessions(deps: SessionOperationsDeps): Operation[] {
       path: '/sessions',
       query: listParameters,
       success: 200,
-      response: { kind: 'list', schema: sessionDetail },
+      response: { kind: 'list', schema: sessionDetailSchema },
       handle: (call) => {
         const { identity, isAdmin } = requireCaller(call)
         const query = readListQuery(call)
@@ -79,15 +87,15 @@ function ownSessions(deps: SessionOperationsDeps): Operation[] {
         return listed(deps, call, found, viewOf)
       },
     },
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'createSession',
       summary: 'Create a service session',
       method: 'POST',
       path: '/sessions',
-      body: { schema: sessionCreate, isRequired: true },
+      body: { schema: sessionCreateSchema, isRequired: true },
       success: 201,
-      response: { kind: 'detail', schema: sessionDetail },
+      response: { kind: 'detail', schema: sessionDetailSchema },
       refusals: [404, 409],
       handle: (call, body) => createSession(deps, routerReturn, call, body),
     }),
@@ -97,12 +105,12 @@ function ownSessions(deps: SessionOperationsDeps): Operation[] {
       operationId: 'detailSession',
       summary: 'Show a service session of the current identity',
       method: 'GET',
-      response: { kind: 'detail', schema: sessionDetail },
+      response: { kind: 'detail', schema: sessionDetailSchema },
       refusals: [404],
       handle: (call) =>
         deps.reads.found(call, `session with id ${call.param('id')}`, () => {
           const record = own(call)
-          return record === null ? null : detailAnswer(viewOf(deps, call, record))
+          return record === null ? null : detailResponse(viewOf(deps, call, record))
         }),
     },
     {
@@ -116,10 +124,10 @@ function ownSessions(deps: SessionOperationsDeps): Operation[] {
       handle: async (call) => {
         const id = call.param('id')
         await deps.reads.found(call, `session with id ${id}`, () =>
-          own(call) === null ? null : emptyAnswer(),
+          own(call) === null ? null : emptyResponse(),
         )
         await deps.writer.deleteEntity(requestOrigin(call), 'session', id)
-        return emptyAnswer()
+        return emptyResponse()
       },
     },
   ]
@@ -132,7 +140,7 @@ function allSessions(deps: SessionOperationsDeps): Operation[] {
     const id = call.param('id')
     return deps.reads.found(call, `session with id ${id}`, () => {
       const record = state.get('session', id)
-      return record === undefined ? null : detailAnswer(view(record))
+      return record === undefined ? null : detailResponse(view(record))
     })
   }
   return [
@@ -143,7 +151,7 @@ function allSessions(deps: SessionOperationsDeps): Operation[] {
       method: 'GET',
       path: '/sessions',
       query: listParameters,
-      response: { kind: 'list', schema: sessionManagementDetail },
+      response: { kind: 'list', schema: sessionManagementDetailSchema },
       handle: (call) => {
         const found = state.list('session', readListQuery(call))
         return listed(deps, call, found, managementView)
@@ -155,7 +163,7 @@ function allSessions(deps: SessionOperationsDeps): Operation[] {
       operationId: 'detailSession',
       summary: 'Show a service session',
       method: 'GET',
-      response: { kind: 'detail', schema: sessionManagementDetail },
+      response: { kind: 'detail', schema: sessionManagementDetailSchema },
       refusals: [404],
       handle: (call) => shown(call, (record) => managementView(deps, call, record)),
     },
@@ -170,7 +178,7 @@ function allSessions(deps: SessionOperationsDeps): Operation[] {
       refusals: [404, 409],
       handle: async (call) => {
         await deps.writer.deleteEntity(requestOrigin(call), 'session', call.param('id'))
-        return emptyAnswer()
+        return emptyResponse()
       },
     },
     {
@@ -180,7 +188,7 @@ function allSessions(deps: SessionOperationsDeps): Operation[] {
         'Show the routers of the newest circuit of a service session, if this controller created it',
       method: 'GET',
       path: '/sessions/{id}/route-path',
-      response: { kind: 'detail', schema: sessionRoutePath },
+      response: { kind: 'detail', schema: sessionRoutePathSchema },
       refusals: [404],
       handle: (call) => shown(call, ({ id }) => routePathOf(deps.circuits, id)),
     },
@@ -210,7 +218,7 @@ function listed(
   const { lists } = deps
   return lists.answer(call, {
     records,
-    print: rowPrinter((record) => view(deps, call, record)),
+    print: createRowPrinter((record) => view(deps, call, record)),
     pagination,
     filterableFields: deps.state.filterableFields('session'),
   })
@@ -227,7 +235,7 @@ function viewOf(
 ): JsonObject {
   const callerId = requireCaller(call).identity.id
   const between = state.accessBetween(record.identityId, record.serviceId)
-  const routers = connectedRoutersFirst(state, between?.commonRouters ?? [], callerId)
+  const routers = sortConnectedRoutersFirst(state, between?.commonRouters ?? [], callerId)
   return {
     ...state.detail('session', record, callerId),
     edgeRouters: routers.map((detail) => ({
@@ -253,9 +261,9 @@ function managementView(
 
 async function createSession(
   deps: SessionOperationsDeps,
-  routerReturn: RouterReturn,
+  routerReturn: RouterReconnectDelay,
   call: RequestContext,
-  { serviceId, type, tags }: SchemaValue<typeof sessionCreate.schema>,
+  { serviceId, type, tags }: SchemaValue<typeof sessionCreateSchema.schema>,
 ): Promise<Reply> {
   const { session, identity } = requireCaller(call)
   const wanted = {
@@ -272,5 +280,5 @@ async function createSession(
   const record = deps.state.get('session', id)
   if (record === undefined) throw new Problem('NOT_FOUND', { detail: `session with id ${id}` })
   const token = await signSessionToken(deps, record, !session.clientId)
-  return answer(201, { ...viewOf(deps, call, record), token })
+  return envelopeResponse(201, { ...viewOf(deps, call, record), token })
 }

@@ -1,13 +1,13 @@
 import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import type { ProviderLogIns } from '../../auth/tokens/provider-log-ins.ts'
-import { addressShareKey } from '../../lib/bounds/source.ts'
+import { addressShareKey } from '../../lib/bounds/source-network.ts'
 import { WindowedQuota } from '../../lib/bounds/quota.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { detailAnswer } from '../http/answers/envelope.ts'
-import type { RequestContext } from '../http/call.ts'
-import { type Operation, withBody } from '../http/operation.ts'
+import { detailResponse } from '../http/responses/envelope.ts'
+import type { RequestContext } from '../http/request-context.ts'
+import { type Operation, operationWithBody } from '../http/operation.ts'
 import type { ApiLimits } from '../limits.ts'
 import {
   providerEndpointRequestSchema,
@@ -60,7 +60,7 @@ export function providerLogInOperations(deps: ProviderLogInDeps): Operation[] {
     return signer
   }
   return [
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'beginProviderLogIn',
       summary: 'Find where a browser logs in at the provider of a signer',
@@ -70,11 +70,11 @@ export function providerLogInOperations(deps: ProviderLogInDeps): Operation[] {
       handle: async (call, { signerId }) => {
         const signer = signerOf(call, signerId)
         const authorizationEndpoint = await providerLogIns.authorizationEndpoint(signer)
-        if (authorizationEndpoint !== null) return detailAnswer({ authorizationEndpoint })
+        if (authorizationEndpoint !== null) return detailResponse({ authorizationEndpoint })
         throw fieldProblem('signerId', 'the provider of this signer offers no log-in now')
       },
     }),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'redeemProviderCode',
       summary: 'Redeem the code of a provider for the token that logs in',
@@ -84,7 +84,7 @@ export function providerLogInOperations(deps: ProviderLogInDeps): Operation[] {
       handle: async (call, { signerId, ...code }) => {
         const token = await providerLogIns.redeem(signerOf(call, signerId), code)
         if (token === null) throw new Problem('INVALID_AUTH')
-        return detailAnswer({ token })
+        return detailResponse({ token })
       },
     }),
   ]

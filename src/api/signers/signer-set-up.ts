@@ -1,14 +1,14 @@
 import { type TokenTestReport, testToken } from '../../auth/log-in/token-test.ts'
-import type { TokenProofDeps } from '../../auth/log-in/external-jwt.ts'
+import type { ExternalJwtLogInDeps } from '../../auth/log-in/external-jwt.ts'
 import { type KeyEndpoint, KeyFetchError } from '../../auth/tokens/key-endpoint.ts'
 import { discoverProvider } from '../../auth/tokens/provider-discovery.ts'
 import { WindowedQuota } from '../../lib/bounds/quota.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { refusalReasons } from '../../lib/refusal-reason.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
-import type { RequestContext } from '../http/call.ts'
-import { type Operation, type OperationBody, withBody } from '../http/operation.ts'
+import { detailResponse, type Reply } from '../http/responses/envelope.ts'
+import type { RequestContext } from '../http/request-context.ts'
+import { type Operation, type OperationBody, operationWithBody } from '../http/operation.ts'
 import type { ApiLimits } from '../limits.ts'
 import {
   discoveryRequestSchema,
@@ -17,7 +17,7 @@ import {
   tokenTestResponseSchema,
 } from './signers-schema.ts'
 
-interface SignerSetUpDeps extends TokenProofDeps {
+interface SignerSetUpDeps extends ExternalJwtLogInDeps {
   readonly keyEndpoint: KeyEndpoint
   readonly limits: ApiLimits
 }
@@ -46,7 +46,7 @@ export function signerSetUpOperations(deps: SignerSetUpDeps): Operation[] {
     throw new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds })
   }
   return [
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'discoverExternalJwtSigner',
       summary:
@@ -59,7 +59,7 @@ export function signerSetUpOperations(deps: SignerSetUpDeps): Operation[] {
         return discovered(deps, issuer)
       },
     }),
-    withBody({
+    operationWithBody({
       ...common,
       operationId: 'testExternalJwtSigner',
       summary: 'Test a token: the result of each check, and the identity that it would log in',
@@ -85,7 +85,7 @@ async function discovered(
       tokenEndpoint: _,
       ...found
     } = await discoverProvider(keyEndpoint, issuer, limits.keySetKeysMax)
-    return detailAnswer({ ...found, jwksEndpoint: jwksUri })
+    return detailResponse({ ...found, jwksEndpoint: jwksUri })
   } catch (error) {
     if (!(error instanceof KeyFetchError)) throw error
     throw fieldProblem('issuer', `the provider cannot be used: ${error.message}`)
@@ -103,7 +103,7 @@ async function tested(
   if (signer === undefined) throw new Problem('NOT_FOUND', { detail: 'no signer has this ID' })
   // People paste tokens with the line break at their end.
   const report = await testToken(deps, call.credentials.address, token.trim(), signer)
-  return detailAnswer(reportView(report))
+  return detailResponse(reportView(report))
 }
 
 function reportView({ checks, signer, identity, ...report }: TokenTestReport): JsonObject {

@@ -1,7 +1,12 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { nullableSchema } from '../../entities/nested.ts'
+import { nullableSchema } from '../../entities/nested-schemas.ts'
 import { urlCharactersMax } from '../../entities/kinds/client-external-jwt-signer.ts'
-import { arraySchema, flag, text, wholeObject } from '../../entities/shapes.ts'
+import {
+  arraySchema,
+  booleanSchema,
+  text,
+  openObjectSchema,
+} from '../../entities/response-schemas.ts'
 import { tokenChecks } from '../../auth/log-in/token-test.ts'
 import { texts } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
@@ -16,7 +21,7 @@ export const discoveryRequestSchema = objectSchema(
 
 export const discoveryResponseSchema: NamedSchema = {
   name: 'externalJwtSignerDiscovered',
-  schema: wholeObject({
+  schema: openObjectSchema({
     issuer: text,
     jwksEndpoint: text,
     authorizationEndpoint: optionalText,
@@ -44,7 +49,7 @@ export const providerEndpointRequestSchema = objectSchema('providerLogInBegin', 
 ])
 export const providerEndpointSchema: NamedSchema = {
   name: 'providerLogInEndpoint',
-  schema: wholeObject({ authorizationEndpoint: text }),
+  schema: openObjectSchema({ authorizationEndpoint: text }),
 }
 
 /** `code` and `codeVerifier` have no bounds here, because a fault would repeat them. */
@@ -55,20 +60,20 @@ export const providerTokenRequestSchema = objectSchema(
 )
 export const providerTokenSchema: NamedSchema = {
   name: 'providerLogInToken',
-  schema: wholeObject({ token: text }),
+  schema: openObjectSchema({ token: text }),
 }
 
-const named = wholeObject({ id: text, name: text })
+const named = openObjectSchema({ id: text, name: text })
 
 export const tokenTestResponseSchema: NamedSchema = {
   name: 'externalJwtSignerTested',
-  schema: wholeObject({
-    logsIn: flag,
-    enrolls: flag,
+  schema: openObjectSchema({
+    logsIn: booleanSchema,
+    enrolls: booleanSchema,
     signer: nullableSchema(named),
     identity: nullableSchema(named),
     checks: arraySchema(
-      wholeObject({
+      openObjectSchema({
         check: { type: 'string', enum: tokenChecks },
         state: { type: 'string', enum: ['passed', 'failed', 'unchecked'] },
         reason: optionalText,

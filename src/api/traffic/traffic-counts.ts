@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
-import type { CircuitUsage, Observation, RouterMetrics } from '../../ports/live-facts.ts'
+import type { CircuitUsage, Observation, RouterMetrics } from '../../ports/observations.ts'
 import type { LiveCircuit } from '../../ports/live-table.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import {

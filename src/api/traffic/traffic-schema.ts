@@ -1,10 +1,15 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { arraySchema, closedObject, dateTime, text } from '../../entities/shapes.ts'
+import {
+  arraySchema,
+  closedObjectSchema,
+  dateTimeSchema,
+  text,
+} from '../../entities/response-schemas.ts'
 import { integer } from '../schemas/envelope.ts'
 
 const number = { type: 'number' } as const
 
-const totals = closedObject({
+const totals = closedObjectSchema({
   rxBytes: {
     ...integer,
     description: 'read by routers; of a service: read from its clients',
@@ -29,9 +34,9 @@ const totals = closedObject({
   },
 })
 
-const span = closedObject({
+const span = closedObjectSchema({
   periodSeconds: integer,
-  startedAt: { ...dateTime, description: 'start of the first period' },
+  startedAt: { ...dateTimeSchema, description: 'start of the first period' },
   rxBytes: arraySchema(integer),
   txBytes: arraySchema(integer),
   circuits: arraySchema(integer),
@@ -50,16 +55,16 @@ const record = { entity: text, id: text, name: text, hour: span, day: span }
 /** Traffic of one service or router: the last hour by minute, the last day by quarter hour. */
 export const trafficDetail: NamedSchema = {
   name: 'trafficDetail',
-  schema: closedObject({ ...record, silentControllers }),
+  schema: closedObjectSchema({ ...record, silentControllers }),
 }
 
 /** The services or routers with the most traffic, and the sum of all others. */
 export const trafficTop: NamedSchema = {
   name: 'trafficTop',
-  schema: closedObject({
+  schema: closedObjectSchema({
     by: text,
-    rows: arraySchema(closedObject(record)),
-    other: closedObject({ hour: totals, day: totals }),
+    rows: arraySchema(closedObjectSchema(record)),
+    other: closedObjectSchema({ hour: totals, day: totals }),
     recordCount: { ...number, description: 'services or routers with traffic in the last day' },
     silentControllers,
   }),

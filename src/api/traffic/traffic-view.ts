@@ -1,4 +1,4 @@
-import { rfc3339Text } from '../http/answers/envelope.ts'
+import { rfc3339Text } from '../http/responses/envelope.ts'
 import {
   type TrafficFigure,
   trafficFigures,

@@ -11,8 +11,8 @@ import {
   type TrafficKind,
   type TrafficSeries,
 } from '../../ports/traffic.ts'
-import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
-import type { RequestContext } from '../http/call.ts'
+import { detailResponse, type Reply } from '../http/responses/envelope.ts'
+import type { RequestContext } from '../http/request-context.ts'
 import type { Operation } from '../http/operation.ts'
 import { trafficLimits } from './limits.ts'
 import { trafficDetail, trafficTop } from './traffic-schema.ts'
@@ -115,7 +115,7 @@ async function recordTraffic(
   }
   const nowMs = clock.nowMs()
   const { found, silent } = await traffic.series(kind, [id], nowMs)
-  return detailAnswer({
+  return detailResponse({
     entity: findEntity(kind).collection,
     id,
     name: record.name,
@@ -141,7 +141,7 @@ async function topTraffic(
   const series = new Map(found.map(({ id, figures }) => [id, figures]))
   const shown = new Set(ids)
   const rest = totals.rows.filter(({ id }) => !shown.has(id)).map(({ figures }) => figures)
-  return detailAnswer({
+  return detailResponse({
     by,
     rows: ids.flatMap((id) => {
       const record = state.get(kind, id)

@@ -4,19 +4,19 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import { type Certificate, isSelfIssued } from '../../pki/certificate.ts'
 import {
-  type ClientChain,
-  type ClientChainQuestion,
-  type LeafTime,
+  type ClientChainResult,
+  type ClientChainInput,
+  type LeafValidity,
   type PeerChain,
   verifyClientChain,
 } from '../../pki/verify/client-chain.ts'
 import { type ExternalId, findExternalId } from '../../pki/external-id.ts'
-import { caCertificate, networkAuthorities } from './trusted-authorities.ts'
+import { parsedCaCertificate, networkAuthorities } from './trusted-authorities.ts'
 import type { NetworkAuthorities } from './network-authorities.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LogInRefusalReason } from '../../lib/refusal-reason.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { firstOfPem } from '../../lib/text/pem-block.ts'
+import { firstPemCertificate } from '../../lib/text/first-pem-certificate.ts'
 
 export interface TrustDeps {
   readonly authorities: NetworkAuthorities
@@ -37,7 +37,7 @@ export interface CertificateHolder {
    * State of the leaf's validity period. The auth policy decides whether an expired leaf is
    * allowed.
    */
-  readonly leafTime: LeafTime
+  readonly leafTime: LeafValidity
   /** The chain ends at an authority of the network, but at none of its roots. */
   readonly hasImproperChain: boolean
 }
@@ -57,7 +57,7 @@ export function findCertificateHolder(
   chain: PeerChain,
 ): CertificateHolder | NoHolder {
   const question = { chain, requiresClientAuth: false, leafTime: 'reported' } as const
-  const byNetwork = networkChain(deps, question)
+  const byNetwork = buildNetworkChain(deps, question)
   if (byNetwork.ok) {
     const { leafTime, hasImproperChain } = byNetwork
     return holderBy(deps, chain[0], { ca: null, leafTime, hasImproperChain })
@@ -67,7 +67,7 @@ export function findCertificateHolder(
   for (const ca of deps.state.findAll('ca', 'isVerified', 'true')) {
     // @guard certificate-of-a-ca--enabled
     if (!ca.isAuthEnabled) continue
-    const found = verifyChainTo(deps, [caCertificate(ca)], question)
+    const found = verifyChainTo(deps, [parsedCaCertificate(ca)], question)
     if (found.ok) {
       const { leafTime } = found
       return holderBy(deps, chain[0], { ca, leafTime, hasImproperChain: false })
@@ -79,7 +79,7 @@ export function findCertificateHolder(
 
 interface Way {
   readonly ca: Ca | null
-  readonly leafTime: LeafTime
+  readonly leafTime: LeafValidity
   readonly hasImproperChain: boolean
 }
 
@@ -89,7 +89,7 @@ function holderBy(
   { ca, leafTime, hasImproperChain }: Way,
 ): CertificateHolder | NoHolder {
   const common = { ca, leafTime, hasImproperChain }
-  const claim = ca === null ? null : claimedExternalId(ca, leaf)
+  const claim = ca === null ? null : externalIdFromClaim(ca, leaf)
   if (claim?.ok === true) {
     const identity = state.find('identity', 'externalId', claim.externalId)
     if (identity === undefined)
@@ -115,7 +115,7 @@ function holderBy(
 }
 
 /** The external id that a CA's claim selects in a certificate; null: the CA has no claim. */
-export function claimedExternalId(
+export function externalIdFromClaim(
   { externalIdClaim }: Pick<Ca, 'externalIdClaim'>,
   leaf: Certificate,
 ): ExternalId | null {
@@ -125,20 +125,20 @@ export function claimedExternalId(
 
 /** Compares the whole certificate, because SHA-1 fingerprints can collide. */
 export function isRecordedCertificate(leaf: Certificate, certPem: string | null): boolean {
-  const recorded = firstOfPem(certPem)
+  const recorded = firstPemCertificate(certPem)
   return recorded !== null && Buffer.compare(recorded, leaf.der) === 0
 }
 
-type NetworkQuestion = Omit<ClientChainQuestion, 'anchors' | 'nowMs'>
+type NetworkQuestion = Omit<ClientChainInput, 'anchors' | 'nowMs'>
 type NetworkChain =
-  | (Extract<ClientChain, { ok: true }> & { readonly hasImproperChain: boolean })
-  | Extract<ClientChain, { ok: false }>
+  | (Extract<ClientChainResult, { ok: true }> & { readonly hasImproperChain: boolean })
+  | Extract<ClientChainResult, { ok: false }>
 
 /**
  * Builds the chain to a root from the presented intermediates or, if that fails, from the
  * authorities known here.
  */
-export function networkChain(deps: TrustDeps, question: NetworkQuestion): NetworkChain {
+export function buildNetworkChain(deps: TrustDeps, question: NetworkQuestion): NetworkChain {
   const authorities = networkAuthorities(deps)
   const roots = authorities.filter(isSelfIssued)
   const proper = verifyChainTo(deps, roots, question)
@@ -152,7 +152,7 @@ export function verifyChainTo(
   { clock }: Pick<TrustDeps, 'clock'>,
   anchors: readonly Certificate[],
   question: NetworkQuestion,
-): ClientChain {
+): ClientChainResult {
   return verifyClientChain({ ...question, anchors, nowMs: clock.nowMs() })
 }
 
@@ -186,13 +186,13 @@ export function routerRefusalReason(
   if (!router.isVerified) return 'the router is not enrolled'
   if (router.disabled) return 'the router is disabled'
   const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
-  const found = networkChain(deps, question)
+  const found = buildNetworkChain(deps, question)
   // @guard router-extension--chain
   return found.ok ? null : found.reason
 }
 
 /** The router that `verifyRouterCertificate` accepts; null otherwise. */
-export function acceptedRouter(deps: TrustDeps, chain: PeerChain): Router | null {
+export function findAcceptedRouter(deps: TrustDeps, chain: PeerChain): Router | null {
   const verified = verifyRouterCertificate(deps, chain)
   return verified.ok ? verified.router : null
 }

@@ -76,7 +76,7 @@ export class RouterNamingRules implements RouterCertifier {
 
   /** Whether the host is in another router's certificate, or is another router's name or id. */
   #isOfOther(host: string, routerId: string, { allowed }: RouterHostRules): boolean {
-    // Every host has its own loopback, so routers may share these names.
+    // Routers may share loopback names, because every host has its own loopback.
     if (isLoopback(host) || allowed.some((one) => normalizeHost(one) === host)) return false
     const { state } = this.#deps
     const holders = [

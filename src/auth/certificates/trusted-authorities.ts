@@ -51,7 +51,7 @@ export function networkAuthorities({
 const parsed = new WeakMap<Ca, Certificate>()
 
 /** The parsed certificate of a CA; parsed once per record. */
-export function caCertificate(ca: Ca): Certificate {
+export function parsedCaCertificate(ca: Ca): Certificate {
   const certificate = parsed.get(ca) ?? parseCertificate(ca.certPem)
   parsed.set(ca, certificate)
   return certificate
@@ -61,13 +61,13 @@ export function caCertificate(ca: Ca): Certificate {
  * Finds the CA that issued a certificate; null if it was issued by none of the CAs that were
  * trusted at the start of its validity.
  */
-export function findIssuer(
+export function findIssuingCa(
   parts: { readonly authorities: NetworkAuthorities; readonly state: Pick<StateView, 'findAll'> },
   certificate: Certificate,
 ): Issuer | null {
   if (leadsTo(certificate, networkAuthorities(parts))) return { by: 'network' }
   for (const ca of parts.state.findAll('ca', 'isVerified', 'true')) {
-    if (leadsTo(certificate, [caCertificate(ca)])) return { by: 'ca', caId: ca.id }
+    if (leadsTo(certificate, [parsedCaCertificate(ca)])) return { by: 'ca', caId: ca.id }
   }
   return null
 }

@@ -1,18 +1,18 @@
 import { create, toBinary } from '@bufbuild/protobuf'
-import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
+import { retryWhenRecordsChange } from '../../lib/retry-when-records-change.ts'
 import { CaEnrollSchema, CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { Ca } from '../../entities/kinds/ca.ts'
 import { fieldLimits } from '../../entities/fields.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { Certificate } from '../../pki/certificate.ts'
-import { verifyChainTo, claimedExternalId } from '../certificates/client-certificate.ts'
+import { verifyChainTo, externalIdFromClaim } from '../certificates/client-certificate.ts'
 import {
-  caCertificate,
+  parsedCaCertificate,
   toThirdPartyCommandCertificate,
 } from '../certificates/trusted-authorities.ts'
 import type { EnrollRequest } from './enroll-request.ts'
-import { principalActor, principalOrigin } from '../principal/principal.ts'
+import { actorForPrincipal, writeOriginForPrincipal } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
@@ -43,7 +43,7 @@ export class CaEnrollment {
     // Reads the latest state, because this state may lack a CA that another controller has just
     // verified.
     await reads.reachLatest()
-    return retryWhenMoved(request.write, limits, async () => {
+    return retryWhenRecordsChange(request.write, limits, async () => {
       const { ca, leaf } = this.#issuerOf(request)
       const identityId = newShortId()
       const message = create(CaEnrollSchema, {
@@ -58,8 +58,8 @@ export class CaEnrollment {
       const judgedOn = [{ entity: 'ca', id: ca.id, revision: ca.revision } as const]
       const { address } = request.shown
       const shown = { caId: ca.id }
-      const actor = principalActor({ kind: 'enrolling', shown, method: 'ca', address })
-      const origin = principalOrigin(request.write, actor)
+      const actor = actorForPrincipal({ kind: 'enrolling', shown, method: 'ca', address })
+      const origin = writeOriginForPrincipal(request.write, actor)
       await this.#deps.writer.write(origin, {
         kind: CommandKind.CA_ENROLL,
         payload,
@@ -84,7 +84,7 @@ export class CaEnrollment {
       if (!ca.isAutoCaEnrollmentEnabled) continue
       // @guard certificate-of-a-ca--enrollment-time
       const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
-      const found = verifyChainTo(this.#deps, [caCertificate(ca)], question)
+      const found = verifyChainTo(this.#deps, [parsedCaCertificate(ca)], question)
       if (found.ok) return { ca, leaf: chain[0] }
       reason = found.reason
     }
@@ -93,7 +93,7 @@ export class CaEnrollment {
 }
 
 function externalIdIn(ca: Ca, leaf: Certificate): string {
-  const claim = claimedExternalId(ca, leaf)
+  const claim = externalIdFromClaim(ca, leaf)
   if (claim === null) return ''
   if (claim.ok) return claim.externalId
   throw new Problem('MISSING_CERT_CLAIM', { detail: `the certificate ${claim.reason}` })

@@ -1,12 +1,12 @@
 import type { Idempotency, WriteRequest } from '../../ports/writer.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
-import type { HashCaller } from '../factors/password-verifier.ts'
+import type { PasswordHashCaller } from '../factors/password-verifier.ts'
 
 /** A request to enroll over any transport: its credentials and its write context. */
 export interface EnrollRequest {
   readonly write: WriteRequest
   readonly shown: CallerCredentials
-  readonly turn: HashCaller
+  readonly turn: PasswordHashCaller
 }
 
 /**

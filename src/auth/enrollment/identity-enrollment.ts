@@ -9,14 +9,14 @@ import { newShortId } from '../../lib/random.ts'
 import { verifyChainTo } from '../certificates/client-certificate.ts'
 import { passwordFault } from '../factors/password-rules.ts'
 import {
-  caCertificate,
+  parsedCaCertificate,
   toNetworkCommandCertificate,
   toThirdPartyCommandCertificate,
 } from '../certificates/trusted-authorities.ts'
 import { type EnrollRequest, REQUEST_ID_NOT_STORED } from './enroll-request.ts'
 import type { CommandWriter, Idempotency } from '../../ports/writer.ts'
-import { isTokenUnknown, findOutstandingEnrollment, tokenUsedProblem } from './tokens.ts'
-import { principalActor, principalOrigin } from '../principal/principal.ts'
+import { isTokenUnknown, findOutstandingEnrollment, tokenUsedProblem } from './enrollment-tokens.ts'
+import { actorForPrincipal, writeOriginForPrincipal } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
@@ -120,7 +120,7 @@ export class IdentityEnrollment {
       })
     }
     const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
-    const found = verifyChainTo(this.#deps, [caCertificate(ca)], question)
+    const found = verifyChainTo(this.#deps, [parsedCaCertificate(ca)], question)
     if (!found.ok) throw new Problem('CERTIFICATE_FAILED_VALIDATION', { detail: found.reason })
     const value = toThirdPartyCommandCertificate(chain[0], ca.id)
     await this.#enroll(request, enrollment, { case: 'certificate', value } as Credential)
@@ -134,7 +134,10 @@ export class IdentityEnrollment {
     if (known.fingerprint === null || leaf?.sha1 !== known.fingerprint) throw tokenUsedProblem()
   }
 
-  /** Uses the user name of the enrollment and ignores any user name in the body. */
+  /**
+   * Enrolls with a password, for the user name of the enrollment; ignores any user name in the
+   * body.
+   */
   async updb(
     request: EnrollRequest,
     token: string | undefined,
@@ -186,7 +189,7 @@ export class IdentityEnrollment {
     const { address } = request.shown
     const shown = { enrollmentId }
     const principal = { kind: 'enrolling', shown, method, address } as const
-    const origin = principalOrigin(request.write, principalActor(principal), idempotency)
+    const origin = writeOriginForPrincipal(request.write, actorForPrincipal(principal), idempotency)
     await this.#deps.writer.write(origin, { kind: CommandKind.ENROLL, payload })
   }
 }

@@ -3,9 +3,9 @@ import { CommandKind, EnrollSchema, RouterExtendSchema } from '../../../proto/ge
 import { enrollmentTokenDigest } from '../../fsm/enrollment/enrollment.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import { Problem } from '../../lib/problems.ts'
-import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
+import { retryWhenRecordsChange } from '../../lib/retry-when-records-change.ts'
 import { toHex } from '../../lib/text/hex-digits.ts'
-import { certificateLife } from '../../pki/authority/renewal.ts'
+import { certificateLifetime } from '../../pki/authority/renewal.ts'
 import type {
   CertificateIssuer,
   IssuedCertificate,
@@ -13,13 +13,13 @@ import type {
   RouterCertifier,
 } from '../../ports/certificate-issuer.ts'
 import { type Certificate, parseCertificates } from '../../pki/certificate.ts'
-import type { CertificateAdoption } from '../certificates/adoption.ts'
-import { acceptedRouter } from '../certificates/client-certificate.ts'
+import type { CertificateAdoption } from '../certificates/certificate-adoption.ts'
+import { findAcceptedRouter } from '../certificates/client-certificate.ts'
 import { type EnrollRequest, REQUEST_ID_NOT_STORED } from './enroll-request.ts'
 import { RouterNamingRules } from '../certificates/router-naming-rules.ts'
-import { isTokenUnknown, findOutstandingEnrollment, tokenUsedProblem } from './tokens.ts'
+import { isTokenUnknown, findOutstandingEnrollment, tokenUsedProblem } from './enrollment-tokens.ts'
 import { toNetworkCommandCertificate } from '../certificates/trusted-authorities.ts'
-import { principalActor, principalOrigin } from '../principal/principal.ts'
+import { actorForPrincipal, writeOriginForPrincipal } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { routerRenewalKind } from '../../ports/feature-level.ts'
@@ -98,7 +98,11 @@ export class RouterEnrollment {
     const { address } = request.shown
     const shown = { enrollmentId }
     const principal = { kind: 'enrolling', shown, method, address } as const
-    const origin = principalOrigin(request.write, principalActor(principal), REQUEST_ID_NOT_STORED)
+    const origin = writeOriginForPrincipal(
+      request.write,
+      actorForPrincipal(principal),
+      REQUEST_ID_NOT_STORED,
+    )
     await this.#deps.writer.write(origin, { kind: CommandKind.ENROLL, payload })
     const { client, server } = issued
     return { cert: client.chainPem, serverCert: server.chainPem }
@@ -139,7 +143,7 @@ export class RouterEnrollment {
     if (chain === null) throw new Problem('UNAUTHORIZED')
     await this.#deps.reads.reachLatest()
     await this.#deps.adoption.ofRouter(chain, shown.address)
-    const router = acceptedRouter(this.#deps, chain)
+    const router = findAcceptedRouter(this.#deps, chain)
     if (router === null) throw new Problem('UNAUTHORIZED')
     for (const [name, text] of [
       ['certCsr', requests.client],
@@ -150,10 +154,14 @@ export class RouterEnrollment {
       throw new Problem('COULD_NOT_PROCESS_CSR', { fault })
     }
     const principal = { kind: 'router', routerId: router.id, address: shown.address } as const
-    const origin = principalOrigin(request.write, principalActor(principal), REQUEST_ID_NOT_STORED)
+    const origin = writeOriginForPrincipal(
+      request.write,
+      actorForPrincipal(principal),
+      REQUEST_ID_NOT_STORED,
+    )
     // Two requests of one router may run at the same time, on two controllers. Only one certificate
-    // can be pending, so the later request gets the one of the earlier.
-    return retryWhenMoved(request.write, this.#deps.limits, async () => {
+    // can be pending, so the later request gets the certificate of the earlier request.
+    return retryWhenRecordsChange(request.write, this.#deps.limits, async () => {
       const { id } = router
       const current = state.get('router', id) ?? router
       const issued = await this.#issue(request, id, requests, 'extend')
@@ -191,8 +199,8 @@ export class RouterEnrollment {
 }
 
 /**
- * The pending certificates of a router, if a request would get the same: for the same keys and
- * hosts, and not due for renewal. Null otherwise.
+ * The pending certificates of a router, if they fit a new request: they are for the same keys and
+ * hosts, and are not due for renewal. Null otherwise.
  */
 function pendingCertificates(
   { nextCertPem, nextServerCertPem, nextCertificateNames }: Router,
@@ -202,7 +210,7 @@ function pendingCertificates(
   if (nextCertPem === null || nextServerCertPem === null) return null
   const isOf = ([leaf]: readonly [Certificate, ...Certificate[]], issued: IssuedCertificate) =>
     toHex(leaf.publicKeySha256) === issued.publicKeyPrint &&
-    nowMs < certificateLife(leaf, nowMs).renewAtMs
+    nowMs < certificateLifetime(leaf, nowMs).renewAtMs
   const isSame =
     isOf(parseCertificates(nextCertPem), client) &&
     isOf(parseCertificates(nextServerCertPem), server) &&

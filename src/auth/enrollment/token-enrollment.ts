@@ -1,25 +1,25 @@
 import { create, toBinary } from '@bufbuild/protobuf'
-import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
+import { retryWhenRecordsChange } from '../../lib/retry-when-records-change.ts'
 import { CommandKind, TokenEnrollSchema } from '../../../proto/gen/command_pb.ts'
 import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import { fieldLimits } from '../../entities/fields.ts'
-import { enrollmentRefusal } from '../../fsm/enrollment/token-enrollment.ts'
+import { tokenEnrollmentRefusal } from '../../fsm/enrollment/token-enrollment.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { RefusalCause } from '../../lib/refusal-reason.ts'
 import { newShortId } from '../../lib/random.ts'
-import { selectClaim, textClaim } from '../tokens/claims.ts'
+import { selectClaim, selectTextClaim } from '../tokens/claims.ts'
 import type { TokenVerifier, VerifiedToken } from '../tokens/token-verifier.ts'
 import { type EnrollRequest, REQUEST_ID_NOT_STORED } from './enroll-request.ts'
 import type { CommandWriter, Idempotency } from '../../ports/writer.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import { toNetworkCommandCertificate } from '../certificates/trusted-authorities.ts'
-import { principalActor, principalOrigin } from '../principal/principal.ts'
+import { actorForPrincipal, writeOriginForPrincipal } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
 
-/** Room for a number that makes the name unique. */
+/** Number of characters reserved for a number that makes the name unique. */
 const NUMBER_CHARACTERS = 6
 
 interface NewHolder {
@@ -62,7 +62,7 @@ export class TokenEnrollment {
     const { reads, limits } = this.#deps
     if (request.shown.bearers().length === 0) throw untaken('no bearer token in the request')
     await reads.reachLatest()
-    return retryWhenMoved(request.write, limits, async () => {
+    return retryWhenRecordsChange(request.write, limits, async () => {
       const holder = await this.#holderOf(request.shown, signerId)
       this.#checkAllowed(holder, csr !== undefined)
       return csr === undefined
@@ -99,7 +99,7 @@ export class TokenEnrollment {
       throw new Problem('ENROLLMENT_IDENTITY_ALREADY_ENROLLED')
     }
     const policy = state.get('authPolicy', signer.enrollAuthPolicyId)
-    const detail = enrollmentRefusal(signer, policy, isToCertificate)
+    const detail = tokenEnrollmentRefusal(signer, policy, isToCertificate)
     if (detail !== null) throw new Problem('INVALID_ENROLLMENT_NOT_ALLOWED', { detail })
   }
 
@@ -146,7 +146,7 @@ export class TokenEnrollment {
     const { address } = request.shown
     const shown = { signerId }
     const principal = { kind: 'enrolling', shown, method: 'token', address } as const
-    const origin = principalOrigin(request.write, principalActor(principal), idempotency)
+    const origin = writeOriginForPrincipal(request.write, actorForPrincipal(principal), idempotency)
     await this.#deps.writer.write(origin, {
       kind: CommandKind.TOKEN_ENROLL,
       payload,
@@ -164,7 +164,7 @@ function newHolder(
   { claim }: VerifiedToken,
   claims: JsonObject,
 ): NewHolder {
-  const name = textClaim(claims, signer.enrollNameClaimsSelector)
+  const name = selectTextClaim(claims, signer.enrollNameClaimsSelector)
   if (name === null) {
     const { id: signerId, enrollNameClaimsSelector: claim } = signer
     const refusal = { reason: 'TOKEN_CLAIM_MISSING', signerId, claim } as const

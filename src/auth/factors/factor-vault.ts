@@ -58,7 +58,8 @@ export class FactorVault {
   }
 
   /**
-   * Encrypts the factor with the current key; null if it is encrypted with it already.
+   * Encrypts the factor with the current key; null if the factor is already encrypted with this
+   * key.
    * @throws {Problem} as `makeNew`, and as `open`.
    */
   async reseal(mfa: Mfa): Promise<SealedFactor | null> {

@@ -7,7 +7,7 @@ import {
   type LockoutRules,
 } from '../../fsm/apply/authentication.ts'
 import { Problem } from '../../lib/problems.ts'
-import { systemActor } from '../../ports/actor.ts'
+import { createSystemActor } from '../../ports/actor.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Proposer } from '../../ports/proposer.ts'
@@ -21,7 +21,7 @@ type Credential = Pick<Authenticator, 'id' | 'identityId'>
 
 /**
  * Counts password attempts for auth policies with `maxAttempts`. The count is in the log, so it
- * applies across all controllers. A policy without a limit costs no entry.
+ * applies across all controllers. For a policy without `maxAttempts`, no log entry is written.
  */
 export class PasswordLockout {
   readonly #deps: PasswordLockoutDeps
@@ -57,7 +57,7 @@ export class PasswordLockout {
     const { outcome } = await this.#deps.proposer.propose({
       kind: CommandKind.PASSWORD_ATTEMPT,
       payload: toBinary(PasswordAttemptSchema, message),
-      actor: systemActor({ address }),
+      actor: createSystemActor({ address }),
     })
     if (outcome.ok) return true
     if (outcome.code === 'INVALID_AUTH') return false

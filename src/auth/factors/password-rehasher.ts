@@ -2,11 +2,11 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, PasswordRehashSchema } from '../../../proto/gen/command_pb.ts'
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import { Problem } from '../../lib/problems.ts'
-import { systemActor } from '../../ports/actor.ts'
+import { createSystemActor } from '../../ports/actor.ts'
 import { commandLevel } from '../../ports/feature-level.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { type HashCaller, isWeakHash, type PasswordVerifier } from './password-verifier.ts'
+import { type PasswordHashCaller, isWeakHash, type PasswordVerifier } from './password-verifier.ts'
 
 interface PasswordRehasherDeps {
   readonly state: StateView
@@ -32,7 +32,7 @@ export class PasswordRehasher {
   async rehash(
     authenticator: Authenticator,
     password: string,
-    by: HashCaller,
+    by: PasswordHashCaller,
     address: string,
   ): Promise<Authenticator> {
     const { id, passwordHash } = authenticator
@@ -53,7 +53,7 @@ export class PasswordRehasher {
   async #replace(
     authenticator: Authenticator,
     password: string,
-    by: HashCaller,
+    by: PasswordHashCaller,
     address: string,
   ): Promise<Authenticator> {
     const { state, proposer, passwords } = this.#deps
@@ -63,7 +63,7 @@ export class PasswordRehasher {
     await proposer.propose({
       kind: CommandKind.PASSWORD_REHASH,
       payload: toBinary(PasswordRehashSchema, message),
-      actor: systemActor({ address, identityId }),
+      actor: createSystemActor({ address, identityId }),
       // @guard old-password--rehash
       judgedOn: [{ entity: 'authenticator', id, revision }],
     })

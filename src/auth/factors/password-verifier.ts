@@ -57,7 +57,7 @@ export function hashPassword(password: string): Promise<string> {
 }
 
 /** The caller for whom a hash is computed. */
-export interface HashCaller {
+export interface PasswordHashCaller {
   /**
    * Name for sharing queues and time: an identity, or the source address of an unauthenticated
    * caller.
@@ -68,7 +68,7 @@ export interface HashCaller {
 }
 
 interface Turn {
-  readonly by: HashCaller
+  readonly by: PasswordHashCaller
   begin(): void
   drop(): void
 }
@@ -98,7 +98,7 @@ export class PasswordVerifier {
    * before its turn: nothing was counted or computed.
    */
   async verify(
-    by: HashCaller,
+    by: PasswordHashCaller,
     known: string | null,
     password: string,
     reserve: () => Promise<boolean> = () => Promise.resolve(true),
@@ -123,7 +123,7 @@ export class PasswordVerifier {
   }
 
   /** Hashes a new password, sharing the queue with verifications. @throws {Problem} as `verify`. */
-  async hash(by: HashCaller, password: string): Promise<string> {
+  async hash(by: PasswordHashCaller, password: string): Promise<string> {
     await this.#enter(by)
     try {
       return await hashPassword(password)
@@ -132,7 +132,7 @@ export class PasswordVerifier {
     }
   }
 
-  #enter(by: HashCaller): Promise<void> {
+  #enter(by: PasswordHashCaller): Promise<void> {
     if (this.#atWork < this.#atOnceMax) {
       this.#atWork += 1
       return Promise.resolve()

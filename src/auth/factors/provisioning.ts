@@ -1,6 +1,6 @@
 import { correction, generate } from 'lean-qr'
 import { toPngBuffer } from 'lean-qr/extras/node_export'
-import { base32 } from '../../pki/secrets/totp.ts'
+import { encodeBase32 } from '../../pki/secrets/totp.ts'
 
 /** Issuer name that authenticator apps show before the identity's name. */
 const ISSUER = 'Flotilla'
@@ -16,12 +16,12 @@ const WHITE = [255, 255, 255] as const
 export function provisioningUrl(secret: Uint8Array, identityName: string): string {
   const name = Array.from(identityName).slice(0, NAME_CHARACTERS_MAX).join('')
   const label = `${ISSUER}:${encodeURIComponent(name.toWellFormed())}`
-  return `otpauth://totp/${label}?issuer=${ISSUER}&secret=${base32(secret)}`
+  return `otpauth://totp/${label}?issuer=${ISSUER}&secret=${encodeBase32(secret)}`
 }
 
 /** The secret as text for manual entry: authenticator apps ignore the spaces. */
 export function manualEntrySecret(secret: Uint8Array): string {
-  return base32(secret).replace(/.{4}(?=.)/g, '$& ')
+  return encodeBase32(secret).replace(/.{4}(?=.)/g, '$& ')
 }
 
 /** PNG of about 256 pixels a side. */

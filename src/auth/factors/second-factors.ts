@@ -1,5 +1,5 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
-import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
+import { retryWhenRecordsChange } from '../../lib/retry-when-records-change.ts'
 import {
   CommandKind,
   MfaAttemptSchema,
@@ -11,8 +11,8 @@ import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { mfaPausedUntilMs } from '../../fsm/apply/authentication.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { FactorSecrets } from '../../pki/secrets/sealed-factor.ts'
-import { equalsInConstantTime, totpStep } from '../../pki/secrets/totp.ts'
-import { systemActor } from '../../ports/actor.ts'
+import { equalsInConstantTime, findTotpStep } from '../../pki/secrets/totp.ts'
+import { createSystemActor } from '../../ports/actor.ts'
 import { FactorVault } from './factor-vault.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -20,7 +20,7 @@ import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { CommandWriter, WriteOrigin } from '../../ports/writer.ts'
-import { principalOrigin } from '../principal/principal.ts'
+import { writeOriginForPrincipal } from '../principal/principal.ts'
 
 type Proof = MessageInitShape<typeof MfaProveSchema>['proof'] & {}
 
@@ -77,12 +77,12 @@ export class SecondFactors {
 
   /** @throws {Problem} MFA_EXISTS if the identity already has a verified factor. */
   async begin(origin: WriteOrigin, identityId: string): Promise<void> {
-    await retryWhenMoved(origin, this.#parts.limits, async () => {
+    await retryWhenRecordsChange(origin, this.#parts.limits, async () => {
       const { secretId, factor } = await this.vault.makeNew(identityId)
       const message = create(MfaBeginSchema, { secretId, factor })
       const payload = toBinary(MfaBeginSchema, message)
       // A repeated request replaces the unverified factor, so no request id is stored.
-      const unkept = principalOrigin(origin, origin.actor, { case: 'notKept' })
+      const unkept = writeOriginForPrincipal(origin, origin.actor, { case: 'notKept' })
       await this.#parts.writer.write(unkept, { kind: CommandKind.MFA_BEGIN, payload })
     })
   }
@@ -104,7 +104,7 @@ export class SecondFactors {
     const { code } = given
     const { purpose, codes } = uses[given.purpose]
     let isCounted = false
-    await retryWhenMoved(origin, limits, async () => {
+    await retryWhenRecordsChange(origin, limits, async () => {
       const found = this.find(identityId)
       require(found)
       // An unverified factor is removed without a code, so this attempt does not count.
@@ -132,7 +132,7 @@ export class SecondFactors {
     const payload = toBinary(MfaProveSchema, create(MfaProveSchema, use))
     // Stores no request id, because the record of the id would contain an unsalted hash of the
     // code.
-    const unkept = principalOrigin(origin, origin.actor, { case: 'notKept' })
+    const unkept = writeOriginForPrincipal(origin, origin.actor, { case: 'notKept' })
     await this.#parts.writer.write(unkept, { kind: CommandKind.MFA_PROVE, payload })
   }
 
@@ -154,7 +154,7 @@ export class SecondFactors {
       const { codesId } = mfa
       if (position >= 0) return { case: 'recoveryCode', value: { codesId, position } }
     }
-    const step = totpStep(secret, code, this.#parts.clock.nowMs(), mfa.lastStep)
+    const step = findTotpStep(secret, code, this.#parts.clock.nowMs(), mfa.lastStep)
     return step === null ? null : { case: 'step', value: BigInt(step) }
   }
 
@@ -172,7 +172,7 @@ export class SecondFactors {
     const { outcome } = await proposer.propose({
       kind: CommandKind.MFA_ATTEMPT,
       payload: toBinary(MfaAttemptSchema, create(MfaAttemptSchema, { identityId })),
-      actor: systemActor({ address, identityId }),
+      actor: createSystemActor({ address, identityId }),
     })
     if (outcome.ok) return
     throw outcome.code === 'SERVER_TOO_MANY_REQUESTS'

@@ -10,10 +10,10 @@ import type { CredentialProof } from './proof.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
-import type { CertificateAdoption } from '../certificates/adoption.ts'
+import type { CertificateAdoption } from '../certificates/certificate-adoption.ts'
 import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
 
-export interface CertificateProofDeps {
+export interface CertificateLogInDeps {
   readonly state: StateView
   readonly clock: Clock
   readonly reads: LatestReads
@@ -27,7 +27,7 @@ export interface CertificateProofDeps {
  * every reason, so that it does not learn which certificates, CAs and identities exist.
  */
 export async function authenticateByCertificate(
-  deps: CertificateProofDeps,
+  deps: CertificateLogInDeps,
   chain: PeerChain,
   address: string,
 ): Promise<CredentialProof | RefusalCause> {
@@ -53,7 +53,7 @@ export async function authenticateByCertificate(
 }
 
 function refusalOf(
-  deps: CertificateProofDeps,
+  deps: CertificateLogInDeps,
   { identity, leafTime }: CertificateHolder,
 ): LogInRefusalReason | null {
   if (isDisabled(identity, proposalNowMs(deps))) return 'IDENTITY_DISABLED'

@@ -1,23 +1,23 @@
 import { identityAuthPolicy } from '../../fsm/apply/authentication.ts'
-import { acceptsTokensOf } from '../../fsm/apply/external-tokens.ts'
+import { acceptsSignerTokens } from '../../fsm/apply/external-tokens.ts'
 import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { RefusalCause } from '../../lib/refusal-reason.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
-import type { ExternalJwtChallenge } from '../tokens/challenge.ts'
+import type { ExternalJwtChallenge } from '../tokens/external-jwt-challenge.ts'
 import {
   type TokenVerifier,
   unreadableTokenRefusal,
   type VerifiedToken,
 } from '../tokens/token-verifier.ts'
-import { readToken } from '../tokens/token-text.ts'
+import { parseUnverifiedToken } from '../tokens/unverified-token.ts'
 import type { CredentialProof } from './proof.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 
-export interface TokenProofDeps {
+export interface ExternalJwtLogInDeps {
   readonly state: StateView
   readonly clock: Clock
   readonly reads: LatestReads
@@ -26,13 +26,13 @@ export interface TokenProofDeps {
 
 /** Log-in by an external JWT in `Authorization: Bearer`. */
 export async function authenticateByToken(
-  deps: TokenProofDeps,
+  deps: ExternalJwtLogInDeps,
   { bearers, address }: Pick<CallerCredentials, 'bearers' | 'address'>,
-): Promise<CredentialProof | TokenRefusal> {
+): Promise<CredentialProof | ExternalJwtRefusal> {
   const texts = bearers()
   const [first] = texts
   if (first === undefined) return { error: 'missing', cause: { reason: 'TOKEN_MISSING' } }
-  const readable = texts.filter((text) => readToken(text) !== null)
+  const readable = texts.filter((text) => parseUnverifiedToken(text) !== null)
   if (readable.length === 0) return { ...unreadableTokenRefusal(first), error: 'missing' }
   // Reads the latest state, because this state may lack a change that another controller has just
   // made to the signer or the identity.
@@ -46,11 +46,11 @@ export async function authenticateByToken(
  * token.
  */
 async function proofOf(
-  deps: TokenProofDeps,
+  deps: ExternalJwtLogInDeps,
   address: string,
   texts: readonly string[],
-): Promise<CredentialProof | TokenRefusal> {
-  let refusal: TokenRefusal = { error: 'missing', cause: { reason: 'TOKEN_MISSING' } }
+): Promise<CredentialProof | ExternalJwtRefusal> {
+  let refusal: ExternalJwtRefusal = { error: 'missing', cause: { reason: 'TOKEN_MISSING' } }
   let proof: CredentialProof | null = null
   for (const text of texts) {
     const found = await deps.externalTokens.judge(address, text)
@@ -68,14 +68,14 @@ async function proofOf(
   return proof ?? refusal
 }
 
-const twoIdentities: TokenRefusal = {
+const twoIdentities: ExternalJwtRefusal = {
   error: 'invalid',
   cause: { reason: 'TOKEN_OTHER_IDENTITY' },
 }
 
 /** The identity that may log in with this token, or the reason for a refusal. */
 function holderOf(
-  deps: TokenProofDeps,
+  deps: ExternalJwtLogInDeps,
   { signerId, claim }: VerifiedToken,
 ): Identity | RefusalCause {
   const signer = deps.state.get('externalJwtSigner', signerId)
@@ -89,7 +89,7 @@ function holderOf(
 
 /** The identity that the claim of a verified token names. */
 export function identityOfClaim(
-  { state }: Pick<TokenProofDeps, 'state'>,
+  { state }: Pick<ExternalJwtLogInDeps, 'state'>,
   { useExternalId }: Pick<ExternalJwtSigner, 'useExternalId'>,
   claim: string,
 ): Identity | undefined {
@@ -98,17 +98,17 @@ export function identityOfClaim(
 
 /** Why this identity may not log in with tokens of this signer; null if it may. */
 export function holderRefusal(
-  deps: Pick<TokenProofDeps, 'state' | 'clock'>,
+  deps: Pick<ExternalJwtLogInDeps, 'state' | 'clock'>,
   signerId: string,
   identity: Identity,
 ): RefusalCause | null {
   if (isDisabled(identity, proposalNowMs(deps))) return { reason: 'IDENTITY_DISABLED', signerId }
-  const takes = acceptsTokensOf(identityAuthPolicy(deps.state, identity), signerId)
+  const takes = acceptsSignerTokens(identityAuthPolicy(deps.state, identity), signerId)
   return takes ? null : { reason: 'METHOD_NOT_ALLOWED', signerId }
 }
 
 /** A refused log-in by token: the error for the client, and the cause for the operator. */
-export interface TokenRefusal {
+export interface ExternalJwtRefusal {
   readonly error: ExternalJwtChallenge['error']
   readonly cause: RefusalCause
 }
@@ -117,8 +117,8 @@ export interface TokenRefusal {
  * Challenge for a refused token. It describes only the token, so that it does not reveal whether an
  * identity exists.
  */
-export function tokenChallenge(
-  { state }: Pick<TokenProofDeps, 'state'>,
+export function refusedTokenChallenge(
+  { state }: Pick<ExternalJwtLogInDeps, 'state'>,
   error: ExternalJwtChallenge['error'],
 ): ExternalJwtChallenge {
   const signers = state.findAll('externalJwtSigner', 'enabled', 'true')

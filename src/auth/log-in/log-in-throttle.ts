@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { Problem } from '../../lib/problems.ts'
-import { sourceNetwork } from '../../lib/bounds/source.ts'
+import { sourceNetwork } from '../../lib/bounds/source-network.ts'
 
 interface Attempts {
   failures: number

@@ -2,36 +2,43 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, SessionCreateSchema } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { OIDC_LEVEL } from '../../ports/feature-level.ts'
-import { envInfoSchema, sdkInfoSchema } from '../../entities/shapes.ts'
-import { isUsableWithCertificate } from '../../fsm/apply/session-reach.ts'
-import { sessionValidity } from '../../fsm/apply/session-standing.ts'
+import { envInfoSchema, sdkInfoSchema } from '../../entities/response-schemas.ts'
+import { isUsableWithCertificate } from '../../fsm/apply/session-usability.ts'
+import { sessionValidity } from '../../fsm/apply/session-validity.ts'
 import { configTypeIds } from '../../fsm/config-type-ids.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { RefusalCause } from '../../lib/refusal-reason.ts'
 import { newShortId } from '../../lib/random.ts'
-import { retryWhenMoved } from '../../lib/retry-when-moved.ts'
-import { systemActor } from '../../ports/actor.ts'
+import { retryWhenRecordsChange } from '../../lib/retry-when-records-change.ts'
+import { createSystemActor } from '../../ports/actor.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
 import type { CommandWriter, WriteRequest } from '../../ports/writer.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
-import type { ExternalJwtChallenge } from '../tokens/challenge.ts'
-import type { ExternalJwtFactor } from '../principal/token-factor.ts'
-import type { HashCaller } from '../factors/password-verifier.ts'
+import type { ExternalJwtChallenge } from '../tokens/external-jwt-challenge.ts'
+import type { ExternalJwtFactor } from '../principal/external-jwt-factor.ts'
+import type { PasswordHashCaller } from '../factors/password-verifier.ts'
 import type { ApiName } from '../principal/permissions.ts'
-import { type CertificateProofDeps, authenticateByCertificate } from './certificate.ts'
-import { authenticateByToken, tokenChallenge, type TokenProofDeps } from './external-jwt.ts'
+import { type CertificateLogInDeps, authenticateByCertificate } from './certificate.ts'
+import {
+  authenticateByToken,
+  refusedTokenChallenge,
+  type ExternalJwtLogInDeps,
+} from './external-jwt.ts'
 import {
   type PasswordCredential,
-  type PasswordProofDeps,
+  type PasswordLogInDeps,
   authenticateByPassword,
 } from './password.ts'
-import { principalOrigin, type SessionPrincipal } from '../principal/principal.ts'
+import { writeOriginForPrincipal, type SessionPrincipal } from '../principal/principal.ts'
 import type { SessionTracker } from '../sessions/session-tracker.ts'
 import type { TokenSigner } from '../sessions/token-signer.ts'
 import type { CredentialProof } from './proof.ts'
 
-/** Code and challenge are the same for all reasons that a client must not learn. */
+/**
+ * A refused log-in. Its code and challenge are the same for all reasons that a client must not
+ * learn.
+ */
 export interface LogInRefusal {
   readonly code: 'INVALID_AUTH' | 'UNAUTHORIZED'
   readonly challenge: ExternalJwtChallenge | null
@@ -45,8 +52,8 @@ export function logInProblem({ code, cause }: LogInRefusal): Problem {
 }
 
 /**
- * The credential of a log-in. For `cert` and `ext-jwt`, the caller's connection or headers contain
- * the credential.
+ * The credential of a log-in. For `cert` and `ext-jwt`, the credential itself is in the caller's
+ * connection or headers.
  */
 export type LogInCredential =
   | { readonly by: 'cert' }
@@ -56,7 +63,7 @@ export type LogInCredential =
 /** The request of a log-in: its caller for the hash queue, and its write context. */
 export interface LogInRequest {
   readonly write: WriteRequest
-  readonly turn: HashCaller
+  readonly turn: PasswordHashCaller
 }
 
 /** A client's report about itself at its log-in, by any method. */
@@ -77,9 +84,12 @@ export interface LogInClientInfo {
 export interface OidcSessionOptions {
   readonly sessionId: string
   readonly clientId: string
-  /** Hex SHA-256 of the redeemed code; '': the session still needs a factor. */
+  /**
+   * Hex SHA-256 of the redeemed code; '': no code was redeemed yet, because the session still lacks
+   * a factor.
+   */
   readonly codeHash: string
-  /** The session must already exist, with an unredeemed code. */
+  /** True: the session must already exist, and its code must not be redeemed yet. */
   readonly isBegun: boolean
   /** PEM of the client's certificate request; '': none. */
   readonly certificateRequest: string
@@ -97,7 +107,7 @@ interface OpenedSession {
   readonly isExtendRequested: boolean
 }
 
-interface LogInDeps extends PasswordProofDeps, CertificateProofDeps, TokenProofDeps {
+interface LogInDeps extends PasswordLogInDeps, CertificateLogInDeps, ExternalJwtLogInDeps {
   readonly limits: { readonly judgementsMax: number; readonly configTypesMax: number }
   readonly writer: CommandWriter
   readonly sessions: SessionTracker
@@ -125,7 +135,7 @@ export class LogInService {
   async prove(
     credential: LogInCredential,
     shown: CallerCredentials,
-    turn: HashCaller,
+    turn: PasswordHashCaller,
   ): Promise<CredentialProof | LogInRefusal> {
     const deps = this.#deps
     switch (credential.by) {
@@ -153,7 +163,7 @@ export class LogInService {
     client: LogInClientInfo,
     request: LogInRequest,
   ): Promise<OpenedSession | LogInRefusal> {
-    return retryWhenMoved(request.write, this.#deps.limits, async () => {
+    return retryWhenRecordsChange(request.write, this.#deps.limits, async () => {
       const proof = await this.prove(credential, shown, request.turn)
       if ('code' in proof) return proof
       try {
@@ -189,10 +199,10 @@ export class LogInService {
     const { authenticator, identityId } = proof
     const { address } = shown
     // No session exists yet, so the system acts on behalf of the identity.
-    const actor = systemActor({ address, identityId })
-    // With a request id, the log would store an unsalted hash of the password, so none is used. A
-    // second session does no harm.
-    const id = await writer.write(principalOrigin(request, actor, { case: 'notKept' }), {
+    const actor = createSystemActor({ address, identityId })
+    // Stores no request id: together with the id, the log would store an unsalted hash of the
+    // password. If the request is repeated, a second session does no harm.
+    const id = await writer.write(writeOriginForPrincipal(request, actor, { case: 'notKept' }), {
       kind: CommandKind.SESSION_CREATE,
       payload: this.#payload(proof, address, client),
       ...(client.oidc === undefined ? {} : { level: OIDC_LEVEL }),
@@ -244,7 +254,7 @@ export class LogInService {
   }
 
   #refused(error: ExternalJwtChallenge['error'], cause: RefusalCause): LogInRefusal {
-    return { code: 'UNAUTHORIZED', challenge: tokenChallenge(this.#deps, error), cause }
+    return { code: 'UNAUTHORIZED', challenge: refusedTokenChallenge(this.#deps, error), cause }
   }
 }
 

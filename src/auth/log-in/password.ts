@@ -4,7 +4,7 @@ import type { RefusalCause, LogInRefusalReason } from '../../lib/refusal-reason.
 import { identityAuthPolicy } from '../../fsm/apply/authentication.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import type { LogInThrottle } from './log-in-throttle.ts'
-import type { HashCaller, PasswordVerifier } from '../factors/password-verifier.ts'
+import type { PasswordHashCaller, PasswordVerifier } from '../factors/password-verifier.ts'
 import type { PasswordRehasher } from '../factors/password-rehasher.ts'
 import type { PasswordLockout } from '../factors/password-lockout.ts'
 import type { CredentialProof } from './proof.ts'
@@ -12,7 +12,7 @@ import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 
-export interface PasswordProofDeps {
+export interface PasswordLogInDeps {
   readonly state: StateView
   readonly clock: Clock
   readonly reads: LatestReads
@@ -34,10 +34,10 @@ export interface PasswordCredential {
  * response after the same amount of work, so that it does not learn which user names exist.
  */
 export async function authenticateByPassword(
-  deps: PasswordProofDeps,
+  deps: PasswordLogInDeps,
   address: string,
   { username, password }: PasswordCredential,
-  by: HashCaller,
+  by: PasswordHashCaller,
 ): Promise<CredentialProof | RefusalCause> {
   const { state, passwords, lockout } = deps
   let reason: LogInRefusalReason = 'USERNAME_UNKNOWN'
@@ -69,7 +69,7 @@ export async function authenticateByPassword(
 
 /** The identity that may log in with this password, or the reason for a refusal. */
 function holderOf(
-  deps: PasswordProofDeps,
+  deps: PasswordLogInDeps,
   { method, identityId }: Authenticator,
 ): Identity | LogInRefusalReason {
   const records = deps.state.recordsNow

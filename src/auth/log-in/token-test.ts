@@ -4,8 +4,12 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { LogInRefusalReason, RefusalCause } from '../../lib/refusal-reason.ts'
 import { selectClaim } from '../tokens/claims.ts'
 import { type RefusedToken, unreadableTokenRefusal } from '../tokens/token-verifier.ts'
-import { readToken, type UnverifiedToken, readUnverifiedClaims } from '../tokens/token-text.ts'
-import { holderRefusal, identityOfClaim, type TokenProofDeps } from './external-jwt.ts'
+import {
+  parseUnverifiedToken,
+  type UnverifiedToken,
+  readUnverifiedClaims,
+} from '../tokens/unverified-token.ts'
+import { holderRefusal, identityOfClaim, type ExternalJwtLogInDeps } from './external-jwt.ts'
 
 /** The checks of a log-in by token, in the order in which a controller makes them. */
 export const tokenChecks = [
@@ -79,12 +83,12 @@ const CHARACTERS_MAX = 256
  * @throws {Problem} SERVER_TOO_MANY_REQUESTS.
  */
 export async function testToken(
-  deps: TokenProofDeps,
+  deps: ExternalJwtLogInDeps,
   address: string,
   text: string,
   given: ExternalJwtSigner | null,
 ): Promise<TokenTestReport> {
-  const token = readToken(text)
+  const token = parseUnverifiedToken(text)
   if (token === null) return reportOf(unreadableTokenRefusal(text).cause, { signer: given })
   // Tokens contain the issuer of a signer that is disabled too, and its record explains more.
   const { state } = deps

@@ -8,11 +8,11 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { LogInRequest, LogInService } from '../log-in/log-in.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { MintedTokens, OidcTokens } from '../sessions/oidc-tokens.ts'
-import { type FlowSessions, redeemedCodeHash, sessionFields } from './flow-sessions.ts'
+import { type FlowSessions, redeemedCodeHash, flowSessionFields } from './flow-sessions.ts'
 import { type StartedFlow, type OpenedDeviceCode, LOG_IN_FLOW_TIMEOUT_MS } from './flow-steps.ts'
 import { invalidGrantError } from './oauth-error.ts'
 import type { AuthorizationRequest } from './public-clients.ts'
-import type { FlowStateSealer } from './sealed-texts.ts'
+import type { FlowStateSealer } from './flow-state-sealer.ts'
 
 /** Path below the issuer: the last page for a user who approved the log-in of a device. */
 export const DEVICE_DONE_PATH = '/device/done'
@@ -89,8 +89,8 @@ export class DeviceFlow {
   }
 
   /**
-   * Approves the device for which the user logged in. Creates the session, unless it exists already
-   * in order to record a factor.
+   * Approves the device for which the user logged in. Creates the session, unless an earlier step
+   * created it to record a factor.
    * @returns the redirect URI for the user; null if the log-in is not for a device, or it expired.
    * @throws {Problem} INVALID_AUTH; REVISION_MOVED if the credential changed since the log-in.
    */
@@ -105,7 +105,7 @@ export class DeviceFlow {
     if (passed?.flow.isOfDevice !== true) return null
     const { flow, proof } = passed
     const begun = flowSessions.get(flow)
-    // Another user who also knows the user code has logged in first.
+    // Refuses the approval: another user, who also knows the user code, has logged in first.
     if (proof !== null && begun !== undefined && begun.identityId !== proof.identityId) {
       throw new Problem('INVALID_AUTH')
     }
@@ -113,7 +113,7 @@ export class DeviceFlow {
       const current = flowSessions.currentProof(proof)
       if (current === null) throw new Problem('INVALID_AUTH')
       const begins = { codeHash: '', isBegun: false, certificateRequest: '' }
-      const oidc = { ...sessionFields(flow), ...begins, keyRevision }
+      const oidc = { ...flowSessionFields(flow), ...begins, keyRevision }
       await logIns.open(current, shown, { ...proof.about, api: null, oidc }, request.write)
     }
     return flow.redirectUri

@@ -5,7 +5,7 @@ import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { KeyedRate, RateBudget } from '../../lib/bounds/keyed-rate.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
-import type { OpenTopic } from '../../ports/soft-topics.ts'
+import type { OpenSoftTopic } from '../../ports/soft-topics.ts'
 import type { LogInRequest } from '../log-in/log-in.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { MintedTokens } from '../sessions/oidc-tokens.ts'
@@ -26,17 +26,30 @@ export const deviceLimits = {
   /** Maximum number of devices whose polls are counted. */
   devicePollsMax: 4096,
   /**
-   * User codes that one source may enter: burst, then per second; above the limit, the response is
-   * 429. Up to three thousand of 25,600 million possible codes are valid at a time.
+   * User codes that one source may enter at once (burst); above the limit, the response is 429. Up
+   * to three thousand of 25,600 million possible codes are valid at a time.
    */
   userCodesAtOnceMax: 20,
+  /**
+   * User codes that one source may enter per second once it has used the burst
+   * `userCodesAtOnceMax`.
+   */
   userCodesPerSecond: 0.2,
   /**
-   * The same for all sources together, which can enter about three thousand codes during the
-   * lifetime of a code.
+   * User codes that all sources together may enter at once (burst); above the limit, the response
+   * is 429. With `userCodesOfAllPerSecond`, that is about three thousand codes during the lifetime
+   * of a code.
    */
   userCodesOfAllAtOnceMax: 200,
+  /**
+   * User codes that all sources together may enter per second once they have used the burst
+   * `userCodesOfAllAtOnceMax`.
+   */
   userCodesOfAllPerSecond: 5,
+  /**
+   * Maximum sources whose entered codes are counted; the least recently used source is evicted
+   * first.
+   */
   userCodeSourcesMax: 4096,
 } as const
 
@@ -61,7 +74,7 @@ interface BegunDevice {
 interface DeviceLogInsDeps {
   readonly clock: Clock
   readonly cluster: Pick<ClusterView, 'members' | 'selfId'>
-  readonly topic: OpenTopic<'device-log-ins'>
+  readonly topic: OpenSoftTopic<'device-log-ins'>
   readonly flow: DeviceFlow
 }
 
@@ -145,8 +158,8 @@ export class DeviceLogIns {
   /**
    * Finds the log-in for a user code in the form that the user typed.
    * @returns null: no log-in with that code waits.
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS after many codes, correct or not: an attacker who
-   * guesses could mix in valid codes of attacking devices.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS after many codes. Correct codes count too: otherwise
+   * an attacker could mix guesses with codes of devices that belong to the attacker.
    */
   async find(typed: string, source: string): Promise<PendingDeviceLogIn | null> {
     // @guard device-codes--all, device-codes--guesses
@@ -178,7 +191,7 @@ export class DeviceLogIns {
 
   /**
    * Tokens for an approved device.
-   * @throws {OAuthError} of RFC 8628, 3.5.
+   * @throws {OAuthError} with the codes of RFC 8628, 3.5.
    */
   async redeem(
     given: { readonly deviceCode: string; readonly clientId: string; readonly issuer: string },

@@ -5,7 +5,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, SessionDeleteSchema } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { lacksSessionFactor, pendingFactors } from '../../fsm/apply/authentication.ts'
-import { sessionValidity } from '../../fsm/apply/session-standing.ts'
+import { sessionValidity } from '../../fsm/apply/session-validity.ts'
 import { type Clock, majorityNowMs, proposalNowMs } from '../../lib/clock.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { Problem, type ProblemCode } from '../../lib/problems.ts'
@@ -16,7 +16,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { LogInRequest, LogInService, OidcSessionOptions } from '../log-in/log-in.ts'
 import type { CredentialProof } from '../log-in/proof.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
-import type { StartedFlow, AuthenticatedLogIn, StoredProof } from './flow-steps.ts'
+import type { StartedFlow, AuthenticatedLogIn, StoredCredentialProof } from './flow-steps.ts'
 import { invalidGrantError } from './oauth-error.ts'
 
 /**
@@ -100,7 +100,7 @@ export class FlowSessions {
     if (credentialProof === null) throw credentialChangedError()
     const { certificateRequest = '' } = proof ?? {}
     const isBegun = proof === null
-    const oidc = { ...sessionFields(flow), codeHash, isBegun, certificateRequest, keyRevision }
+    const oidc = { ...flowSessionFields(flow), codeHash, isBegun, certificateRequest, keyRevision }
     const about = proof?.about ?? {}
     try {
       const client = { ...about, api: null, oidc }
@@ -118,15 +118,16 @@ export class FlowSessions {
   }
 
   /** The proof with its current authenticator; null if identity or credential changed. */
-  currentProof(stored: StoredProof): CredentialProof | null {
+  currentProof(stored: StoredCredentialProof): CredentialProof | null {
     const { state } = this.#deps
     const { identityId, authenticatorId, authenticatorRevision, certificate, token } = stored
     const identity = state.get('identity', identityId)
     if (identity === undefined || isDisabled(identity, proposalNowMs(this.#deps))) return null
     if (lacksSessionFactor(pendingFactors(state, identity, { isMfaComplete: false }))) return null
     const authenticator = state.get('authenticator', authenticatorId)
-    // Apply checks a certificate again. The authenticator changes when its first log-in is
-    // recorded, and this change must not end other log-ins in progress.
+    // For a log-in by certificate, the authenticator may have changed: apply checks the certificate
+    // again. The authenticator changes when its first log-in is recorded, and this must not end
+    // other log-ins in progress.
     const isByCertificate = certificate !== null && certificate !== undefined
     const isSame = isByCertificate || authenticator?.revision === authenticatorRevision
     // @guard oidc/code-flow--password
@@ -156,7 +157,10 @@ export class FlowSessions {
   }
 }
 
-/** Codes with which apply refuses a log-in when another redemption or log-in was applied first. */
+/**
+ * Error codes with which apply refuses a log-in when another redemption or log-in was applied
+ * first.
+ */
 // @guard oidc/code-flow--raced
 const lostCodes: ReadonlySet<ProblemCode> = new Set([
   'INVALID_AUTH',
@@ -165,7 +169,7 @@ const lostCodes: ReadonlySet<ProblemCode> = new Set([
 ])
 
 /** The fields of a flow that the session record contains. */
-export function sessionFields({
+export function flowSessionFields({
   sessionId,
   clientId,
 }: StartedFlow): Pick<OidcSessionOptions, 'sessionId' | 'clientId'> {

@@ -3,13 +3,16 @@ import type { OidcToken } from '../../pki/oidc-token.ts'
 import type { LogInClientInfo, LogInRefusal, OidcSessionOptions } from '../log-in/log-in.ts'
 import type { CredentialProof } from '../log-in/proof.ts'
 import type { MintedTokens } from '../sessions/oidc-tokens.ts'
-import type { ExternalJwtChallenge } from '../tokens/challenge.ts'
+import type { ExternalJwtChallenge } from '../tokens/external-jwt-challenge.ts'
 import type { AuthorizationRequest } from './public-clients.ts'
 
 /** Time within which a user has to complete a log-in. */
 export const LOG_IN_FLOW_TIMEOUT_MS = 10 * 60_000
 
-/** A begun flow. Its sealed id contains all of this; controllers store nothing about it. */
+/**
+ * A begun flow. Its sealed id contains all of these fields; controllers store nothing about the
+ * flow.
+ */
 export interface StartedFlow extends AuthorizationRequest {
   readonly sessionId: string
   readonly issuer: string
@@ -24,11 +27,11 @@ export interface AuthenticatedLogIn {
    * Null: the session already exists, because it had to record a factor. Otherwise the session is
    * created with this proof.
    */
-  readonly proof: StoredProof | null
+  readonly proof: StoredCredentialProof | null
 }
 
 /** A proof without its records, which are read again when the session is created. */
-export interface StoredProof {
+export interface StoredCredentialProof {
   readonly identityId: string
   readonly authenticatorId: string
   readonly authenticatorRevision: number
@@ -40,11 +43,11 @@ export interface StoredProof {
 }
 
 /** @param certificateRequest PEM; '': the log-in contained none. */
-export function storedProof(
+export function toStoredCredentialProof(
   proof: CredentialProof,
-  about: StoredProof['about'],
+  about: StoredCredentialProof['about'],
   certificateRequest: string,
-): StoredProof {
+): StoredCredentialProof {
   const { identityId, authenticator, certificate = null, token = null } = proof
   return {
     identityId,
@@ -60,9 +63,9 @@ export function storedProof(
 /**
  * Result of one step of a log-in: refused, a factor is missing, or the identity is authenticated.
  */
-export type LogInStep =
+export type LogInStepResult =
   | { readonly kind: 'refused'; readonly refusal: LogInRefusal }
-  /** Second factors are missing. They are submitted with the same id. */
+  /** Second factors are missing. The client submits them with the same flow id. */
   | {
       readonly kind: 'pending'
       readonly factors: readonly PendingFactor[]

@@ -1,14 +1,14 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import { Problem } from '../../lib/problems.ts'
-import { systemActor } from '../../ports/actor.ts'
+import { createSystemActor } from '../../ports/actor.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
 import type { CommandWriter, WriteRequest } from '../../ports/writer.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
-import { principalOrigin } from '../principal/principal.ts'
+import { writeOriginForPrincipal } from '../principal/principal.ts'
 import {
   type IssuedSessionCertificate,
   issueSessionCertificate,
-} from '../sessions/made-certificate.ts'
+} from '../sessions/session-certificate.ts'
 import { OAuthError } from './oauth-error.ts'
 
 /**
@@ -73,7 +73,7 @@ export class KeyBinding {
     request: WriteRequest,
   ): Promise<void> {
     const { writer } = this.#deps
-    const origin = principalOrigin(request, systemActor({ address, identityId }), {
+    const origin = writeOriginForPrincipal(request, createSystemActor({ address, identityId }), {
       case: 'notKept',
     })
     try {

@@ -7,8 +7,8 @@ import {
   type PendingFactor,
   pendingFactors,
 } from '../../fsm/apply/authentication.ts'
-import { isKeyBound } from '../../fsm/apply/session-reach.ts'
-import { sessionValidity } from '../../fsm/apply/session-standing.ts'
+import { isKeyBound } from '../../fsm/apply/session-usability.ts'
+import { sessionValidity } from '../../fsm/apply/session-validity.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { WriteRequest } from '../../ports/writer.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -21,25 +21,25 @@ import type {
 } from '../log-in/log-in.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { SessionPrincipal } from '../principal/principal.ts'
-import { factorChallenge, type ExternalJwtFactor } from '../principal/token-factor.ts'
+import { missingFactorChallenge, type ExternalJwtFactor } from '../principal/external-jwt-factor.ts'
 import type { SessionTracker } from '../sessions/session-tracker.ts'
-import type { RefreshTokenReuse } from '../sessions/refresh-uses.ts'
+import type { RefreshTokenReuse } from '../sessions/refresh-token-reuse.ts'
 import { invalidGrantError, OAuthError } from './oauth-error.ts'
-import { type FlowSessions, redeemedCodeHash, sessionFields } from './flow-sessions.ts'
+import { type FlowSessions, redeemedCodeHash, flowSessionFields } from './flow-sessions.ts'
 import type { OidcTokens } from '../sessions/oidc-tokens.ts'
 import type { OidcToken } from '../../pki/oidc-token.ts'
 import { type AuthorizationRequest, matchesChallenge } from './public-clients.ts'
 import {
   LOG_IN_FLOW_TIMEOUT_MS,
   type StartedFlow,
-  type StoredProof,
-  storedProof,
+  type StoredCredentialProof,
+  toStoredCredentialProof,
   type AuthorizationCodeResponse,
   type FlowTokens,
-  type LogInStep,
+  type LogInStepResult,
   type TokenSession,
 } from './flow-steps.ts'
-import type { FlowStateSealer } from './sealed-texts.ts'
+import type { FlowStateSealer } from './flow-state-sealer.ts'
 import type { KeyBinding } from './key-binding.ts'
 
 const PROGRESS_MS = 60_000
@@ -108,7 +108,7 @@ export class LogInFlow {
     shown: CallerCredentials,
     client: Omit<LogInClientInfo, 'api' | 'oidc'> & { readonly certificateRequest?: string },
     request: LogInRequest,
-  ): Promise<LogInStep> {
+  ): Promise<LogInStepResult> {
     const { certificateRequest: asked = '', ...about } = client
     const flow = await this.#begun(id)
     if (flow === null) return refused
@@ -136,10 +136,10 @@ export class LogInFlow {
     const required = pendingFactors(state, identity, begun ?? { isMfaComplete: false })
     const pending = await this.#lacking(flow, identity, required, shown)
     if (pending.length === 0 && begun === undefined) {
-      return await this.#passed(flow, storedProof(proof, named, certificateRequest))
+      return await this.#passed(flow, toStoredCredentialProof(proof, named, certificateRequest))
     }
     if (begun === undefined) {
-      const oidc = { ...sessionFields(flow), codeHash: '', isBegun: false, certificateRequest }
+      const oidc = { ...flowSessionFields(flow), codeHash: '', isBegun: false, certificateRequest }
       await logIns.open(proof, shown, { ...named, api: null, oidc }, request.write)
     }
     return pending.length > 0
@@ -163,7 +163,7 @@ export class LogInFlow {
   }
 
   /** The next step after a factor was submitted; the records show whether another is missing. */
-  async afterFactor(id: string, shown: CallerCredentials): Promise<LogInStep> {
+  async afterFactor(id: string, shown: CallerCredentials): Promise<LogInStepResult> {
     const flow = await this.#begun(id)
     const standing =
       flow === null ? null : sessionValidity(this.#deps.state.recordsNow, flow.sessionId)
@@ -200,8 +200,8 @@ export class LogInFlow {
     identity: Identity,
     factors: readonly PendingFactor[],
     shown: CallerCredentials,
-  ): LogInStep {
-    const challenge = factorChallenge(this.#deps, shown, { pendingFactors: factors })
+  ): LogInStepResult {
+    const challenge = missingFactorChallenge(this.#deps, shown, { pendingFactors: factors })
     return { kind: 'pending', factors, identityId: identity.id, challenge }
   }
 
@@ -314,7 +314,7 @@ export class LogInFlow {
   }
 
   /**
-   * The session of a token, which has all its factors.
+   * The session to which a token belongs; the session has all its factors.
    * @throws {OAuthError} as `renew`.
    */
   async holderOf(
@@ -369,14 +369,14 @@ export class LogInFlow {
     return await this.#deps.seals.open('request', id)
   }
 
-  async #passed(flow: StartedFlow, proof: StoredProof | null): Promise<LogInStep> {
+  async #passed(flow: StartedFlow, proof: StoredCredentialProof | null): Promise<LogInStepResult> {
     const passed = { flow, proof }
     const progressId = await this.#deps.seals.seal('progress', passed, PROGRESS_MS)
     return { kind: 'passed', issuer: flow.issuer, progressId }
   }
 }
 
-const refused: LogInStep = {
+const refused: LogInStepResult = {
   kind: 'refused',
   refusal: { code: 'UNAUTHORIZED', challenge: null },
 }

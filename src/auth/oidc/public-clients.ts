@@ -1,8 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 
-import { clientIds } from '../../pki/oidc-token.ts'
+import { oidcClientIds } from '../../pki/oidc-token.ts'
 import { OAuthError } from './oauth-error.ts'
-import type { RedirectTargets } from './redirect-places.ts'
+import type { RedirectTargets } from './redirect-targets.ts'
 
 export const scopesSupported: readonly string[] = ['openid', 'offline_access']
 
@@ -40,8 +40,8 @@ type Parameters = (name: string) => string | undefined
  */
 export function validateRedirectUri(of: Parameters, places: RedirectTargets): string {
   const clientId = of('client_id') ?? ''
-  if (!clientIds.includes(clientId)) {
-    throw new OAuthError('invalid_client', `client_id must be one of ${clientIds.join(', ')}`)
+  if (!oidcClientIds.includes(clientId)) {
+    throw new OAuthError('invalid_client', `client_id must be one of ${oidcClientIds.join(', ')}`)
   }
   const redirectUri = of('redirect_uri') ?? ''
   if (!isRedirectAllowed(redirectUri, '/callback', places)) {
@@ -85,9 +85,9 @@ export function validateAuthorizationRequest(
 }
 
 /**
- * Accepts a redirect URI whose scheme, host and path equal a registered one; only for loopback may
- * the port differ (RFC 8252, 7.3). It must have no user, query or fragment. A redirect URI in an
- * administrator's setting must match completely.
+ * Accepts a redirect URI that an administrator's setting contains, or whose scheme, host and path
+ * are those of a built-in one; only for loopback may the port differ (RFC 8252, 7.3). Without such
+ * a setting, the URI must have no user, query or fragment.
  */
 export function isRedirectAllowed(
   text: string,

@@ -1,4 +1,4 @@
-import { unsetRecord } from '../../entities/define.ts'
+import { zeroRecord } from '../../entities/define-entity.ts'
 import { apiSession } from '../../entities/kinds/api-session.ts'
 import { identity as identityKind } from '../../entities/kinds/identity.ts'
 import { Problem } from '../../lib/problems.ts'
@@ -8,8 +8,8 @@ import type { CallerCredentials } from './credentials.ts'
 import type { HostUser } from './principal.ts'
 
 // No record has an empty id, so nothing in the state ever belongs to this caller.
-const noSession = unsetRecord(apiSession, '')
-const nobody = unsetRecord(identityKind, '')
+const noSession = zeroRecord(apiSession, '')
+const nobody = zeroRecord(identityKind, '')
 
 /**
  * Admits the user of the host because of the listener alone, never because of the content or source

@@ -4,10 +4,10 @@ import {
   isSessionPermission,
   type SessionPermission,
 } from '../../lib/permissions.ts'
-import { actOnIdentityRefusal } from '../../fsm/apply/authority.ts'
+import { identityActionRefusalReason } from '../../fsm/apply/actor-rights.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import type { SessionHolder, SessionPrincipal } from './principal.ts'
+import type { SessionWithIdentity, SessionPrincipal } from './principal.ts'
 
 /**
  * `host`: operations at the root of the listener, outside of the APIs; `oidc`: the OpenID provider.
@@ -54,7 +54,7 @@ export function permissionOnApi<P extends Permission>(api: ApiName, permission: 
  * caller's session lacks.
  */
 export function mayCall(
-  caller: Pick<SessionHolder, 'identity' | 'isAdmin' | 'pendingFactors'>,
+  caller: Pick<SessionWithIdentity, 'identity' | 'isAdmin' | 'pendingFactors'>,
   permission: Permission,
   { api, method, changesNothing }: CalledOperation,
 ): boolean {
@@ -86,16 +86,17 @@ export function missingPermission({
 }
 
 /**
- * Checks an action on an identity that writes nothing; apply checks the actions that write.
+ * Checks the permissions for an action that concerns an identity and writes nothing; for actions
+ * that write, apply makes this check.
  * @throws {Problem} UNAUTHORIZED when that identity has a permission that the caller lacks.
  */
-export function requirePermissionsOf(
+export function requireRightsOverIdentity(
   records: Pick<StateView, 'get'>,
-  caller: Pick<SessionHolder, 'identity' | 'isAdmin'>,
+  caller: Pick<SessionWithIdentity, 'identity' | 'isAdmin'>,
   identityId: string,
 ): void {
   if (caller.isAdmin) return
-  const detail = actOnIdentityRefusal(records, identityId, caller.identity.permissions)
+  const detail = identityActionRefusalReason(records, identityId, caller.identity.permissions)
   // @guard privilege-escalation--unlogged
   if (detail !== null) throw new Problem('UNAUTHORIZED', { detail })
 }

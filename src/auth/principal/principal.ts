@@ -2,13 +2,13 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
-import { type Actor, enrollmentActor, type CredentialIdField } from '../../ports/actor.ts'
+import { type Actor, createEnrollmentActor, type CredentialIdField } from '../../ports/actor.ts'
 import type { OidcToken } from '../../pki/oidc-token.ts'
 import type { VerifiedToken } from '../tokens/token-verifier.ts'
 import type { Idempotency, WriteOrigin, WriteRequest } from '../../ports/writer.ts'
 
 /** An identity with its session, as read when the request was admitted. */
-export interface SessionHolder {
+export interface SessionWithIdentity {
   readonly session: ApiSession
   readonly identity: Identity
   /** True: an administrator in a fully authenticated session. */
@@ -20,7 +20,7 @@ export interface SessionHolder {
 }
 
 /** An identity, proven by its API session. */
-export interface SessionPrincipal extends SessionHolder {
+export interface SessionPrincipal extends SessionWithIdentity {
   readonly kind: 'session'
   readonly address: string
   /** The permission for which the identity was admitted; apply checks it again. */
@@ -38,13 +38,13 @@ export interface SessionPrincipal extends SessionHolder {
  * The user of the host, at the admin socket: an administrator. Records that it creates have no
  * owner.
  */
-export interface HostUser extends Omit<SessionHolder, 'token'> {
+export interface HostUser extends Omit<SessionWithIdentity, 'token'> {
   readonly kind: 'hostUser'
   readonly actor: Actor
 }
 
 /** A monitoring system, identified by its certificate. It reads, and writes nothing. */
-export interface Monitor {
+export interface MonitoringClient {
   readonly kind: 'monitor'
 }
 
@@ -67,13 +67,18 @@ interface EnrollingPrincipal {
 }
 
 /** All kinds of senders that a request can have. */
-export type Principal = SessionPrincipal | HostUser | Monitor | RouterPrincipal | EnrollingPrincipal
+export type Principal =
+  | SessionPrincipal
+  | HostUser
+  | MonitoringClient
+  | RouterPrincipal
+  | EnrollingPrincipal
 
 /** Principals that may call operations that require a permission. */
 export type Caller = SessionPrincipal | HostUser
 
 /** The actor for commands of a principal, as the log records it. */
-export function principalActor(principal: Exclude<Principal, Monitor>): Actor {
+export function actorForPrincipal(principal: Exclude<Principal, MonitoringClient>): Actor {
   switch (principal.kind) {
     case 'session': {
       const { identity, session, address, permission, token } = principal
@@ -86,17 +91,17 @@ export function principalActor(principal: Exclude<Principal, Monitor>): Actor {
       return principal.actor
     case 'router': {
       const { routerId, address } = principal
-      return enrollmentActor({ routerId }, { method: 'extend', address })
+      return createEnrollmentActor({ routerId }, { method: 'extend', address })
     }
     case 'enrolling': {
       const { shown, method, address } = principal
-      return enrollmentActor(shown, { method, address })
+      return createEnrollmentActor(shown, { method, address })
     }
   }
 }
 
 /** The origin of a write by a principal. */
-export function principalOrigin(
+export function writeOriginForPrincipal(
   request: WriteRequest,
   actor: Actor,
   idempotency: Idempotency = request.idempotency,

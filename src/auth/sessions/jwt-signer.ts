@@ -29,7 +29,7 @@ export interface JwtSigner {
    */
   verifyFormer(token: string): Promise<(VerifiedJwt & { readonly removedAtMs: number }) | null>
   /**
-   * Whether that key belongs to a current member: tokens of a member become invalid with its
+   * Whether the key belongs to a current member: tokens of a member become invalid with its
    * removal.
    */
   isMemberKey(keyId: string): boolean

@@ -2,15 +2,15 @@ import { createHash, randomUUID } from 'node:crypto'
 
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
-import { recordedFactors } from '../../fsm/apply/authentication.ts'
-import { sessionCertificateFingerprints, isKeyBound } from '../../fsm/apply/session-reach.ts'
+import { recordedFactorKinds } from '../../fsm/apply/authentication.ts'
+import { sessionCertificateFingerprints, isKeyBound } from '../../fsm/apply/session-usability.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { Problem } from '../../lib/problems.ts'
 import {
-  clientIds,
+  oidcClientIds,
   type OidcToken,
   parseOidcClaims,
   type TokenPurpose,
@@ -25,7 +25,7 @@ import type { JwtSigner } from './jwt-signer.ts'
  * clocks differ by more than a second.
  */
 const EARLIER_SECONDS = 60
-/** OpenZiti's type of TOTP tokens. */
+/** The type with which OpenZiti marks TOTP tokens. */
 const TOTP_TOKEN_TYPE = 't'
 
 interface OidcTokenLimits {
@@ -81,7 +81,9 @@ export class OidcTokens {
    * read.
    */
   readonly #verified = new Map<string, OidcToken>()
-  /** The key of each valid access token, for as long as the token object exists. */
+  /**
+   * Id of the key that signed each valid access token, for as long as the token object exists.
+   */
   readonly #keyIds = new WeakMap<OidcToken, string>()
   readonly #checks: FairShare
 
@@ -183,15 +185,15 @@ export class OidcTokens {
   ): Promise<Pick<OidcToken, 'sessionId' | 'identityId' | 'clientId'> | null> {
     const found = await this.#verify(text, source, true)
     const { z_asid: sessionId, azp: clientId, sub: identityId } = found?.claims ?? {}
-    if (typeof clientId !== 'string' || !clientIds.includes(clientId)) return null
+    if (typeof clientId !== 'string' || !oidcClientIds.includes(clientId)) return null
     return typeof sessionId === 'string' && typeof identityId === 'string'
       ? { sessionId, identityId, clientId }
       : null
   }
 
   /**
-   * Whether this particular token was revoked. An ended session needs no check here, because its
-   * record shows it.
+   * Whether this particular token was revoked. The end of its session is not checked here, because
+   * the record of the session shows it.
    */
   #isRevoked({ tokenId }: OidcToken): boolean {
     return this.#deps.state.get('revocation', tokenId)?.type === 'JTI'
@@ -241,7 +243,7 @@ export class OidcTokens {
     const certificates = isKeyBound(session) ? this.#certificatesOf(session) : null
     return this.#deps.jwt.sign({
       ...common(subject, nowMs, lifetimeMs),
-      ...holderClaims(subject),
+      ...identityClaims(subject),
       nbf: Math.floor(nowMs / 1000) - EARLIER_SECONDS,
       jti: randomUUID(),
       scopes: [...scopes],
@@ -287,7 +289,7 @@ export class OidcTokens {
  * Whether a token is of the right kind for its session: OIDC tokens once the code of the session is
  * redeemed, otherwise a token derived from the session id.
  */
-export function belongsToSession(
+export function isTokenForSession(
   { identityId, clientId }: OidcToken,
   session: ApiSession,
 ): boolean {
@@ -303,7 +305,7 @@ function methodsOf(session: ApiSession): string[] {
   const methods: string[] = []
   if (session.signerId !== '') methods.push('ext-jwt', `ejs:${session.signerId}`)
   else methods.push(session.certFingerprint === null ? 'password' : 'cert')
-  return [...methods, ...recordedFactors(session)]
+  return [...methods, ...recordedFactorKinds(session)]
 }
 
 function common({ session, issuer }: TokenSubject, nowMs: number, lifetimeMs: number): JsonObject {
@@ -329,7 +331,7 @@ export function sessionClaims(session: ApiSession): JsonObject {
 }
 
 /** Claims of access and refresh tokens that depend on the records of session and identity. */
-export function holderClaims({
+export function identityClaims({
   session,
   identity,
 }: Pick<TokenSubject, 'session' | 'identity'>): JsonObject {

@@ -5,7 +5,7 @@ import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { canonicalJson, type JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { PostureService } from '../../ports/posture.ts'
-import { type EvaluatedPosture, unknownPosture } from '../../ports/judged-posture.ts'
+import { type EvaluatedPosture, unknownPosture } from '../../ports/evaluated-posture.ts'
 import type { DialBind, StateView } from '../../ports/state-view.ts'
 import type { CommandWriter, WriteOrigin } from '../../ports/writer.ts'
 

@@ -10,7 +10,7 @@ import type { JwtSigner } from './jwt-signer.ts'
 /** Long, because the token is bound to its API session and ends with it. */
 const LIFETIME_SECONDS = 365 * 24 * 60 * 60
 const AUDIENCE = 'openziti'
-/** OpenZiti's type of service session tokens. */
+/** The type with which OpenZiti marks service session tokens. */
 const SESSION_TOKEN_TYPE = 's'
 
 interface ServiceSessionTokenDeps {
@@ -47,7 +47,7 @@ export async function signSessionToken(
 }
 
 /** The service session that a verified token names; it may have ended. */
-export interface ClaimedSession {
+export interface TokenServiceSession {
   readonly sessionId: string
   readonly apiSessionId: string
   readonly serviceId: string
@@ -58,7 +58,7 @@ export interface ClaimedSession {
 export async function verifyServiceSessionToken(
   { jwt }: Pick<ServiceSessionTokenDeps, 'jwt'>,
   token: string,
-): Promise<ClaimedSession | null> {
+): Promise<TokenServiceSession | null> {
   const claims = await jwt.verify(token)
   if (claims === null || !isFor(claims, AUDIENCE)) return null
   const { jti: sessionId, sub: serviceId, z_asid: apiSessionId } = claims

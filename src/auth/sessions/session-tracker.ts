@@ -5,21 +5,21 @@ import {
   SessionTouchSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import { sessionValidity } from '../../fsm/apply/session-standing.ts'
+import { sessionValidity } from '../../fsm/apply/session-validity.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
-import type { SessionHolder, SessionPrincipal } from '../principal/principal.ts'
+import type { SessionWithIdentity, SessionPrincipal } from '../principal/principal.ts'
 import { type Clock, proposalNowMs, majorityNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
-import type { OpenTopic } from '../../ports/soft-topics.ts'
+import type { OpenSoftTopic } from '../../ports/soft-topics.ts'
 
 /** A session with its identity, or why it cannot be used. */
-export type SessionLookup = SessionHolder | 'unknown' | 'expired' | 'refused'
+export type SessionLookup = SessionWithIdentity | 'unknown' | 'expired' | 'refused'
 /** Limits of sessions, listed in docs/internals/limits.md. */
 interface SessionLimits {
   readonly sessionTimeoutMs: number
@@ -39,7 +39,7 @@ interface SessionLimits {
   readonly sweepBatchMax: number
 }
 
-/** Clock differences below this do not matter. */
+/** A recorded use counts as ahead of the clock only if it is later than now by more than this. */
 const AHEAD_MS_MAX = 60_000
 
 interface SessionTrackerDeps {
@@ -49,7 +49,7 @@ interface SessionTrackerDeps {
   readonly clock: Clock
   readonly scheduler: PeriodicScheduler
   readonly logger: ServiceLogger
-  readonly activity: OpenTopic<'activity'>
+  readonly activity: OpenSoftTopic<'activity'>
   readonly limits: SessionLimits
 }
 
@@ -130,8 +130,8 @@ export class SessionTracker {
   }
 
   /**
-   * Records which API accepts an OIDC session, at its first use. Every controller knows before the
-   * request continues.
+   * Records which API accepts an OIDC session, at its first use. Every controller knows that API
+   * before the request continues.
    * @throws {Problem} when there is no leader.
    */
   async settle(sessionId: string, api: 'client' | 'management'): Promise<void> {
@@ -139,8 +139,8 @@ export class SessionTracker {
   }
 
   /**
-   * Records on every controller that a client renewed its tokens, before it gets the new ones.
-   * After that, the code of the session cannot be redeemed again.
+   * Records on every controller that a client renewed its tokens, before the client gets the new
+   * tokens. After that, the code of the session cannot be redeemed again.
    * @throws {Problem} when there is no leader.
    */
   async noteRenewal(sessionId: string): Promise<void> {
@@ -174,12 +174,15 @@ export class SessionTracker {
     const { limits } = this.#parts
     const lastUseMs = Math.max(this.#lastUses.get(session.id) ?? 0, storedUseMs(session))
     const { codeHash, createdAt } = session
-    // Sessions created before feature level 2 have no such field.
+    // Also applies to sessions that were created before feature level 2, which have no `codeHash`.
     if (!codeHash) return lastUseMs + limits.sessionTimeoutMs
     return Math.min(lastUseMs + limits.refreshTokenMs, createdAt + limits.oidcSessionMsMax)
   }
 
-  /** Shares last-use times of sessions used here that moved by more than `activityMoveMs`. */
+  /**
+   * Sends the other controllers the last use of each session that was used here, if it has advanced
+   * by more than `activityMoveMs`.
+   */
   spreadActivity(): void {
     const { state, limits, activity, cluster } = this.#parts
     for (const id of this.#usedHere) {
@@ -193,8 +196,8 @@ export class SessionTracker {
   }
 
   /**
-   * On the leader, proposes all activity that the log does not have yet; others only drop outdated
-   * data.
+   * On the leader, proposes all activity that the log does not have yet; other controllers only
+   * drop outdated data.
    */
   async logActivity(): Promise<void> {
     if (this.#isLogging) return
@@ -235,7 +238,10 @@ export class SessionTracker {
     }
   }
 
-  /** Also drops uses of ended sessions, and uses that the log already contains. */
+  /**
+   * The uses that must be written to the log. Drops uses of ended sessions, and uses that the log
+   * already contains.
+   */
   #marksToLog(): { id: string; atMs: bigint }[] {
     const { state, limits, activity, cluster } = this.#parts
     // @guard clock-of-the-leader--uses
@@ -264,8 +270,8 @@ export class SessionTracker {
 
   /**
    * Removes idle sessions, if this controller has been the leader long enough to know the uses at
-   * the others. Each removal contains the last use and the expiry on which it is based; apply keeps
-   * the session if it was used since, or if log time has not reached the expiry.
+   * other controllers. Each removal contains the last use and the expiry on which it is based;
+   * apply keeps the session if it was used since, or if log time has not reached the expiry.
    */
   async sweep(): Promise<void> {
     const { cluster, clock, state, limits, proposer } = this.#parts

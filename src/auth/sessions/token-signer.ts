@@ -25,7 +25,7 @@ type TokenFinding = AcceptedSessionToken | 'invalid' | 'unknown-version' | 'no-k
 
 interface KnownKey {
   readonly secret: KeyObject
-  /** Infinity for the current version. */
+  /** Time at which tokens of this version stop being valid; Infinity for the current version. */
   readonly endsAtMs: number
 }
 

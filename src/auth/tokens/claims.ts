@@ -1,4 +1,4 @@
-import { isObject } from '../../entities/check.ts'
+import { isObject } from '../../entities/check-fields.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 
 /** Maximum steps of one selector. */
@@ -25,7 +25,7 @@ export function selectClaim(claims: JsonObject, selector: string): Json | undefi
  * A claim that is a string and not empty; otherwise null. A number or a list never counts as a
  * name.
  */
-export function textClaim(claims: JsonObject, selector: string): string | null {
+export function selectTextClaim(claims: JsonObject, selector: string): string | null {
   const value = selectClaim(claims, selector)
   // @guard forged-tokens--text
   return typeof value === 'string' && value !== '' ? value : null

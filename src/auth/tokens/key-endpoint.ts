@@ -130,7 +130,8 @@ export class KeyEndpoint {
   #isRefused(address: string): boolean {
     // @guard signer-keys--metadata
     if (isReservedAddress(address, this.#rules.allowsReserved)) return true
-    // The rules for IPv4 also apply to a mapped IPv4 address.
+    // Applies the rules for IPv4 also to an IPv4 address that is written as an IPv6 address (mapped
+    // address).
     return this.#refused.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
   }
 

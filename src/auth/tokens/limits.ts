@@ -13,7 +13,8 @@ export const externalTokenLimits = {
    */
   tokenChecksMax: 256,
   /**
-   * Maximum cached verified tokens; another request with a cached token needs no signature check.
+   * Maximum cached verified tokens; a further request with a cached token is accepted without
+   * another signature check.
    */
   verifiedTokensMax: 16_384,
   /** Maximum time that a verified token is cached. */

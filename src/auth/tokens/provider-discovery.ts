@@ -1,8 +1,8 @@
-import { isObject } from '../../entities/check.ts'
+import { isObject } from '../../entities/check-fields.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { jsonDepth } from '../../lib/bounds/json-depth.ts'
 import { type KeyEndpoint, KeyFetchError } from './key-endpoint.ts'
-import { keySetOf } from './key-sets.ts'
+import { keySetOf } from './signer-key-cache.ts'
 
 const DEPTH_MAX = 8
 const CHARACTERS_MAX = 2048

@@ -6,10 +6,10 @@ import type { Clock } from '../../lib/clock.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { RefusalCause, LogInRefusalReason } from '../../lib/refusal-reason.ts'
-import { addressShareKey } from '../../lib/bounds/source.ts'
-import { textClaim } from './claims.ts'
-import type { KeySet, KeySets } from './key-sets.ts'
-import { isTokenTooLong, readToken, type UnverifiedToken } from './token-text.ts'
+import { addressShareKey } from '../../lib/bounds/source-network.ts'
+import { selectTextClaim } from './claims.ts'
+import type { FetchedKeySet, SignerKeyCache } from './signer-key-cache.ts'
+import { isTokenTooLong, parseUnverifiedToken, type UnverifiedToken } from './unverified-token.ts'
 import { verificationKeyFromCertificate, type VerificationKey } from './verification-key.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
@@ -36,7 +36,10 @@ export interface VerifiedToken {
 
 /** A refused JWT: a reason for the client, and a cause for the operator. */
 export interface RefusedToken {
-  /** For the client. `expired`: valid except for its time; only its owner can know that. */
+  /**
+   * Error for the client. `expired`: the token is valid except for its time; only the owner of the
+   * token can learn that.
+   */
   readonly error: 'invalid' | 'expired'
   /** For the operator. */
   readonly cause: RefusalCause
@@ -44,7 +47,7 @@ export interface RefusedToken {
 /** Result of verifying a JWT for a log-in or as a factor. */
 export type JwtVerificationResult = VerifiedToken | RefusedToken
 /** Result of verifying a JWT, with its claims. */
-export type ClaimsFinding =
+export type JwtClaimsResult =
   | { readonly verified: VerifiedToken; readonly claims: JsonObject }
   | RefusedToken
 
@@ -59,8 +62,8 @@ function invalid(
 
 /** A finding, and the published keys by which it was made, if any. */
 interface Judged {
-  readonly finding: ClaimsFinding
-  readonly keySet: KeySet | null
+  readonly finding: JwtClaimsResult
+  readonly keySet: FetchedKeySet | null
 }
 
 interface Remembered {
@@ -69,7 +72,7 @@ interface Remembered {
    * Keys that the signer publishes; null: the token is verified with the certificate in the
    * signer's record.
    */
-  readonly keySet: KeySet | null
+  readonly keySet: FetchedKeySet | null
   /** Monotonic ms. */
   readonly endsAtMs: number
 }
@@ -87,7 +90,7 @@ interface TokenVerifierDeps {
 export class TokenVerifier {
   readonly #state: TokenVerifierDeps['state']
   readonly #clock: Clock
-  readonly #keySets: KeySets
+  readonly #keySets: SignerKeyCache
   readonly #limits: TokenVerifierLimits
   readonly #checks: FairShare
   /**
@@ -97,7 +100,11 @@ export class TokenVerifier {
   /** Parsed certificates of signers, by PEM. */
   #certificates = new Map<string, VerificationKey | null>()
 
-  constructor({ state, clock }: TokenVerifierDeps, keySets: KeySets, limits: TokenVerifierLimits) {
+  constructor(
+    { state, clock }: TokenVerifierDeps,
+    keySets: SignerKeyCache,
+    limits: TokenVerifierLimits,
+  ) {
     this.#state = state
     this.#clock = clock
     this.#keySets = keySets
@@ -130,8 +137,8 @@ export class TokenVerifier {
    * Verifies the signature and returns all claims of the token.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS.
    */
-  async verifyClaims(address: string, text: string): Promise<ClaimsFinding> {
-    const token = readToken(text)
+  async verifyClaims(address: string, text: string): Promise<JwtClaimsResult> {
+    const token = parseUnverifiedToken(text)
     if (token === null) return unreadableTokenRefusal(text)
     const signer = this.signerOf(token)
     if (signer === undefined) return invalid('TOKEN_ISSUER_UNKNOWN', undefined, 'iss')
@@ -149,7 +156,7 @@ export class TokenVerifier {
     address: string,
     token: UnverifiedToken,
     signer: ExternalJwtSigner,
-  ): Promise<ClaimsFinding> {
+  ): Promise<JwtClaimsResult> {
     return (await this.#verifyInTurn(address, token, signer)).finding
   }
 
@@ -178,7 +185,7 @@ export class TokenVerifier {
 
   /** The enabled signer that a token names. The token is not verified, so this proves nothing. */
   signerNamedIn(text: string): ExternalJwtSigner | undefined {
-    const token = readToken(text)
+    const token = parseUnverifiedToken(text)
     return token === null ? undefined : this.signerOf(token)
   }
 
@@ -191,7 +198,7 @@ export class TokenVerifier {
     const keySet = isPublished ? await this.#keySets.holding(signer, token.kid) : null
     const keys = isPublished ? (keySet?.keys ?? []) : this.#certificateKeys(signer)
     const noKeys = isPublished && keySet === null ? 'TOKEN_KEYS_UNREACHABLE' : 'TOKEN_KEY_UNKNOWN'
-    let finding: ClaimsFinding = invalid(noKeys, signer)
+    let finding: JwtClaimsResult = invalid(noKeys, signer)
     for (const key of keys) {
       // @guard forged-tokens--kid
       if (key.kid !== token.kid) continue
@@ -208,7 +215,7 @@ export class TokenVerifier {
     { key, notBeforeMs, notAfterMs }: VerificationKey,
     { text, algorithm }: UnverifiedToken,
     signer: ExternalJwtSigner,
-  ): Promise<ClaimsFinding> {
+  ): Promise<JwtClaimsResult> {
     const nowMs = this.#clock.nowMs()
     if (nowMs < notBeforeMs || nowMs > notAfterMs) return invalid('TOKEN_KEY_EXPIRED', signer)
     const skewMs = this.#limits.tokenClockSkewMs
@@ -231,7 +238,7 @@ export class TokenVerifier {
         return invalid('TOKEN_NOT_YET_VALID', signer, 'iat')
       }
       const claims = payload as JsonObject
-      const claim = textClaim(claims, signer.claimsProperty)
+      const claim = selectTextClaim(claims, signer.claimsProperty)
       if (claim === null) return invalid('TOKEN_CLAIM_MISSING', signer, signer.claimsProperty)
       const { id: signerId, revision: signerRevision } = signer
       const expiresAtMs = Math.min(exp * 1000 + skewMs, notAfterMs)
@@ -254,7 +261,7 @@ export class TokenVerifier {
     return key === null ? [] : [key]
   }
 
-  #remember(text: string, verified: VerifiedToken, keySet: KeySet | null): void {
+  #remember(text: string, verified: VerifiedToken, keySet: FetchedKeySet | null): void {
     const { verifiedTokensMax, verifiedTokenMsMax } = this.#limits
     if (this.#remembered.size >= verifiedTokensMax) {
       for (const [oldest] of this.#remembered) {

@@ -1,5 +1,5 @@
 import { createPublicKey, type JsonWebKey, type KeyObject, X509Certificate } from 'node:crypto'
-import { isObject } from '../../entities/check.ts'
+import { isObject } from '../../entities/check-fields.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 
 const RSA_BITS_MIN = 2048
@@ -83,14 +83,17 @@ export function verificationKeyFromJwk(jwk: Json): VerificationKey | null {
   return { kid, algorithms, key, notBeforeMs: -Infinity, notAfterMs: Infinity }
 }
 
-/** Programs that write all fields of a key write null or an empty value for unused ones. */
+/**
+ * Whether a field counts as unused: programs that write all fields of a key write null or an empty
+ * value for unused ones.
+ */
 function isUnset(value: Json | undefined): boolean {
   return value === undefined || value === null || value === ''
 }
 
 /**
- * Whether the key may verify signatures (RFC 7517, 4.3). Some providers publish the operations of
- * the private key.
+ * Whether the key may verify signatures (RFC 7517, 4.3). `sign` counts as well, because some
+ * providers publish the operations of the private key.
  */
 function isForSignatures(operations: Json | undefined): boolean {
   if (!Array.isArray(operations)) return false

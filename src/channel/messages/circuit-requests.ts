@@ -15,13 +15,13 @@ import {
 } from '../header-maps.ts'
 import { encodeInt32, readInt32, readText, encodeText } from '../headers.ts'
 import type { ChannelMessage, OutboundMessage } from '../frame.ts'
-import { controlMessage } from './control.ts'
-import { edgeHeader } from './edge.ts'
-import type { RouterClientClaim } from './clients.ts'
+import { controlContentType } from './control.ts'
+import { edgeHeaderKey } from './edge.ts'
+import type { RouterClientCredentials } from './clients.ts'
 import { CHANNEL_HEADERS_MAX } from '../numbers.ts'
 
 /** Headers in requests for circuits: `CreateCircuit…Header` of OpenZiti's ctrl_msg. */
-export const createCircuitHeader = {
+export const circuitRequestHeaderKey = {
   peerData: 10,
   sessionToken: 11,
   fingerprints: 12,
@@ -33,8 +33,8 @@ export const createCircuitHeader = {
 } as const
 
 /** Headers in the responses to circuit requests. */
-export const createCircuitResponseHeader = {
-  peerData: createCircuitHeader.peerData,
+export const circuitResponseHeaderKey = {
+  peerData: circuitRequestHeaderKey.peerData,
   circuitId: 11,
   address: 12,
   tags: 13,
@@ -43,12 +43,12 @@ export const createCircuitResponseHeader = {
 /**
  * Header in the response to a listener's request: the address of the listener's circuit endpoint.
  */
-export const circuitSuccessHeader = { address: 1100 } as const
+export const circuitSuccessHeaderKey = { address: 1100 } as const
 
 /** Headers in the refusal of a request that a router sent for a client or its tunnel. */
-export const controlErrorHeader = {
-  errorCode: edgeHeader.errorCode,
-  circuitId: edgeHeader.circuitId,
+export const controlErrorHeaderKey = {
+  errorCode: edgeHeaderKey.errorCode,
+  circuitId: edgeHeaderKey.circuitId,
   retryHint: 18,
 } as const
 
@@ -65,7 +65,10 @@ interface WantedCircuit {
   readonly peerData: PeerData
 }
 
-/** A router's request for one of its clients, with a service session or only an access token. */
+/**
+ * A router's request for a circuit for one of its clients, with a service session or only an access
+ * token.
+ */
 export interface ClientCircuitRequest extends WantedCircuit {
   readonly of: 'client'
   /** Token of the service session; '' if the client names the service itself. */
@@ -92,7 +95,7 @@ export interface TunnelCircuitRequest extends WantedCircuit {
 export type CircuitRequest = ClientCircuitRequest | TunnelCircuitRequest
 
 /** A new circuit, in the response to the router that requested it. */
-export interface CreatedCircuitAnswer {
+export interface CreatedCircuitResponse {
   readonly circuitId: string
   readonly ingressAddress: string
   readonly peerData: PeerData
@@ -105,9 +108,9 @@ export interface CreatedCircuitAnswer {
  */
 export function readCircuitRequest(message: ChannelMessage): CircuitRequest | null {
   const { contentType } = message
-  if (contentType === controlMessage.createTunnelCircuitV2) return requestOfTunnel(message)
-  if (contentType === controlMessage.circuitRequest) return requestOfListener(message)
-  return contentType === controlMessage.createCircuit
+  if (contentType === controlContentType.createTunnelCircuitV2) return requestOfTunnel(message)
+  if (contentType === controlContentType.circuitRequest) return requestOfListener(message)
+  return contentType === controlContentType.createCircuit
     ? requestInBody(message)
     : requestInHeaders(message)
 }
@@ -148,14 +151,14 @@ function requestInBody({ body }: ChannelMessage): ClientCircuitRequest {
 }
 
 function requestInHeaders({ contentType, headers }: ChannelMessage): ClientCircuitRequest | null {
-  const fingerprints = readTextList(headers, createCircuitHeader.fingerprints)
-  const peerData = readBytesMap(headers, createCircuitHeader.peerData)
+  const fingerprints = readTextList(headers, circuitRequestHeaderKey.fingerprints)
+  const peerData = readBytesMap(headers, circuitRequestHeaderKey.peerData)
   if (fingerprints === null || peerData === null) return null
   return {
     of: 'client',
     ...serviceIn(contentType, headers),
-    apiSessionToken: readText(headers, createCircuitHeader.apiSessionToken) ?? '',
-    instanceId: readText(headers, createCircuitHeader.terminatorInstanceId) ?? '',
+    apiSessionToken: readText(headers, circuitRequestHeaderKey.apiSessionToken) ?? '',
+    instanceId: readText(headers, circuitRequestHeaderKey.terminatorInstanceId) ?? '',
     fingerprints,
     peerData,
   }
@@ -165,32 +168,32 @@ function serviceIn(
   contentType: number,
   headers: ChannelMessage['headers'],
 ): Pick<ClientCircuitRequest, 'sessionToken' | 'serviceId' | 'identityId' | 'circuitId'> {
-  if (contentType !== controlMessage.createCircuitV3) {
-    return { sessionToken: readText(headers, createCircuitHeader.sessionToken) ?? '' }
+  if (contentType !== controlContentType.createCircuitV3) {
+    return { sessionToken: readText(headers, circuitRequestHeaderKey.sessionToken) ?? '' }
   }
-  const serviceId = readText(headers, createCircuitHeader.serviceId) ?? ''
-  const identityId = readText(headers, createCircuitHeader.identityId) ?? ''
-  const circuitId = readText(headers, createCircuitHeader.circuitId) ?? ''
+  const serviceId = readText(headers, circuitRequestHeaderKey.serviceId) ?? ''
+  const identityId = readText(headers, circuitRequestHeaderKey.identityId) ?? ''
+  const circuitId = readText(headers, circuitRequestHeaderKey.circuitId) ?? ''
   return { sessionToken: '', serviceId, identityId, ...(circuitId === '' ? {} : { circuitId }) }
 }
 
 /** Types of responses that have a body, by request type; all have the same form. */
 const answersInBody: ReadonlyMap<number, number> = new Map([
-  [controlMessage.createCircuit, controlMessage.createCircuitResponse],
-  [controlMessage.createTunnelCircuitV2, controlMessage.createTunnelCircuitV2Response],
+  [controlContentType.createCircuit, controlContentType.createCircuitResponse],
+  [controlContentType.createTunnelCircuitV2, controlContentType.createTunnelCircuitV2Response],
 ])
 
 /** The response, in the form that the request type requires. */
-export function circuitAnswerMessage(
+export function circuitResponseMessage(
   { contentType }: ChannelMessage,
-  { circuitId, ingressAddress, peerData, tags }: CreatedCircuitAnswer,
+  { circuitId, ingressAddress, peerData, tags }: CreatedCircuitResponse,
 ): OutboundMessage {
-  if (contentType === controlMessage.circuitRequest) {
+  if (contentType === controlContentType.circuitRequest) {
     return {
-      contentType: controlMessage.circuitSuccess,
+      contentType: controlContentType.circuitSuccess,
       headers: new Map([
         ...Array.from(peerData).filter(([key]) => key > CHANNEL_HEADERS_MAX),
-        [circuitSuccessHeader.address, encodeText(ingressAddress)],
+        [circuitSuccessHeaderKey.address, encodeText(ingressAddress)],
       ]),
       body: encodeText(circuitId),
     }
@@ -206,38 +209,39 @@ export function circuitAnswerMessage(
     const body = toBinary(CreateCircuitAnswerSchema, answer)
     return { contentType: inBody, body }
   }
-  const isByName = contentType === controlMessage.createCircuitV3
+  const isByName = contentType === controlContentType.createCircuitV3
   return {
-    contentType: controlMessage[isByName ? 'createCircuitV3Response' : 'createCircuitV2Response'],
+    contentType:
+      controlContentType[isByName ? 'createCircuitV3Response' : 'createCircuitV2Response'],
     headers: new Map([
-      [createCircuitResponseHeader.circuitId, encodeText(circuitId)],
-      [createCircuitResponseHeader.address, encodeText(ingressAddress)],
-      [createCircuitResponseHeader.peerData, encodeBytesMap(peerData)],
-      [createCircuitResponseHeader.tags, encodeTextMap(tags)],
+      [circuitResponseHeaderKey.circuitId, encodeText(circuitId)],
+      [circuitResponseHeaderKey.address, encodeText(ingressAddress)],
+      [circuitResponseHeaderKey.peerData, encodeBytesMap(peerData)],
+      [circuitResponseHeaderKey.tags, encodeTextMap(tags)],
     ]),
   }
 }
 
 /** A refusal, in the form that the request type requires. */
 export function circuitRefusalMessage({ contentType }: ChannelMessage, code: number, text: string) {
-  return contentType === controlMessage.circuitRequest
-    ? { contentType: controlMessage.circuitFailed, body: encodeText(text) }
+  return contentType === controlContentType.circuitRequest
+    ? { contentType: controlContentType.circuitFailed, body: encodeText(text) }
     : edgeRefusalMessage(code, text)
 }
 
 /** Refusal that routers accept for any request on behalf of clients or their own tunnel. */
 export function edgeRefusalMessage(code: number, text: string): OutboundMessage {
   return {
-    contentType: controlMessage.error,
-    headers: new Map([[controlErrorHeader.errorCode, encodeInt32(code)]]),
+    contentType: controlContentType.error,
+    headers: new Map([[controlErrorHeaderKey.errorCode, encodeInt32(code)]]),
     body: encodeText(text),
   }
 }
 
 /** A circuit that a router requests for a client. */
-export interface RequestedCircuit extends RouterClientClaim {
+export interface RequestedCircuit extends RouterClientCredentials {
   readonly identityId: string
-  /** The service that a client names; absent if it presents a service session. */
+  /** The service that a client names; absent if the client presents a service session. */
   readonly serviceId?: string | undefined
   readonly instanceId: string
   readonly peerData: ReadonlyMap<number, Uint8Array>
@@ -247,25 +251,26 @@ export function createCircuitMessage(asked: RequestedCircuit): OutboundMessage {
   const { serviceId } = asked
   const wanted: readonly (readonly [number, Uint8Array])[] =
     serviceId === undefined
-      ? [[createCircuitHeader.sessionToken, encodeText(asked.sessionToken)]]
+      ? [[circuitRequestHeaderKey.sessionToken, encodeText(asked.sessionToken)]]
       : [
-          [createCircuitHeader.identityId, encodeText(asked.identityId)],
-          [createCircuitHeader.serviceId, encodeText(serviceId)],
+          [circuitRequestHeaderKey.identityId, encodeText(asked.identityId)],
+          [circuitRequestHeaderKey.serviceId, encodeText(serviceId)],
         ]
   return {
-    contentType: controlMessage[serviceId === undefined ? 'createCircuitV2' : 'createCircuitV3'],
+    contentType:
+      controlContentType[serviceId === undefined ? 'createCircuitV2' : 'createCircuitV3'],
     headers: new Map([
       ...wanted,
-      [createCircuitHeader.fingerprints, encodeTextList([asked.fingerprint])],
-      [createCircuitHeader.terminatorInstanceId, encodeText(asked.instanceId)],
-      [createCircuitHeader.peerData, encodeBytesMap(asked.peerData)],
-      [createCircuitHeader.apiSessionToken, encodeText(asked.apiSessionToken)],
+      [circuitRequestHeaderKey.fingerprints, encodeTextList([asked.fingerprint])],
+      [circuitRequestHeaderKey.terminatorInstanceId, encodeText(asked.instanceId)],
+      [circuitRequestHeaderKey.peerData, encodeBytesMap(asked.peerData)],
+      [circuitRequestHeaderKey.apiSessionToken, encodeText(asked.apiSessionToken)],
     ]),
   }
 }
 
 /** Outcome of a router's request on behalf of a client. */
-export type CircuitOutcome =
+export type CircuitRequestOutcome =
   | {
       readonly kind: 'made'
       readonly id: string
@@ -281,13 +286,17 @@ export type CircuitOutcome =
       readonly circuitId: string | null
     }
 
-export function readCircuitAnswer({ contentType, headers, body }: ChannelMessage): CircuitOutcome {
-  const id = readText(headers, createCircuitResponseHeader.circuitId)
-  const address = readText(headers, createCircuitResponseHeader.address)
-  const peerData = readBytesMap(headers, createCircuitResponseHeader.peerData)
+export function readCircuitResponse({
+  contentType,
+  headers,
+  body,
+}: ChannelMessage): CircuitRequestOutcome {
+  const id = readText(headers, circuitResponseHeaderKey.circuitId)
+  const address = readText(headers, circuitResponseHeaderKey.address)
+  const peerData = readBytesMap(headers, circuitResponseHeaderKey.peerData)
   const isMade =
-    contentType === controlMessage.createCircuitV2Response ||
-    contentType === controlMessage.createCircuitV3Response
+    contentType === controlContentType.createCircuitV2Response ||
+    contentType === controlContentType.createCircuitV3Response
   if (isMade && id !== null && address !== null && peerData !== null) {
     return { kind: 'made', id, address, peerData }
   }
@@ -295,9 +304,9 @@ export function readCircuitAnswer({ contentType, headers, body }: ChannelMessage
   return {
     kind: 'refused',
     text: text === '' ? 'the controller refused the circuit' : text,
-    code: readInt32(headers, controlErrorHeader.errorCode),
-    retryHint: readInt32(headers, controlErrorHeader.retryHint) ?? 0,
-    circuitId: readText(headers, controlErrorHeader.circuitId),
+    code: readInt32(headers, controlErrorHeaderKey.errorCode),
+    retryHint: readInt32(headers, controlErrorHeaderKey.retryHint) ?? 0,
+    circuitId: readText(headers, controlErrorHeaderKey.circuitId),
   }
 }
 
@@ -312,7 +321,7 @@ export function createTunnelCircuitMessage(
     peerData: Object.fromEntries(peerData),
   })
   const body = toBinary(CreateTunnelCircuitSchema, message)
-  return { contentType: controlMessage.createTunnelCircuitV2, body }
+  return { contentType: controlContentType.createTunnelCircuitV2, body }
 }
 
 /**
@@ -329,7 +338,7 @@ export interface CreatedCircuit {
  * @throws when the bytes cannot be decoded.
  */
 export function readCreatedCircuit({ contentType, body }: ChannelMessage): CreatedCircuit | string {
-  if (contentType !== controlMessage.createTunnelCircuitV2Response) {
+  if (contentType !== controlContentType.createTunnelCircuitV2Response) {
     const text = Buffer.from(body.subarray(0, REASON_BYTES_MAX)).toString('utf8')
     return text.replaceAll(/[^\x20-\x7e]+/g, ' ') || `answered by a message ${contentType}`
   }
@@ -346,22 +355,22 @@ export function readCreatedCircuit({ contentType, body }: ChannelMessage): Creat
 export function listenerCircuitMessage(service: string, client: string): OutboundMessage {
   const request = create(CreateFabricCircuitSchema, { ingressId: client, service })
   return {
-    contentType: controlMessage.circuitRequest,
+    contentType: controlContentType.circuitRequest,
     body: toBinary(CreateFabricCircuitSchema, request),
   }
 }
 
 /** @returns a string with the reason if no circuit was created. */
-export function readListenerCircuitAnswer({
+export function readListenerCircuitResponse({
   contentType,
   headers,
   body,
 }: ChannelMessage): { readonly id: string; readonly address: string } | string {
   const text = Buffer.from(body).toString('utf8')
-  if (contentType !== controlMessage.circuitSuccess) {
+  if (contentType !== controlContentType.circuitSuccess) {
     return text.replaceAll(/[^\x20-\x7e]+/g, ' ').slice(0, REASON_CHARACTERS_MAX) || 'refused'
   }
-  const address = readText(headers, circuitSuccessHeader.address)
+  const address = readText(headers, circuitSuccessHeaderKey.address)
   if (text === '' || address === null) return 'the controller has answered without a circuit'
   return { id: text, address }
 }

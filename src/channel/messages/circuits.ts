@@ -12,11 +12,11 @@ import type { OutboundMessage } from '../frame.ts'
 import { encodeFlag, encodeInt32, encodeText } from '../headers.ts'
 import { CHANNEL_HEADERS_MAX, reflectedKeys } from '../numbers.ts'
 import { messageContentLimits } from './limits.ts'
-import type { DialError } from './dial-error.ts'
-import { controlMessage } from './control.ts'
+import type { DialErrorCode } from './dial-error.ts'
+import { controlContentType } from './control.ts'
 
 /** Headers in the response to a route: `RouteResult…Header` of OpenZiti's ctrl_msg. */
-export const routeResultHeader = {
+export const routeResultHeaderKey = {
   attempt: 1101,
   success: 1102,
   error: 1103,
@@ -34,7 +34,7 @@ const NANOSECONDS_A_MS = 1_000_000n
 export const REROUTE_ATTEMPT = 99_969_996
 
 /** One entry of a forwarding table: frames from `from` go to `to`. */
-export interface RouteForward {
+export interface ForwardingEntry {
   readonly from: string
   readonly to: string
   /** Type of the destination `to`. */
@@ -45,7 +45,7 @@ export interface RouteForward {
 export interface Route {
   readonly circuitId: string
   readonly attempt: number
-  readonly forwards: readonly RouteForward[]
+  readonly forwards: readonly ForwardingEntry[]
   readonly timeoutMs: number
   /** The identity that dials; '' if the controller did not send it. */
   readonly clientId: string
@@ -71,13 +71,13 @@ export interface RouteEgress {
   readonly peerData: ReadonlyMap<number, Uint8Array>
 }
 
-const kinds: ReadonlyMap<DestinationType, RouteForward['kind']> = new Map([
+const kinds: ReadonlyMap<DestinationType, ForwardingEntry['kind']> = new Map([
   [DestinationType.START, 'start'],
   [DestinationType.END, 'end'],
   [DestinationType.TO_LINK, 'link'],
 ])
 
-/** Whether a string fits the limit for IDs and addresses; controllers choose these. */
+/** Whether a string fits the limit for IDs and addresses, which controllers choose. */
 export function isCircuitName(text: string): boolean {
   return text !== '' && text.length <= messageContentLimits.circuitNameCharactersMax
 }
@@ -92,7 +92,7 @@ export function readRoute(body: Uint8Array): Route | null {
     body,
   )
   const { fields = {}, channelMask = 0 } = context ?? {}
-  const read = forwards.flatMap(({ srcAddress, dstAddress, dstType }): RouteForward[] => {
+  const read = forwards.flatMap(({ srcAddress, dstAddress, dstType }): ForwardingEntry[] => {
     const kind = kinds.get(dstType)
     if (kind === undefined || !isCircuitName(srcAddress) || !isCircuitName(dstAddress)) return []
     return [{ from: srcAddress, to: dstAddress, kind }]
@@ -143,7 +143,7 @@ export function readUnroute(body: Uint8Array): { circuitId: string; isNow: boole
  */
 export function unrouteMessage(circuitId: string, isNow: boolean): OutboundMessage {
   const body = toBinary(UnrouteSchema, create(UnrouteSchema, { circuitId, now: isNow }))
-  return { contentType: controlMessage.unroute, body }
+  return { contentType: controlContentType.unroute, body }
 }
 
 /** @param peerData from the terminator; keys of the channel's own headers are omitted. */
@@ -155,12 +155,12 @@ export function routeSucceededMessage(
   for (const [key, value] of peerData) {
     const isOfChannel = key <= CHANNEL_HEADERS_MAX
     const isReflected = key >= reflectedKeys.from && key <= reflectedKeys.to
-    const isOfResult = key >= routeResultHeader.attempt && key <= routeResultHeader.errorCode
+    const isOfResult = key >= routeResultHeaderKey.attempt && key <= routeResultHeaderKey.errorCode
     if (!isOfChannel && !isReflected && !isOfResult) headers.set(key, value)
   }
-  headers.set(routeResultHeader.attempt, encodeInt32(attempt))
-  headers.set(routeResultHeader.success, encodeFlag(true))
-  return { contentType: controlMessage.routeResult, headers, body: encodeText(circuitId) }
+  headers.set(routeResultHeaderKey.attempt, encodeInt32(attempt))
+  headers.set(routeResultHeaderKey.success, encodeFlag(true))
+  return { contentType: controlContentType.routeResult, headers, body: encodeText(circuitId) }
 }
 
 /**
@@ -169,18 +169,18 @@ export function routeSucceededMessage(
  */
 export function routeFailedMessage(
   { circuitId, attempt }: Pick<Route, 'circuitId' | 'attempt'>,
-  code: DialError,
+  code: DialErrorCode,
   reason: string,
 ): OutboundMessage {
   const headers = new Map([
-    [routeResultHeader.attempt, encodeInt32(attempt)],
+    [routeResultHeaderKey.attempt, encodeInt32(attempt)],
     [
-      routeResultHeader.error,
+      routeResultHeaderKey.error,
       encodeText(reason.slice(0, messageContentLimits.reasonCharactersMax)),
     ],
-    [routeResultHeader.errorCode, Uint8Array.of(code)],
+    [routeResultHeaderKey.errorCode, Uint8Array.of(code)],
   ])
-  return { contentType: controlMessage.routeResult, headers, body: encodeText(circuitId) }
+  return { contentType: controlContentType.routeResult, headers, body: encodeText(circuitId) }
 }
 
 /** Subjects of faults, with their protocol numbers. */
@@ -193,12 +193,12 @@ const subjects = {
 } as const
 
 /** @param ids IDs of circuits, or the ID of a single link. */
-export function faultMessage(
+export function fabricFaultMessage(
   subject: keyof typeof subjects,
   ids: readonly string[],
 ): OutboundMessage {
   const fault = create(FaultSchema, { subject: subjects[subject], id: ids.join(' ') })
-  return { contentType: controlMessage.fault, body: toBinary(FaultSchema, fault) }
+  return { contentType: controlContentType.fault, body: toBinary(FaultSchema, fault) }
 }
 
 /** A circuit and the time for which it has carried no data. */
@@ -216,7 +216,7 @@ export function circuitConfirmationMessage(circuits: readonly IdleCircuit[]): Ou
     ),
   })
   return {
-    contentType: controlMessage.circuitConfirmation,
+    contentType: controlContentType.circuitConfirmation,
     body: toBinary(CircuitConfirmationSchema, message),
   }
 }

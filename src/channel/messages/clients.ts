@@ -12,7 +12,7 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import { readText } from '../headers.ts'
 import type { ChannelMessage, OutboundMessage } from '../frame.ts'
-import { controlHeader, controlMessage } from './control.ts'
+import { controlHeaderKey, controlContentType } from './control.ts'
 
 /** An API session with which clients may connect to a router. */
 export interface ClientApiSession {
@@ -52,7 +52,7 @@ export function readSessionsAdded({ headers, body }: ChannelMessage): SessionsUp
 /** A full list that is sent in one message counts as the only part. */
 function syncPart(headers: ChannelMessage['headers']): FullListPart {
   const whole = { id: '', sequence: 0, isLast: true }
-  const text = readText(headers, controlHeader.syncStrategyState)
+  const text = readText(headers, controlHeaderKey.syncStrategyState)
   if (text === null) return whole
   const state = JSON.parse(text) as Partial<Record<keyof FullListPart, unknown>> | null
   return {
@@ -78,7 +78,7 @@ export function readServiceSessionsRemoved(body: Uint8Array) {
 export function heartbeatMessage(tokens: readonly string[]): OutboundMessage {
   const message = create(ApiSessionHeartbeatSchema, { tokens: [...tokens] })
   return {
-    contentType: controlMessage.apiSessionHeartbeat,
+    contentType: controlContentType.apiSessionHeartbeat,
     body: toBinary(ApiSessionHeartbeatSchema, message),
   }
 }
@@ -87,13 +87,13 @@ export function heartbeatMessage(tokens: readonly string[]): OutboundMessage {
 export function validateSessionsMessage(tokens: readonly string[]): OutboundMessage {
   const message = create(ValidateSessionsSchema, { sessionTokens: [...tokens] })
   return {
-    contentType: controlMessage.validateSessions,
+    contentType: controlContentType.validateSessions,
     body: toBinary(ValidateSessionsSchema, message),
   }
 }
 
 /** How a router identifies a client to a controller. */
-export interface RouterClientClaim {
+export interface RouterClientCredentials {
   readonly sessionToken: string
   readonly apiSessionToken: string
   /** Hex SHA-1 of the client's certificate. */
@@ -101,7 +101,7 @@ export interface RouterClientClaim {
 }
 
 export function clientPostureMessage(
-  { apiSessionToken, fingerprint }: RouterClientClaim,
+  { apiSessionToken, fingerprint }: RouterClientCredentials,
   responses: readonly PostureResponse[],
 ): OutboundMessage {
   const message = create(ClientPostureSchema, {
@@ -110,13 +110,13 @@ export function clientPostureMessage(
     posture: { responses: [...responses] },
   })
   return {
-    contentType: controlMessage.clientPosture,
+    contentType: controlContentType.clientPosture,
     body: toBinary(ClientPostureSchema, message),
   }
 }
 
 /** Connections of one identity to a router, as reported to controllers. */
-export interface IdentityConnects {
+export interface IdentityConnections {
   readonly identityId: string
   readonly isConnected: boolean
   readonly connects: readonly {
@@ -128,7 +128,7 @@ export interface IdentityConnects {
 
 /** @param isWhole whether these are all connected identities. */
 export function connectEventsMessage(
-  identities: readonly IdentityConnects[],
+  identities: readonly IdentityConnections[],
   isWhole: boolean,
 ): OutboundMessage {
   const message = create(ConnectEventsSchema, {
@@ -144,7 +144,7 @@ export function connectEventsMessage(
     })),
   })
   return {
-    contentType: controlMessage.connectEvents,
+    contentType: controlContentType.connectEvents,
     body: toBinary(ConnectEventsSchema, message),
   }
 }

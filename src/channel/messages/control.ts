@@ -9,11 +9,11 @@ import {
 import type { ChannelMessage, OutboundMessage } from '../frame.ts'
 import { encodeFlag, encodeMask, encodeText, encodeUint64 } from '../headers.ts'
 import { formatVersionLine, type VersionLine } from '../hello.ts'
-import { contentType, HELLO_SEQUENCE, headerKey } from '../numbers.ts'
+import { channelContentType, HELLO_SEQUENCE, channelHeaderKey } from '../numbers.ts'
 import {
   CONNECT_BY_SERVICE,
   MULTI_CHANNEL,
-  RENEWS_AT_A_THIRD,
+  RENEWS_WITH_A_THIRD_LEFT,
 } from '../../lib/router-capabilities.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 
@@ -22,7 +22,7 @@ import { formatHostPort } from '../../lib/text/names.ts'
  * requests, without `Request`. Two names differ: `updateEdgeTerminator`, because OpenZiti has two
  * types UpdateTerminator, and the message type that only Flotilla has.
  */
-export const controlMessage = {
+export const controlContentType = {
   // Numbers from ctrl_pb.ContentType, and from ctrl_msg for the responses to circuit requests and
   // routes.
   circuitRequest: 1000,
@@ -100,7 +100,7 @@ export const controlMessage = {
   subscribeToDataModel: 20_505,
   currentIndex: 20_506,
 
-  // Only Flotilla routers send it: it forwards a client's posture reports.
+  // Forwards a client's posture reports; only Flotilla routers send this message.
   clientPosture: 29_000,
 } as const
 
@@ -108,7 +108,7 @@ export const controlMessage = {
  * Headers between controllers and routers: ControlHeaders of OpenZiti's ctrl_pb, Header of
  * edge_ctrl_pb.
  */
-export const controlHeader = {
+export const controlHeaderKey = {
   listeners: 1000,
   capabilities: 1002,
   syncStrategyType: 1013,
@@ -121,32 +121,32 @@ export const controlHeader = {
   clusterId: 2004,
 } as const
 
-/** Keys of hello headers with these meanings in routers and controllers before 2.0. */
-export const legacyControlHeader = { listeners: 10, capabilities: 12, clusterId: 15 } as const
+/** Keys that routers and controllers before 2.0 use for these hello headers. */
+export const legacyHelloHeaderKey = { listeners: 10, capabilities: 12, clusterId: 15 } as const
 
 /** The application protocol of control channels. */
 export const CONTROL_PROTOCOL = 'ziti-ctrl'
 const CONTROL_TYPE = 'ctrl.default'
 
 /** @param routerId the common name of the router's certificate. */
-export function routerHello(
+export function routerHelloMessage(
   routerId: string,
   version: VersionLine,
   linkListeners: Uint8Array | null,
 ): ChannelMessage {
   return {
-    contentType: contentType.hello,
+    contentType: channelContentType.hello,
     sequence: HELLO_SEQUENCE,
     headers: new Map([
-      [headerKey.helloVersion, encodeText(formatVersionLine(version))],
-      [headerKey.type, encodeText(CONTROL_TYPE)],
-      [headerKey.isGrouped, encodeFlag(true)],
-      [headerKey.isFirstGroupConnection, encodeFlag(true)],
+      [channelHeaderKey.helloVersion, encodeText(formatVersionLine(version))],
+      [channelHeaderKey.type, encodeText(CONTROL_TYPE)],
+      [channelHeaderKey.isGrouped, encodeFlag(true)],
+      [channelHeaderKey.isFirstGroupConnection, encodeFlag(true)],
       [
-        controlHeader.capabilities,
-        encodeMask([MULTI_CHANNEL, CONNECT_BY_SERVICE, RENEWS_AT_A_THIRD]),
+        controlHeaderKey.capabilities,
+        encodeMask([MULTI_CHANNEL, CONNECT_BY_SERVICE, RENEWS_WITH_A_THIRD_LEFT]),
       ],
-      ...(linkListeners === null ? [] : [[controlHeader.listeners, linkListeners] as const]),
+      ...(linkListeners === null ? [] : [[controlHeaderKey.listeners, linkListeners] as const]),
     ]),
     body: encodeText(routerId),
   }
@@ -207,7 +207,7 @@ export function addressesMessage(
     isInterim,
   })
   return {
-    contentType: controlMessage.updateCtrlAddresses,
+    contentType: controlContentType.updateCtrlAddresses,
     body: toBinary(UpdateCtrlAddressesSchema, update),
   }
 }
@@ -219,7 +219,7 @@ export function addressesMessage(
 export function leaderMessage(index: number): OutboundMessage {
   const update = create(UpdateClusterLeaderSchema, { index: BigInt(index) })
   return {
-    contentType: controlMessage.updateClusterLeader,
+    contentType: controlContentType.updateClusterLeader,
     body: toBinary(UpdateClusterLeaderSchema, update),
   }
 }
@@ -229,14 +229,14 @@ export function readLeaderIndex(body: Uint8Array): bigint {
   return fromBinary(UpdateClusterLeaderSchema, body).index
 }
 
-export function serverHello(version: string): OutboundMessage {
+export function controllerHelloMessage(version: string): OutboundMessage {
   const hello = create(ServerHelloSchema, {
     version,
     data: { instant: 'true', routerModel: 'true' },
   })
   return {
-    contentType: controlMessage.serverHello,
-    headers: new Map([[controlHeader.routerDataModel, encodeFlag(true)]]),
+    contentType: controlContentType.serverHello,
+    headers: new Map([[controlHeaderKey.routerDataModel, encodeFlag(true)]]),
     body: toBinary(ServerHelloSchema, hello),
   }
 }
@@ -252,7 +252,7 @@ export interface ClientAddress {
  * The reply of an edge router to a controller's hello.
  * @param addresses where clients can connect.
  */
-export function clientHello(
+export function edgeRouterHelloMessage(
   version: string,
   hostname: string,
   addresses: readonly ClientAddress[],
@@ -268,24 +268,24 @@ export function clientHello(
     }),
   })
   return {
-    contentType: controlMessage.clientHello,
+    contentType: controlContentType.clientHello,
     headers: new Map([
-      [controlHeader.routerDataModel, encodeFlag(true)],
-      [controlHeader.routerDataModelIndex, encodeUint64(0n)],
+      [controlHeaderKey.routerDataModel, encodeFlag(true)],
+      [controlHeaderKey.routerDataModelIndex, encodeUint64(0n)],
     ]),
     body: toBinary(ClientHelloSchema, hello),
   }
 }
 
 /** Reply of an edge router to a controller's hello. */
-export interface ClientHello {
+export interface EdgeRouterHello {
   readonly hostname: string
   /** `protocol://host:port` for each client protocol of the router. */
   readonly protocols: Readonly<Record<string, string>>
 }
 
-/** @throws when the bytes are no hello of an edge router. */
-export function readClientHello(body: Uint8Array): ClientHello {
+/** @throws when the bytes are not a hello of an edge router. */
+export function readEdgeRouterHello(body: Uint8Array): EdgeRouterHello {
   const { hostname, listeners } = fromBinary(ClientHelloSchema, body)
   const protocols = listeners.flatMap(({ advertise }) =>
     advertise === undefined || advertise.protocol === ''

@@ -1,7 +1,7 @@
 /**
  * Reasons why a router could not dial a terminator, in its route result; `ErrorType…` of OpenZiti.
  */
-export const dialError = {
+export const dialErrorCodes = {
   other: 0,
   invalidTerminator: 1,
   misconfiguredTerminator: 2,
@@ -13,4 +13,4 @@ export const dialError = {
   invalidLink: 8,
   outOfResources: 9,
 } as const
-export type DialError = (typeof dialError)[keyof typeof dialError]
+export type DialErrorCode = (typeof dialErrorCodes)[keyof typeof dialErrorCodes]

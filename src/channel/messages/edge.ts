@@ -8,9 +8,9 @@ import {
   encodeText,
   encodeUint64,
 } from '../headers.ts'
-import { headerKey } from '../numbers.ts'
+import { channelHeaderKey } from '../numbers.ts'
 import type { PayloadContent } from './payload.ts'
-import type { TraceAnswer, TraceRequest } from './route-trace.ts'
+import type { TraceResponse, TraceRequest } from './route-trace.ts'
 
 /** The application protocol of the channels of clients. */
 export const EDGE_PROTOCOL = 'ziti-edge'
@@ -19,7 +19,7 @@ export const EDGE_PROTOCOL = 'ziti-edge'
  * Content types between a client and a router: ContentType of OpenZiti's edge_client_pb. The types
  * for circuit data are in payload.ts, because links use them too.
  */
-export const edgeMessage = {
+export const edgeContentType = {
   /** Posture report of a client. */
   postureResponse: 10_800,
   connect: 60_783,
@@ -45,7 +45,7 @@ export const edgeMessage = {
 } as const
 
 /** Headers between a client and a router: HeaderId of edge_client_pb. */
-export const edgeHeader = {
+export const edgeHeaderKey = {
   uuid: 128,
   connId: 1000,
   sessionToken: 1002,
@@ -57,7 +57,7 @@ export const edgeHeader = {
   callerId: 1008,
   flags: 1010,
   appData: 1011,
-  /** A flag in a bind request and the response to it; in a dial, the ID itself. */
+  /** In a bind request and the response to it: a flag. In a dial: the ID itself. */
   routerProvidedConnId: 1012,
   healthStatus: 1013,
   errorCode: 1014,
@@ -129,13 +129,13 @@ export const INVALID_SESSION = 'Invalid Session'
 export const retryHint = { default: 0, startOver: 2, notRetriable: 3 } as const
 
 /** Connection types in the response to a connection inspection; 0: no such connection. */
-export const connType = { dial: 1, bind: 2 } as const
+export const connectionTypeCode = { dial: 1, bind: 2 } as const
 
 type Headers = ChannelMessage['headers']
 
 /** Null if the header is missing. */
 export function readConnectionId(headers: Headers): number | null {
-  const id = readInt32(headers, edgeHeader.connId)
+  const id = readInt32(headers, edgeHeaderKey.connId)
   return id === null ? null : id >>> 0
 }
 
@@ -152,12 +152,12 @@ export function connectionMessage(
   more: Iterable<readonly [number, Uint8Array]> = [],
   body: Uint8Array = new Uint8Array(),
 ): OutboundMessage {
-  const headers = new Map([...more, [edgeHeader.connId, encodeInt32(connectionId)] as const])
+  const headers = new Map([...more, [edgeHeaderKey.connId, encodeInt32(connectionId)] as const])
   return { contentType, headers, body }
 }
 
-/** Why a connection of a client was closed; sent with {@link stateClosedMessage}. */
-export interface ClosedReason {
+/** Why a connection of a client was closed; sent with {@link connectionClosedMessage}. */
+export interface ConnectionCloseReason {
   readonly text: string
   /** Absent if no code is sent. */
   readonly code?: number
@@ -166,18 +166,21 @@ export interface ClosedReason {
 }
 
 /** Reports to a client that its connection has closed. */
-export function stateClosedMessage(connectionId: number, reason: ClosedReason): OutboundMessage {
+export function connectionClosedMessage(
+  connectionId: number,
+  reason: ConnectionCloseReason,
+): OutboundMessage {
   const { text, code, retryHint: hint, circuitId } = reason
   const headers: [number, Uint8Array][] = []
   if (code !== undefined) {
     const structured = { message: text, code, retryHint: hint ?? retryHint.default }
     headers.push(
-      [edgeHeader.errorCode, encodeInt32(code)],
-      [edgeHeader.structuredError, encodeText(JSON.stringify(structured))],
+      [edgeHeaderKey.errorCode, encodeInt32(code)],
+      [edgeHeaderKey.structuredError, encodeText(JSON.stringify(structured))],
     )
   }
-  if (circuitId !== undefined) headers.push([edgeHeader.circuitId, encodeText(circuitId)])
-  return connectionMessage(edgeMessage.stateClosed, connectionId, headers, encodeText(text))
+  if (circuitId !== undefined) headers.push([edgeHeaderKey.circuitId, encodeText(circuitId)])
+  return connectionMessage(edgeContentType.stateClosed, connectionId, headers, encodeText(text))
 }
 
 export function dataMessage(
@@ -185,17 +188,17 @@ export function dataMessage(
   { body, edgeFlags, traceId }: PayloadContent,
 ): OutboundMessage {
   const headers: [number, Uint8Array][] = []
-  if (edgeFlags !== 0) headers.push([edgeHeader.flags, encodeInt32(edgeFlags)])
-  if (traceId !== null) headers.push([edgeHeader.uuid, traceId])
-  return connectionMessage(edgeMessage.data, connectionId, headers, body)
+  if (edgeFlags !== 0) headers.push([edgeHeaderKey.flags, encodeInt32(edgeFlags)])
+  if (traceId !== null) headers.push([edgeHeaderKey.uuid, traceId])
+  return connectionMessage(edgeContentType.data, connectionId, headers, body)
 }
 
 /** Reads the content of a data message. */
-export function readPiece({ headers, body }: ChannelMessage): PayloadContent {
+export function readDataMessage({ headers, body }: ChannelMessage): PayloadContent {
   return {
     body,
-    edgeFlags: (readInt32(headers, edgeHeader.flags) ?? 0) >>> 0,
-    traceId: headers.get(edgeHeader.uuid) ?? null,
+    edgeFlags: (readInt32(headers, edgeHeaderKey.flags) ?? 0) >>> 0,
+    traceId: headers.get(edgeHeaderKey.uuid) ?? null,
   }
 }
 
@@ -209,9 +212,9 @@ export function xgressHeaders(circuit: {
   readonly owner: { readonly id: string }
 }): readonly (readonly [number, Uint8Array])[] {
   return [
-    [edgeHeader.useXgressToSdk, encodeFlag(true)],
-    [edgeHeader.xgressCtrlId, encodeText(circuit.owner.id)],
-    [edgeHeader.xgressAddress, encodeText(circuit.address)],
+    [edgeHeaderKey.useXgressToSdk, encodeFlag(true)],
+    [edgeHeaderKey.xgressCtrlId, encodeText(circuit.owner.id)],
+    [edgeHeaderKey.xgressAddress, encodeText(circuit.address)],
   ]
 }
 
@@ -220,8 +223,8 @@ export function xgressHeaders(circuit: {
  */
 export function readTraceRequest({ headers, sequence }: ChannelMessage): TraceRequest {
   return {
-    hops: (readInt32(headers, edgeHeader.traceHopCount) ?? 0) >>> 0,
-    timestamp: readUint64(headers, edgeHeader.timestamp) ?? 0n,
+    hops: (readInt32(headers, edgeHeaderKey.traceHopCount) ?? 0) >>> 0,
+    timestamp: readUint64(headers, edgeHeaderKey.timestamp) ?? 0n,
     userValue: sequence,
   }
 }
@@ -229,17 +232,17 @@ export function readTraceRequest({ headers, sequence }: ChannelMessage): TraceRe
 /**
  * Response to a trace that ends at the first hop, the router to which the client is connected.
  */
-export function firstHopTraceResponse({ hops, ...asked }: TraceRequest, error = ''): TraceAnswer {
+export function firstHopTraceResponse({ hops, ...asked }: TraceRequest, error = ''): TraceResponse {
   return { ...asked, hops: Math.max(0, hops - 1), hopType: 'xgress/edge', hopId: '', error }
 }
 
-export function traceAnswerMessage(connectionId: number, answer: TraceAnswer): OutboundMessage {
-  return connectionMessage(edgeMessage.traceRouteResponse, connectionId, [
-    [headerKey.replyFor, encodeInt32(answer.userValue)],
-    [edgeHeader.traceHopCount, encodeInt32(answer.hops)],
-    [edgeHeader.timestamp, encodeUint64(answer.timestamp)],
-    [edgeHeader.traceHopType, encodeText(answer.hopType)],
-    [edgeHeader.traceHopId, encodeText(answer.hopId)],
-    ...(answer.error === '' ? [] : [[edgeHeader.traceError, encodeText(answer.error)] as const]),
+export function traceResponseMessage(connectionId: number, answer: TraceResponse): OutboundMessage {
+  return connectionMessage(edgeContentType.traceRouteResponse, connectionId, [
+    [channelHeaderKey.replyFor, encodeInt32(answer.userValue)],
+    [edgeHeaderKey.traceHopCount, encodeInt32(answer.hops)],
+    [edgeHeaderKey.timestamp, encodeUint64(answer.timestamp)],
+    [edgeHeaderKey.traceHopType, encodeText(answer.hopType)],
+    [edgeHeaderKey.traceHopId, encodeText(answer.hopId)],
+    ...(answer.error === '' ? [] : [[edgeHeaderKey.traceError, encodeText(answer.error)] as const]),
   ])
 }

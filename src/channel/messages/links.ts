@@ -9,15 +9,16 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage, OutboundMessage } from '../frame.ts'
 import { encodeFlag, encodeInt32, readFlag, readInt32, readText, encodeText } from '../headers.ts'
-import { bytesToStore } from '../header-view.ts'
+import { retainableBytes } from '../header-view.ts'
 import { type HelloGroup, readHello } from '../hello.ts'
-import { contentType, HELLO_SEQUENCE, headerKey } from '../numbers.ts'
-import { controlMessage } from './control.ts'
+import { channelContentType, HELLO_SEQUENCE, channelHeaderKey } from '../numbers.ts'
+import { controlContentType } from './control.ts'
 
 /** Socket types of one link: the first socket, and the socket for acknowledgements. */
 export const linkSocketTypes = ['link.default', 'link.ack'] as const
 /**
- * Payloads are sent over sockets of one type, acknowledgements over sockets of the other type.
+ * Type of a link's socket. Payloads are sent over sockets of one type, acknowledgements over
+ * sockets of the other type.
  */
 export type LinkSocketType = (typeof linkSocketTypes)[number]
 
@@ -40,7 +41,7 @@ const BINDING = 'default'
  * Headers in the hello of a link: LinkHeader of OpenZiti's xlink_transport. Other messages use the
  * same numbers for other headers.
  */
-export const linkHeader = {
+export const linkHeaderKey = {
   routerId: 2,
   routerVersion: 3,
   binding: 4,
@@ -68,7 +69,7 @@ export function encodeLinkListeners(listeners: readonly PeerListener[]): Uint8Ar
   return toBinary(LinkListenersSchema, message)
 }
 
-export function linkHello(options: {
+export function linkHelloMessage(options: {
   readonly linkId: string
   readonly routerId: string
   readonly dialedId: string
@@ -82,16 +83,16 @@ export function linkHello(options: {
 }): ChannelMessage {
   const { linkId, routerId, dialedId, dialedVersion, iteration, group } = options
   return {
-    contentType: contentType.hello,
+    contentType: channelContentType.hello,
     sequence: HELLO_SEQUENCE,
     headers: new Map([
       ...groupHeaders(group),
-      [linkHeader.routerId, encodeText(routerId)],
-      [linkHeader.routerVersion, encodeText(dialedVersion)],
-      [linkHeader.binding, encodeText(BINDING)],
-      [linkHeader.iteration, encodeInt32(iteration)],
-      [linkHeader.dialedRouterId, encodeText(dialedId)],
-      [linkHeader.linkId, encodeText(linkId)],
+      [linkHeaderKey.routerId, encodeText(routerId)],
+      [linkHeaderKey.routerVersion, encodeText(dialedVersion)],
+      [linkHeaderKey.binding, encodeText(BINDING)],
+      [linkHeaderKey.iteration, encodeInt32(iteration)],
+      [linkHeaderKey.dialedRouterId, encodeText(dialedId)],
+      [linkHeaderKey.linkId, encodeText(linkId)],
     ]),
     body: encodeText(linkId),
   }
@@ -100,32 +101,33 @@ export function linkHello(options: {
 function groupHeaders(
   group: 'first' | { readonly of: LinkGroup; readonly type: LinkSocketType } | undefined,
 ): [number, Uint8Array][] {
-  if (group === undefined) return [[headerKey.type, encodeText(LINK_TYPE)]]
+  if (group === undefined) return [[channelHeaderKey.type, encodeText(LINK_TYPE)]]
   if (group === 'first') {
     return [
-      [headerKey.type, encodeText(LINK_TYPE)],
-      [headerKey.isGrouped, encodeFlag(true)],
-      [headerKey.isFirstGroupConnection, encodeFlag(true)],
+      [channelHeaderKey.type, encodeText(LINK_TYPE)],
+      [channelHeaderKey.isGrouped, encodeFlag(true)],
+      [channelHeaderKey.isFirstGroupConnection, encodeFlag(true)],
     ]
   }
   const { of, type } = group
   return [
-    [headerKey.type, encodeText(type)],
-    [headerKey.isGrouped, encodeFlag(true)],
-    [headerKey.connectionId, encodeText(of.id)],
-    [headerKey.groupSecret, of.secret],
+    [channelHeaderKey.type, encodeText(type)],
+    [channelHeaderKey.isGrouped, encodeFlag(true)],
+    [channelHeaderKey.connectionId, encodeText(of.id)],
+    [channelHeaderKey.groupSecret, of.secret],
   ]
 }
 
 /** The group in the reply to a hello that creates a group; null: the link has only one socket. */
 export function readLinkGroup(headers: ChannelMessage['headers']): LinkGroup | null {
-  const id = readText(headers, headerKey.connectionId) ?? ''
-  const secret = headers.get(headerKey.groupSecret)
-  if (!readFlag(headers, headerKey.isGrouped) || id === '' || secret === undefined) return null
+  const id = readText(headers, channelHeaderKey.connectionId) ?? ''
+  const secret = headers.get(channelHeaderKey.groupSecret)
+  if (!readFlag(headers, channelHeaderKey.isGrouped) || id === '' || secret === undefined)
+    return null
   if (secret.length === 0 || secret.length > GROUP_BYTES_MAX || id.length > GROUP_BYTES_MAX) {
     return null
   }
-  return { id, secret: bytesToStore(secret) }
+  return { id, secret: retainableBytes(secret) }
 }
 
 /** Contents of the hello with which a router dials a link. */
@@ -153,12 +155,12 @@ export function readLinkHello(message: ChannelMessage): LinkHello | null {
   const { group, type } = hello
   const groupBytes = Math.max(group?.id.length ?? 0, group?.secret?.length ?? 0)
   if (groupBytes > GROUP_BYTES_MAX) return null
-  const linkId = readText(headers, linkHeader.linkId) ?? Buffer.from(body).toString('utf8')
-  const routerId = readText(headers, linkHeader.routerId)
+  const linkId = readText(headers, linkHeaderKey.linkId) ?? Buffer.from(body).toString('utf8')
+  const routerId = readText(headers, linkHeaderKey.routerId)
   if (routerId === null || routerId === '' || linkId === '') return null
   if (linkId.length > ID_CHARACTERS_MAX || routerId.length > ID_CHARACTERS_MAX) return null
-  const iteration = readInt32(headers, linkHeader.iteration) ?? 1
-  const dialedId = readText(headers, linkHeader.dialedRouterId)
+  const iteration = readInt32(headers, linkHeaderKey.iteration) ?? 1
+  const dialedId = readText(headers, linkHeaderKey.dialedRouterId)
   return { linkId, routerId, dialedId, iteration, group, type }
 }
 
@@ -191,7 +193,7 @@ export function routerLinksMessage(
       },
     })),
   })
-  return { contentType: controlMessage.routerLinks, body: toBinary(RouterLinksSchema, message) }
+  return { contentType: controlContentType.routerLinks, body: toBinary(RouterLinksSchema, message) }
 }
 
 /**
@@ -204,7 +206,7 @@ export function linkFaultMessage(
 ): OutboundMessage {
   const subject = isDuplicate ? FaultSubject.LINK_DUPLICATE : FaultSubject.LINK
   const fault = create(FaultSchema, { subject, id, iteration })
-  return { contentType: controlMessage.fault, body: toBinary(FaultSchema, fault) }
+  return { contentType: controlContentType.fault, body: toBinary(FaultSchema, fault) }
 }
 
 /**
@@ -219,5 +221,8 @@ export function readLinkFault(body: Uint8Array): { id: string; iteration: number
 /** @param sha1 SHA-1 of the leaf certificate, lowercase hex. */
 export function verifyRouterMessage(routerId: string, sha1: string): OutboundMessage {
   const message = create(VerifyRouterSchema, { routerId, fingerprints: [sha1] })
-  return { contentType: controlMessage.verifyRouter, body: toBinary(VerifyRouterSchema, message) }
+  return {
+    contentType: controlContentType.verifyRouter,
+    body: toBinary(VerifyRouterSchema, message),
+  }
 }

@@ -6,7 +6,7 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage, OutboundMessage } from '../frame.ts'
 import { readText, readUint64 } from '../headers.ts'
-import { controlHeader, controlMessage } from './control.ts'
+import { controlHeaderKey, controlContentType } from './control.ts'
 
 /** One record that differs between the models of a router and a controller. */
 export interface ModelDifference {
@@ -44,7 +44,7 @@ export function subscribeMessage(subscribe: SubscribeRequest): OutboundMessage {
     subscriptionId: subscribe.subscriptionId,
   })
   return {
-    contentType: controlMessage.subscribeToDataModel,
+    contentType: controlContentType.subscribeToDataModel,
     body: toBinary(SubscribeToDataModelSchema, message),
   }
 }
@@ -64,12 +64,12 @@ export function readSubscribeRequest(body: Uint8Array): SubscribeRequest {
 
 /** Null if the message does not belong to a subscription. */
 export function readSubscriptionId({ headers }: ChannelMessage): string | null {
-  return readText(headers, controlHeader.routerDataModelSubscriptionId)
+  return readText(headers, controlHeaderKey.routerDataModelSubscriptionId)
 }
 
 /** The index of a controller's model. */
 export function readModelIndex({ headers }: ChannelMessage): bigint | null {
-  return readUint64(headers, controlHeader.routerDataModelIndex)
+  return readUint64(headers, controlHeaderKey.routerDataModelIndex)
 }
 
 export function modelValidatedMessage({
@@ -88,7 +88,7 @@ export function modelValidatedMessage({
     })),
   })
   return {
-    contentType: controlMessage.validateDataStateResponse,
+    contentType: controlContentType.validateDataStateResponse,
     body: toBinary(ValidateModelAnswerSchema, answer),
   }
 }

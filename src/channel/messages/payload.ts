@@ -6,7 +6,7 @@ import { messageContentLimits } from './limits.ts'
  * Content types of messages between the endpoints of a circuit, on links and on channels of SDKs:
  * ContentType of OpenZiti's xgress. `close` is XgClose of edge_client_pb.
  */
-export const circuitMessage = {
+export const circuitContentType = {
   payload: 1100,
   acknowledgement: 1101,
   control: 1102,
@@ -17,12 +17,12 @@ export const circuitMessage = {
  * Channels read these types without a rate limit, because the endpoints of a circuit limit their
  * number.
  */
-export const circuitDataTypes: ReadonlySet<number> = new Set(Object.values(circuitMessage))
+export const circuitDataTypes: ReadonlySet<number> = new Set(Object.values(circuitContentType))
 
 export const payloadFlag = {
   /** The circuit ends; the receiver handles it like `endOfFile`. */
   circuitEnd: 1,
-  /** Also set in acknowledgments. */
+  /** The frame comes from the endpoint at the terminator; also set in acknowledgments. */
   fromTerminator: 2,
   circuitStart: 4,
   chunk: 8,
@@ -35,7 +35,7 @@ export const payloadFlag = {
 export const END_OF_FILE_CAPABILITY = 1 << 8
 
 /** Headers of payloads and acknowledgements; endpoints of a circuit use keys 2000 to 2255. */
-export const circuitHeader = {
+export const payloadHeaderKey = {
   uuid: 2000,
   capabilities: 2001,
   edgeFlags: 2016,
@@ -47,7 +47,7 @@ export const circuitHeader = {
 } as const
 
 /** Headers of a control. */
-export const circuitControlHeader = {
+export const circuitControlHeaderKey = {
   hopCount: 20,
   hopType: 21,
   hopId: 22,
@@ -56,13 +56,13 @@ export const circuitControlHeader = {
   error: 25,
 } as const
 export const TRACE_REQUEST = 1
-export const TRACE_ANSWER = 2
+export const TRACE_RESPONSE = 2
 
 /** Maximum sequence number: OpenZiti routers use signed 32-bit integers. */
 export const SEQUENCE_MAX = 0x7fff_ffff
 /**
- * Value in an acknowledgement whose sender does not know how many bytes are buffered; it blocks the
- * sender of payloads.
+ * Value in an acknowledgement whose sender does not know how many bytes are buffered. This value
+ * blocks the sender of payloads.
  */
 const BUFFERED_UNKNOWN = 0xffff_ffff
 
@@ -117,8 +117,8 @@ const utf8 = new TextDecoder()
 /** Circuit id in a payload, acknowledgement or control message; null: none. */
 export function readCircuitId({ contentType, headers, body }: ChannelMessage): string | null {
   // The body of a control message is one byte for the kind, followed by the circuit id.
-  const isControl = contentType === circuitMessage.control
-  const value = isControl ? body.subarray(1) : headers.get(circuitHeader.circuitId)
+  const isControl = contentType === circuitContentType.control
+  const value = isControl ? body.subarray(1) : headers.get(payloadHeaderKey.circuitId)
   if (value === undefined || value.length === 0) return null
   return value.length > messageContentLimits.circuitNameCharactersMax ? null : utf8.decode(value)
 }
@@ -127,7 +127,7 @@ export function readCircuitId({ contentType, headers, body }: ChannelMessage): s
  * Range of header keys that are forwarded with a frame: headers of the circuit's endpoints and of
  * its frames.
  */
-const onwardKeys = { from: circuitHeader.uuid, to: circuitHeader.rtt } as const
+const onwardKeys = { from: payloadHeaderKey.uuid, to: payloadHeaderKey.rtt } as const
 
 /**
  * The frame to forward, without the headers of the channel that the frame arrived on. The next
@@ -135,11 +135,11 @@ const onwardKeys = { from: circuitHeader.uuid, to: circuitHeader.rtt } as const
  */
 export function frameToForward({ contentType, headers, body }: ChannelMessage): OutboundMessage {
   const kept = new Map<number, Uint8Array>()
-  const isControl = contentType === circuitMessage.control
+  const isControl = contentType === circuitContentType.control
   for (const [key, value] of headers) {
     const isOfCircuit = key >= onwardKeys.from && key <= onwardKeys.to
     const isOfTrace =
-      isControl && key >= circuitControlHeader.hopCount && key <= circuitControlHeader.error
+      isControl && key >= circuitControlHeaderKey.hopCount && key <= circuitControlHeaderKey.error
     if (isOfCircuit || isOfTrace) kept.set(key, value)
   }
   return { contentType, headers: kept, body }
@@ -148,15 +148,15 @@ export function frameToForward({ contentType, headers, body }: ChannelMessage): 
 /** null when malformed. */
 export function readPayload(message: ChannelMessage): Payload | null {
   const { headers, body, leftOutBytes = 0 } = message
-  const sequence = readSequence(headers.get(circuitHeader.sequence))
-  const flags = littleEndian(headers.get(circuitHeader.flags), 4)
-  const stamp = littleEndian(headers.get(circuitHeader.rtt), 2)
-  const edgeFlags = littleEndian(headers.get(circuitHeader.edgeFlags), 4)
+  const sequence = readSequence(headers.get(payloadHeaderKey.sequence))
+  const flags = littleEndian(headers.get(payloadHeaderKey.flags), 4)
+  const stamp = littleEndian(headers.get(payloadHeaderKey.rtt), 2)
+  const edgeFlags = littleEndian(headers.get(payloadHeaderKey.edgeFlags), 4)
   if (sequence === null || flags === null || stamp === null || edgeFlags === null) return null
-  const traceId = headers.get(circuitHeader.uuid) ?? null
+  const traceId = headers.get(payloadHeaderKey.uuid) ?? null
   if (traceId !== null && traceId.length > messageContentLimits.xgressTraceIdBytesMax) return null
   if (leftOutBytes > 0) return null
-  const capabilities = readCapabilities(headers.get(circuitHeader.capabilities))
+  const capabilities = readCapabilities(headers.get(payloadHeaderKey.capabilities))
   return { sequence, flags, stamp, body, edgeFlags, traceId, capabilities }
 }
 
@@ -171,9 +171,9 @@ export function hasContent({ body, flags, edgeFlags, traceId, capabilities }: Pa
 /** null when malformed. */
 export function readAcknowledgement(message: ChannelMessage): Acknowledgement | null {
   const { headers, body, leftOutBytes = 0 } = message
-  const flags = littleEndian(headers.get(circuitHeader.flags), 4)
-  const stamp = littleEndian(headers.get(circuitHeader.rtt), 2)
-  const buffered = headers.get(circuitHeader.recvBufferSize)
+  const flags = littleEndian(headers.get(payloadHeaderKey.flags), 4)
+  const stamp = littleEndian(headers.get(payloadHeaderKey.rtt), 2)
+  const buffered = headers.get(payloadHeaderKey.recvBufferSize)
   const bufferedBytes = buffered === undefined ? BUFFERED_UNKNOWN : littleEndian(buffered, 4)
   if (flags === null || stamp === null || bufferedBytes === null) return null
   if (leftOutBytes > 0 || body.length % 4 !== 0) return null
@@ -202,15 +202,15 @@ export function payloadMessage(
 ): OutboundMessage {
   const { sequence, flags, body, edgeFlags, traceId, capabilities } = payload
   const headers = new Map<number, Uint8Array>()
-  headers.set(circuitHeader.circuitId, circuitId)
-  headers.set(circuitHeader.sequence, integerValue(sequence, 8))
-  if (flags !== 0) headers.set(circuitHeader.flags, flagsValue(flags))
-  headers.set(circuitHeader.rtt, stampValue(stamp))
-  if (edgeFlags !== 0) headers.set(circuitHeader.edgeFlags, integerValue(edgeFlags, 4))
-  if (traceId !== null) headers.set(circuitHeader.uuid, traceId)
+  headers.set(payloadHeaderKey.circuitId, circuitId)
+  headers.set(payloadHeaderKey.sequence, integerValue(sequence, 8))
+  if (flags !== 0) headers.set(payloadHeaderKey.flags, flagsValue(flags))
+  headers.set(payloadHeaderKey.rtt, stampValue(stamp))
+  if (edgeFlags !== 0) headers.set(payloadHeaderKey.edgeFlags, integerValue(edgeFlags, 4))
+  if (traceId !== null) headers.set(payloadHeaderKey.uuid, traceId)
   if (capabilities !== null)
-    headers.set(circuitHeader.capabilities, capabilitiesValue(capabilities))
-  return { contentType: circuitMessage.payload, headers, body }
+    headers.set(payloadHeaderKey.capabilities, capabilitiesValue(capabilities))
+  return { contentType: circuitContentType.payload, headers, body }
 }
 
 /** @param sequences may be empty, to report only the number of buffered bytes. */
@@ -224,10 +224,10 @@ export function acknowledgementMessage(
   }: Omit<Acknowledgement, 'body'> & { readonly sequences: readonly number[] },
 ): OutboundMessage {
   const headers = new Map<number, Uint8Array>()
-  headers.set(circuitHeader.circuitId, circuitId)
-  if (flags !== 0) headers.set(circuitHeader.flags, flagsValue(flags))
-  headers.set(circuitHeader.recvBufferSize, integerValue(bufferedBytes, 4))
-  headers.set(circuitHeader.rtt, stampValue(stamp))
+  headers.set(payloadHeaderKey.circuitId, circuitId)
+  if (flags !== 0) headers.set(payloadHeaderKey.flags, flagsValue(flags))
+  headers.set(payloadHeaderKey.recvBufferSize, integerValue(bufferedBytes, 4))
+  headers.set(payloadHeaderKey.rtt, stampValue(stamp))
   const body = new Uint8Array(4 * sequences.length)
   for (let at = 0; at < sequences.length; at += 1) {
     const sequence = sequences[at] ?? 0
@@ -236,27 +236,27 @@ export function acknowledgementMessage(
     body[4 * at + 2] = sequence >>> 8
     body[4 * at + 3] = sequence
   }
-  return { contentType: circuitMessage.acknowledgement, headers, body }
+  return { contentType: circuitContentType.acknowledgement, headers, body }
 }
 
 /** Response to a route trace request; null when the control message is not such a request. */
-export function routeTraceAnswerMessage(
+export function routeTraceResponseMessage(
   request: ChannelMessage,
   { type, id }: { readonly type: string; readonly id: string },
 ): OutboundMessage | null {
   const { headers: asked, body } = request
-  const hops = littleEndian(asked.get(circuitControlHeader.hopCount), 4)
+  const hops = littleEndian(asked.get(circuitControlHeaderKey.hopCount), 4)
   if (body[0] !== TRACE_REQUEST || body.length < 2 || hops === null) return null
   if (body.length > messageContentLimits.xgressControlBytesMax) return null
   const headers = new Map<number, Uint8Array>()
-  headers.set(circuitControlHeader.hopCount, integerValue(Math.max(0, hops - 1), 4))
-  headers.set(circuitControlHeader.hopType, encodeText(type))
-  headers.set(circuitControlHeader.hopId, encodeText(id))
-  // Returned unchanged, because the requesting endpoint identifies its request by these headers.
+  headers.set(circuitControlHeaderKey.hopCount, integerValue(Math.max(0, hops - 1), 4))
+  headers.set(circuitControlHeaderKey.hopType, encodeText(type))
+  headers.set(circuitControlHeaderKey.hopId, encodeText(id))
+  // Copies these headers unchanged, because the requesting endpoint identifies its request by them.
   for (const key of [
-    circuitControlHeader.timestamp,
-    circuitControlHeader.userVal,
-    circuitHeader.uuid,
+    circuitControlHeaderKey.timestamp,
+    circuitControlHeaderKey.userVal,
+    payloadHeaderKey.uuid,
   ]) {
     const value = asked.get(key)
     if (value === undefined) continue
@@ -264,8 +264,8 @@ export function routeTraceAnswerMessage(
     headers.set(key, value)
   }
   const answer = new Uint8Array(body)
-  answer[0] = TRACE_ANSWER
-  return { contentType: circuitMessage.control, headers, body: answer }
+  answer[0] = TRACE_RESPONSE
+  return { contentType: circuitContentType.control, headers, body: answer }
 }
 
 /**
@@ -325,7 +325,7 @@ function capabilitiesValue(capabilities: number): Uint8Array {
 const PINNED_SCALE_MAX = 8
 
 /** A body that may be stored: a copy if the view would keep a much larger buffer in memory. */
-export function bodyToStore(body: Uint8Array): Uint8Array {
+export function retainableBody(body: Uint8Array): Uint8Array {
   if (body.length === 0) return empty
   // @guard payloads-that-lie--pinned
   return body.length * PINNED_SCALE_MAX < body.buffer.byteLength ? new Uint8Array(body) : body

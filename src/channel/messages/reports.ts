@@ -8,27 +8,27 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import type { OutboundMessage } from '../frame.ts'
 import { messageContentLimits } from './limits.ts'
-import { controlMessage } from './control.ts'
+import { controlContentType } from './control.ts'
 
 /** @throws when the bytes are not a valid message. */
-export function readInspection(body: Uint8Array): readonly string[] {
+export function readInspectionRequest(body: Uint8Array): readonly string[] {
   return fromBinary(InspectRequestSchema, body).requestedValues
 }
 
 /** A router's response to an inspection. */
-export interface InspectionAnswer {
+export interface InspectionResponse {
   readonly errors: readonly string[]
   readonly values: readonly { readonly name: string; readonly value: string }[]
 }
 
-export function inspectionAnswerMessage({ errors, values }: InspectionAnswer): OutboundMessage {
+export function inspectionResponseMessage({ errors, values }: InspectionResponse): OutboundMessage {
   const response = create(InspectAnswerSchema, {
     success: errors.length === 0,
     errors: [...errors],
     values: values.map(({ name, value }) => ({ name, value })),
   })
   return {
-    contentType: controlMessage.inspectResponse,
+    contentType: controlContentType.inspectResponse,
     body: toBinary(InspectAnswerSchema, response),
   }
 }
@@ -57,7 +57,7 @@ export function interfacesMessage(interfaces: readonly HostInterface[]): Outboun
     })),
   })
   return {
-    contentType: controlMessage.updateRouterInterfaces,
+    contentType: controlContentType.updateRouterInterfaces,
     body: toBinary(InterfacesSchema, update),
   }
 }
@@ -125,7 +125,7 @@ export function usageMessage(
   }
   const timestamp = timestampOf(atMs)
   const metrics = create(MetricsSchema, { eventId, sourceId: routerId, timestamp, usageCounters })
-  return { contentType: controlMessage.metrics, body: toBinary(MetricsSchema, metrics) }
+  return { contentType: controlContentType.metrics, body: toBinary(MetricsSchema, metrics) }
 }
 
 function timestampOf(atMs: number): { seconds: bigint; nanos: number } {
@@ -144,7 +144,7 @@ export interface MetricsBatch {
 }
 
 /**
- * @param isPropagated set it for only one controller, because every controller that gets it set
+ * @param isPropagated true for only one controller, because every controller that receives true
  * counts the values.
  */
 export function metricsMessage(
@@ -168,5 +168,5 @@ export function metricsMessage(
     ),
     doNotPropagate: !isPropagated,
   })
-  return { contentType: controlMessage.metrics, body: toBinary(MetricsSchema, metrics) }
+  return { contentType: controlContentType.metrics, body: toBinary(MetricsSchema, metrics) }
 }

@@ -1,7 +1,12 @@
 import type { ChannelMessage, OutboundMessage } from '../frame.ts'
 import { encodeInt32, readInt32, readText, readUint64, encodeUint64 } from '../headers.ts'
 import { messageContentLimits } from './limits.ts'
-import { circuitControlHeader, circuitMessage, TRACE_ANSWER, TRACE_REQUEST } from './payload.ts'
+import {
+  circuitControlHeaderKey,
+  circuitContentType,
+  TRACE_RESPONSE,
+  TRACE_REQUEST,
+} from './payload.ts'
 
 /**
  * Request for a route trace over a circuit; a router on the path or the other endpoint responds.
@@ -16,7 +21,7 @@ export interface TraceRequest {
 }
 
 /** Response to a route trace request, from the hop that the request reached. */
-export interface TraceAnswer extends TraceRequest {
+export interface TraceResponse extends TraceRequest {
   readonly hopType: string
   readonly hopId: string
   /** Why the trace ends at this hop; '' if there is no error. */
@@ -32,29 +37,29 @@ export function traceRequestMessage(
   { hops, timestamp, userValue }: TraceRequest,
 ): OutboundMessage {
   const headers = new Map([
-    [circuitControlHeader.hopCount, encodeInt32(hops)],
-    [circuitControlHeader.timestamp, encodeUint64(timestamp)],
-    [circuitControlHeader.userVal, encodeInt32(userValue)],
+    [circuitControlHeaderKey.hopCount, encodeInt32(hops)],
+    [circuitControlHeaderKey.timestamp, encodeUint64(timestamp)],
+    [circuitControlHeaderKey.userVal, encodeInt32(userValue)],
   ])
   const body = new Uint8Array(1 + circuitId.length)
   body[0] = TRACE_REQUEST
   body.set(circuitId, 1)
-  return { contentType: circuitMessage.control, headers, body }
+  return { contentType: circuitContentType.control, headers, body }
 }
 
 /** null when the control message is not a trace response, or has no request number. */
-export function readTraceAnswer({ headers, body }: ChannelMessage): TraceAnswer | null {
-  const userValue = readInt32(headers, circuitControlHeader.userVal)
-  if (body[0] !== TRACE_ANSWER || userValue === null) return null
+export function readTraceResponse({ headers, body }: ChannelMessage): TraceResponse | null {
+  const userValue = readInt32(headers, circuitControlHeaderKey.userVal)
+  if (body[0] !== TRACE_RESPONSE || userValue === null) return null
   const text = (key: number): string =>
     readText(headers, key)?.slice(0, messageContentLimits.xgressControlBytesMax) ?? ''
   return {
-    hops: (readInt32(headers, circuitControlHeader.hopCount) ?? 0) >>> 0,
-    timestamp: readUint64(headers, circuitControlHeader.timestamp) ?? 0n,
+    hops: (readInt32(headers, circuitControlHeaderKey.hopCount) ?? 0) >>> 0,
+    timestamp: readUint64(headers, circuitControlHeaderKey.timestamp) ?? 0n,
     userValue,
-    hopType: text(circuitControlHeader.hopType),
-    hopId: text(circuitControlHeader.hopId),
-    error: text(circuitControlHeader.error),
+    hopType: text(circuitControlHeaderKey.hopType),
+    hopId: text(circuitControlHeaderKey.hopId),
+    error: text(circuitControlHeaderKey.error),
   }
 }
 
@@ -63,8 +68,8 @@ export function readTraceAnswer({ headers, body }: ChannelMessage): TraceAnswer 
  * hops left.
  */
 export function remainingTraceHops({ contentType, headers, body }: ChannelMessage): number | null {
-  if (contentType !== circuitMessage.control || body[0] !== TRACE_REQUEST) return null
-  const hops = (readInt32(headers, circuitControlHeader.hopCount) ?? 0) >>> 0
+  if (contentType !== circuitContentType.control || body[0] !== TRACE_REQUEST) return null
+  const hops = (readInt32(headers, circuitControlHeaderKey.hopCount) ?? 0) >>> 0
   return hops === 0 ? null : hops
 }
 
@@ -72,6 +77,6 @@ export function remainingTraceHops({ contentType, headers, body }: ChannelMessag
 export function withRemainingHops(message: ChannelMessage, hops: number): ChannelMessage {
   return {
     ...message,
-    headers: new Map(message.headers).set(circuitControlHeader.hopCount, encodeInt32(hops)),
+    headers: new Map(message.headers).set(circuitControlHeaderKey.hopCount, encodeInt32(hops)),
   }
 }

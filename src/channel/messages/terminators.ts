@@ -16,7 +16,7 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import { encodeFlag, encodeText } from '../headers.ts'
 import type { OutboundMessage } from '../frame.ts'
-import { controlHeader, controlMessage } from './control.ts'
+import { controlHeaderKey, controlContentType } from './control.ts'
 
 /** Precedences of terminators; both protocols use the same numbers. */
 export const terminatorPrecedence = {
@@ -39,7 +39,7 @@ export function modelPrecedence(number: number): ModelPrecedence {
 }
 
 /** A terminator that the tunnel of a router requests. */
-export interface OfferedTerminator {
+export interface RequestedTunnelTerminator {
   readonly id: string
   readonly serviceId: string
   readonly cost: number
@@ -54,7 +54,7 @@ export interface OfferedTerminator {
 
 /** @param startMs UTC; the response repeats this time. */
 export function createTunnelTerminatorMessage(
-  offered: OfferedTerminator,
+  offered: RequestedTunnelTerminator,
   startMs: number,
 ): OutboundMessage {
   const { id, serviceId, cost, precedence, instanceId } = offered
@@ -67,24 +67,24 @@ export function createTunnelTerminatorMessage(
     startTime: BigInt(startMs),
   })
   const body = toBinary(CreateTunnelTerminatorSchema, message)
-  return { contentType: controlMessage.createTunnelTerminatorV2, body }
+  return { contentType: controlContentType.createTunnelTerminatorV2, body }
 }
 
 /** A controller's response to a terminator request. */
-export interface TerminatorAnswer {
+export interface TerminatorResponse {
   readonly id: string
   readonly outcome: 'created' | 'busy' | 'taken' | 'refused'
   readonly message: string
 }
 
-const outcomes: ReadonlyMap<CreateTerminatorResult, TerminatorAnswer['outcome']> = new Map([
+const outcomes: ReadonlyMap<CreateTerminatorResult, TerminatorResponse['outcome']> = new Map([
   [CreateTerminatorResult.SUCCESS, 'created'],
   [CreateTerminatorResult.FAILED_BUSY, 'busy'],
   [CreateTerminatorResult.FAILED_ID_CONFLICT, 'taken'],
 ])
 
 /** @throws when the bytes are not a valid message. */
-export function readTunnelTerminatorAnswer(body: Uint8Array): TerminatorAnswer {
+export function readTunnelTerminatorResponse(body: Uint8Array): TerminatorResponse {
   const { terminatorId, result, msg } = fromBinary(CreateTunnelTerminatorAnswerSchema, body)
   return { id: terminatorId, outcome: outcomes.get(result) ?? 'refused', message: msg }
 }
@@ -102,35 +102,35 @@ export function updateTunnelTerminatorMessage(
     updatePrecedence: true,
   })
   const body = toBinary(UpdateTunnelTerminatorSchema, message)
-  return { contentType: controlMessage.updateTunnelTerminator, body }
+  return { contentType: controlContentType.updateTunnelTerminator, body }
 }
 
 export function tunnelHealthMessage(terminatorId: string, isHealthy: boolean): OutboundMessage {
   const headers = new Map([
-    [controlHeader.terminatorId, encodeText(terminatorId)],
-    [controlHeader.checkPassed, encodeFlag(isHealthy)],
+    [controlHeaderKey.terminatorId, encodeText(terminatorId)],
+    [controlHeaderKey.checkPassed, encodeFlag(isHealthy)],
   ])
-  return { contentType: controlMessage.tunnelHealthEvent, headers }
+  return { contentType: controlContentType.tunnelHealthEvent, headers }
 }
 
 export function createTerminatorMessage(
   asked: MessageInitShape<typeof CreateTerminatorV2Schema>,
 ): OutboundMessage {
   return {
-    contentType: controlMessage.createTerminatorV2,
+    contentType: controlContentType.createTerminatorV2,
     body: toBinary(CreateTerminatorV2Schema, create(CreateTerminatorV2Schema, asked)),
   }
 }
 
 /** @throws when the bytes are not a valid message. */
-export function readTerminatorAnswer(body: Uint8Array) {
+export function readTerminatorResponse(body: Uint8Array) {
   return fromBinary(CreateTerminatorV2AnswerSchema, body)
 }
 
 export function removeTerminatorsMessage(ids: readonly string[]): OutboundMessage {
   const message = create(RemoveTerminatorsSchema, { terminatorIds: [...ids] })
   return {
-    contentType: controlMessage.removeTerminators,
+    contentType: controlContentType.removeTerminators,
     body: toBinary(RemoveTerminatorsSchema, message),
   }
 }
@@ -139,7 +139,7 @@ export function updateEdgeTerminatorMessage(
   asked: MessageInitShape<typeof UpdateEdgeTerminatorSchema>,
 ): OutboundMessage {
   return {
-    contentType: controlMessage.updateEdgeTerminator,
+    contentType: controlContentType.updateEdgeTerminator,
     body: toBinary(UpdateEdgeTerminatorSchema, create(UpdateEdgeTerminatorSchema, asked)),
   }
 }
@@ -148,7 +148,7 @@ export function healthEventMessage(
   asked: MessageInitShape<typeof HealthEventSchema>,
 ): OutboundMessage {
   return {
-    contentType: controlMessage.healthEvent,
+    contentType: controlContentType.healthEvent,
     body: toBinary(HealthEventSchema, create(HealthEventSchema, asked)),
   }
 }
@@ -166,7 +166,7 @@ export function terminatorStatesMessage(
   states: Exclude<MessageInitShape<typeof TerminatorStatesSchema>['states'], undefined>,
 ): OutboundMessage {
   return {
-    contentType: controlMessage.validateTerminatorsV2Response,
+    contentType: controlContentType.validateTerminatorsV2Response,
     body: toBinary(TerminatorStatesSchema, create(TerminatorStatesSchema, { states })),
   }
 }

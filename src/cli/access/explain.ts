@@ -1,10 +1,10 @@
-import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
-import { pairText, pairsText } from './explanation-text.ts'
-import { type ExplainedPair, pairsShape } from './pair.ts'
+import { explainedPairText, explainedPairLines } from './explanation-text.ts'
+import { type ExplainedPair, pairsShape } from './explained-pair.ts'
 
 export interface ExplainOptions extends ContextOptions {
   readonly service?: string
@@ -40,8 +40,8 @@ export async function explainPairs(
   // @guard names-at-a-terminal--explained
   const shown = printableValue(pairs)
   const [first] = shown
-  if (isOnePair && first !== undefined) printLine(pairText(first))
-  else printLine(pairsText(shown, identity === undefined ? 'identity' : 'service'))
+  if (isOnePair && first !== undefined) printLine(explainedPairText(first))
+  else printLine(explainedPairLines(shown, identity === undefined ? 'identity' : 'service'))
   if (pairs.length < total) printNote(`flotilla: ${pairs.length} of ${total}; --limit shows more`)
 }
 

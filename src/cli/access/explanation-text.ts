@@ -5,12 +5,12 @@ import type {
   ExplainedPair,
   ExplainedPairRight,
   NamedRecord,
-} from './pair.ts'
+} from './explained-pair.ts'
 
 /**
  * Explains one identity-service pair, with each policy that connects the identity and the service.
  */
-export function pairText(pair: ExplainedPair): string {
+export function explainedPairText(pair: ExplainedPair): string {
   const lines = [
     `${pair.identity.name} -> ${pair.service.name}`,
     ...rightLines('dial', pair.dial, pair),
@@ -27,7 +27,10 @@ export function pairText(pair: ExplainedPair): string {
 /**
  * One line for each pair. `listed` selects whether each line names the identity or the service.
  */
-export function pairsText(pairs: readonly ExplainedPair[], listed: 'identity' | 'service'): string {
+export function explainedPairLines(
+  pairs: readonly ExplainedPair[],
+  listed: 'identity' | 'service',
+): string {
   if (pairs.length === 0) return 'no pair'
   const rows = pairs.map((pair) => [
     pair[listed].name,
@@ -44,8 +47,8 @@ function stateText({ isGranted, isReachable }: ExplainedPairRight): string {
 }
 
 /**
- * The first missing piece of a pair. A missing piece of a granted right takes precedence over a
- * dial right that no policy grants.
+ * The first obstacle of a pair. An obstacle to a granted right takes precedence over the obstacles
+ * to a dial right that no policy grants.
  */
 function firstMissing({ dial, bind }: ExplainedPair): string {
   const broken = [dial, bind].find(({ isGranted, isReachable }) => isGranted && !isReachable)

@@ -1,16 +1,16 @@
 import { readTextFile } from '../terminal/text-file.ts'
 import { parseYamlTree } from '../../config/engine/yaml-tree.ts'
-import { usageFailure } from '../../controller/failure.ts'
-import { isObject } from '../../entities/check.ts'
+import { usageFailure } from '../../controller/command-failure.ts'
+import { isObject } from '../../entities/check-fields.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
-import { completeBody, treeToJson } from '../records/bodies.ts'
+import { addDefaultValues, treeToJson } from '../records/bodies.ts'
 import { findField, type Kind, findKind } from '../records/kinds.ts'
 import { RecordNameResolver } from '../records/names.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readStandardInput } from '../terminal/secret-input.ts'
-import { requestPreview, CHANGES_MAX, type PreviewChange, previewText } from './previewed.ts'
+import { requestPreview, CHANGES_MAX, type PreviewChange, previewText } from './preview-response.ts'
 
 export interface PreviewOptions extends ContextOptions {
   readonly file: string
@@ -20,7 +20,7 @@ export interface PreviewOptions extends ContextOptions {
 const PAIRS = 100
 
 /** Prints the access that the changes in a file would grant and revoke. */
-export async function previewFile(options: PreviewOptions): Promise<void> {
+export async function previewNetworkFile(options: PreviewOptions): Promise<void> {
   const wanted = wantedIn(options.file)
   const client = connect(options)
   const changes = await resolvedChanges(new RecordNameResolver(client), wanted)
@@ -92,7 +92,7 @@ async function resolvedChanges(
   for (const [at, { verb, kind, record, fields }] of wanted.entries()) {
     if (verb === 'create') {
       const id = `new-${at + 1}`
-      const data = await names.resolved(kind, completeBody(kind, fields))
+      const data = await names.resolved(kind, addDefaultValues(kind, fields))
       changes.push({ action: 'create', kind: kind.id, id, data })
       if (typeof fields['name'] === 'string') names.know(kind, fields['name'], id)
       continue

@@ -1,12 +1,12 @@
 import { type Command } from 'commander'
 
-import { withContextOption } from '../client/connection-options.ts'
+import { addContextOption } from '../client/connection-options.ts'
 import type { ExplainOptions } from './explain.ts'
 import type { PreviewOptions } from './preview.ts'
-import { integerBetween } from '../terminal/typed-number.ts'
+import { integerBetween } from '../terminal/integer-option.ts'
 
 /** `flotilla access …`. The code of each verb is loaded when it runs. */
-export function addAccess(program: Command): void {
+export function addAccessCommands(program: Command): void {
   const access = program
     .command('access')
     .description('explain who can reach what, and preview changes')
@@ -19,7 +19,7 @@ Examples:
   flotilla access preview -f changes.yml`,
     )
   addPreview(access)
-  withContextOption(access.command('explain'))
+  addContextOption(access.command('explain'))
     .argument('[identity]', 'name or id of an identity')
     .argument('[service]', 'name or id of a service')
     .option('--service <name>', 'the service, where no identity is given')
@@ -50,7 +50,7 @@ Examples:
 }
 
 function addPreview(access: Command): void {
-  withContextOption(access.command('preview'))
+  addContextOption(access.command('preview'))
     .requiredOption('-f, --file <file>', 'changes in YAML or JSON, or - for standard input')
     .option(
       '--limit <count>',
@@ -80,7 +80,7 @@ Examples:
   flotilla access preview -f - --limit 500 -o json < changes.yml`,
     )
     .action(async (options: PreviewOptions) => {
-      const { previewFile } = await import('./preview.ts')
-      await previewFile(options)
+      const { previewNetworkFile } = await import('./preview.ts')
+      await previewNetworkFile(options)
     })
 }

@@ -7,9 +7,9 @@ import { loadControllerConfig, parseControllerConfig } from '../../config/contro
 import { formatFault } from '../../config/engine/fault.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { formatHostPort, isControllerId, parseHostPort } from '../../lib/text/names.ts'
-import { type CommandFailure, usageFailure } from '../../controller/failure.ts'
+import { type CommandFailure, usageFailure } from '../../controller/command-failure.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
-import { refuseFoldersOfOthers } from '../terminal/folder-owner.ts'
+import { refuseForeignFolders } from '../terminal/folder-owner.ts'
 
 /** Flags of `cluster init` and `cluster join` from which a new configuration is composed. */
 export interface ConfigFlags {
@@ -59,8 +59,8 @@ export function planConfig(path: string, flags: ConfigFlags, trustDomain: string
 }
 
 /** @throws {CommandFailure} when root would create files in folders of another user. */
-export function refusePlannedFoldersOfOthers({ path, config }: PlannedConfig): void {
-  refuseFoldersOfOthers([path, config.data, config.identity.key])
+export function refuseForeignPlannedFolders({ path, config }: PlannedConfig): void {
+  refuseForeignFolders([path, config.data, config.identity.key])
 }
 
 function settingsOf(

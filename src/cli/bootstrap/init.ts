@@ -6,26 +6,30 @@ import { passwordFault } from '../../auth/factors/password-rules.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { isTrustDomain } from '../../lib/text/names.ts'
-import { writeSecretFile } from '../../pki/key-file.ts'
-import { readIdentity } from '../../store/log/identity.ts'
+import { writeSecretFile } from '../../pki/secret-file.ts'
+import { readDataIdentity } from '../../store/log/data-identity.ts'
 import { ADMIN_FILE_NAME, type AdminFile } from './admin-file.ts'
 import {
   type ConfigFlags,
   planConfig,
   type PlannedConfig,
-  refusePlannedFoldersOfOthers,
+  refuseForeignPlannedFolders,
 } from './config-from-flags.ts'
 import {
   CommandFailure,
   EXIT_FAILED,
   EXIT_USAGE,
-  operatorFailure,
-} from '../../controller/failure.ts'
-import { createCluster, isClusterCreationInterrupted, clusterRootKeyPath } from './form.ts'
-import { readSuppliedAuthorities } from './form-supplied.ts'
+  toOperatorFailure,
+} from '../../controller/command-failure.ts'
+import {
+  createCluster,
+  isClusterCreationInterrupted,
+  clusterRootKeyPath,
+} from './create-cluster.ts'
+import { readSuppliedAuthorities } from './supplied-authorities.ts'
 import { printJson, printLine } from '../terminal/output.ts'
-import { readSecretInput } from '../terminal/secret-input.ts'
 import { startCommand } from '../terminal/start-command.ts'
+import { readSecretInput } from '../terminal/secret-input.ts'
 
 /** 18 bytes give 24 characters of base64url: 144 random bits. */
 const PASSWORD_BYTES = 18
@@ -60,7 +64,7 @@ export interface InitResult {
  */
 export async function initCluster(path: string, options: InitOptions): Promise<void> {
   const planned = planConfig(path, options, trustDomainOf(options))
-  refusePlannedFoldersOfOthers(planned)
+  refuseForeignPlannedFolders(planned)
   refuseOtherTrustDomain(planned, options)
   const password =
     options.passwordFile === undefined
@@ -113,7 +117,7 @@ export async function initController(
       adminFile,
     }
   } catch (error) {
-    throw operatorFailure(error)
+    throw toOperatorFailure(error)
   }
 }
 
@@ -146,11 +150,12 @@ function refuseFormed({ data, id }: ControllerConfig): void {
   if (!existsSync(data) || readdirSync(data).length === 0) return
   let whose = 'is not empty and stays unchanged'
   try {
-    const identity = readIdentity(data)
+    const identity = readDataIdentity(data)
     whose = `belongs to controller ${identity.nodeId} of cluster ${identity.clusterId} already`
     if (identity.nodeId === id) whose += ` and is ready; start it with 'flotilla controller run'`
   } catch {
-    // The folder exists, but its data is not ours; the code below refuses to overwrite it.
+    // The folder exists, but does not contain the data of a controller; the code below refuses to
+    // overwrite it.
   }
   throw new CommandFailure(
     EXIT_FAILED,
@@ -159,8 +164,8 @@ function refuseFormed({ data, id }: ControllerConfig): void {
 }
 
 /**
- * Any existing key may be the root key of another cluster. Without the key, that cluster could
- * never renew its certificates.
+ * Refuses to overwrite an existing key: it may be the root key of another cluster, and without that
+ * key, the other cluster could never renew its certificates.
  */
 function refuseOverwriting({ config, folder }: PlannedConfig, isSupplied: boolean): void {
   const { cert, key, ca } = config.identity

@@ -9,17 +9,17 @@ import {
   parseCertificates,
 } from '../../pki/certificate.ts'
 import { checkControllerUsage } from '../../pki/verify/controller-leaf.ts'
-import { readSecretFile } from '../../pki/key-file.ts'
+import { readSecretFile } from '../../pki/secret-file.ts'
 import { parseTicket, type Ticket, TicketError } from '../../pki/secrets/ticket.ts'
-import { readIdentity } from '../../store/log/identity.ts'
+import { readDataIdentity } from '../../store/log/data-identity.ts'
 import type { CheckList } from '../terminal/check-list.ts'
 import { advertisedHosts } from '../../config/controller/advertised-hosts.ts'
 import type { PlannedConfig } from './config-from-flags.ts'
-import { listenFault } from '../../controller/start/check-listeners.ts'
+import { findListenFault } from '../../controller/start/check-listeners.ts'
 import { type ReachedMember, reachMembers } from './join-request.ts'
 import type { JoinState } from './join-state.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 
 const CLOCK_WARNING_MS = 2_000
@@ -81,7 +81,7 @@ export function checkJoinFolder(
   }
   let identity
   try {
-    identity = readIdentity(data)
+    identity = readDataIdentity(data)
   } catch (error) {
     checks.fail(
       'data folder',
@@ -154,7 +154,7 @@ export async function checkPorts(config: ControllerConfig, checks: CheckList): P
   const optional = routers.bind === null ? [] : [routers.bind]
   const binds = [cluster.bind, ...optional, ...web.map(({ bind }) => bind)]
   for (const bind of binds) {
-    const fault = await listenFault(bind)
+    const fault = await findListenFault(bind)
     if (fault !== null) checks.fail('ports', `${bind} ${fault}`)
   }
   checks.ok('ports', `${binds.join(', ')} available`)

@@ -1,10 +1,10 @@
-import type { JoinAnswer, JoinRequest, SharedOption } from '../../ports/membership.ts'
+import type { JoinResponse, JoinRequest, SharedOption } from '../../ports/membership.ts'
 import { type Certificate, leafControllerId } from '../../pki/certificate.ts'
 import type { Ticket } from '../../pki/secrets/ticket.ts'
-import { parseApiRefusal } from '../client/refusal.ts'
-import { sendHttpsRequest, HttpsFault, type HttpsAnswer } from '../client/https.ts'
+import { parseApiRefusal } from '../client/api-refusal.ts'
+import { sendHttpsRequest, HttpsFault, type HttpsResponse } from '../client/https-request.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { isCount } from '../../lib/text/json-value.ts'
+import { isNonNegativeInteger } from '../../lib/text/json-value.ts'
 
 const REACH_MS = 5_000
 /**
@@ -40,7 +40,7 @@ class MemberAdmission {
     this.#ticket = ticket
   }
 
-  ask(address: string, body: unknown, timeoutMs: number): Promise<HttpsAnswer> {
+  ask(address: string, body: unknown, timeoutMs: number): Promise<HttpsResponse> {
     return sendHttpsRequest({
       url: `${address}/cluster/join`,
       method: body === undefined ? 'GET' : 'POST',
@@ -93,7 +93,7 @@ export async function reachMembers(
 }
 
 type JoinOutcome =
-  | { readonly type: 'admitted'; readonly answer: JoinAnswer }
+  | { readonly type: 'admitted'; readonly answer: JoinResponse }
   /**
    * The cluster refused the request, and would refuse it again. `isOpen`: an earlier attempt may
    * have succeeded, so the cluster may have stored the key.
@@ -147,14 +147,19 @@ function admitted(address: string, body: unknown): JoinOutcome {
   return { type: 'unknown', sentence, isSent: true }
 }
 
-function answerOf(data: unknown): JoinAnswer | null {
+function answerOf(data: unknown): JoinResponse | null {
   const found = { ...(data as Readonly<Record<string, unknown>> | null) }
   const { clusterId, generation, trustDomain, certificatePem, caPem } = found
   const { configuration, configurationIndex, isVoter, nowMs } = found
   if (typeof clusterId !== 'string' || typeof trustDomain !== 'string') return null
   if (typeof certificatePem !== 'string' || typeof caPem !== 'string') return null
   if (typeof configuration !== 'string' || typeof isVoter !== 'boolean') return null
-  if (!isCount(generation) || !isCount(configurationIndex) || !isCount(nowMs)) return null
+  if (
+    !isNonNegativeInteger(generation) ||
+    !isNonNegativeInteger(configurationIndex) ||
+    !isNonNegativeInteger(nowMs)
+  )
+    return null
   return {
     clusterId,
     generation,

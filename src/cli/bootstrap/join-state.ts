@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { newOpaqueId } from '../../lib/random.ts'
 import { generatePrivateKeyPem } from '../../pki/authority/certificate-request.ts'
 import type { Ticket } from '../../pki/secrets/ticket.ts'
-import { readSecretFile, syncFolder, writeSecretFile } from '../../pki/key-file.ts'
+import { readSecretFile, syncFolder, writeSecretFile } from '../../pki/secret-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 
 /**
  * State with which a repeated attempt counts as the same join: the cluster accepts a used ticket
@@ -25,7 +25,7 @@ export interface JoinState {
   readonly isNew: boolean
 }
 
-export const JOINING_NAME = '.joining'
+export const JOIN_STATE_FILE_NAME = '.joining'
 const FORMAT = 1
 
 /**
@@ -33,7 +33,7 @@ const FORMAT = 1
  * @throws {CommandFailure} exit 1 when the file is damaged.
  */
 export function readJoinState(folder: string): JoinState | null {
-  const path = join(folder, JOINING_NAME)
+  const path = join(folder, JOIN_STATE_FILE_NAME)
   if (!existsSync(path)) return null
   const state = parsed(readSecretFile(path).text)
   if (state !== null) return state
@@ -41,7 +41,7 @@ export function readJoinState(folder: string): JoinState | null {
 }
 
 /** @param privateKeyPem the operator's key; null: a key is generated. */
-export function beginJoinState(
+export function createJoinState(
   folder: string,
   id: string,
   ticket: Ticket,
@@ -60,12 +60,12 @@ export function beginJoinState(
   const { clusterId, keepsCertificate } = state
   const key = { privateKeyPem: state.privateKeyPem, keepsCertificate }
   const content = { format: FORMAT, id, clusterId, storeId, ...key }
-  writeSecretFile(join(folder, JOINING_NAME), `${JSON.stringify(content)}\n`)
+  writeSecretFile(join(folder, JOIN_STATE_FILE_NAME), `${JSON.stringify(content)}\n`)
   return state
 }
 
-export function endJoinState(folder: string): void {
-  rmSync(join(folder, JOINING_NAME), { force: true })
+export function deleteJoinState(folder: string): void {
+  rmSync(join(folder, JOIN_STATE_FILE_NAME), { force: true })
   syncFolder(folder)
 }
 

@@ -10,11 +10,11 @@ import {
   type ConfigFlags,
   planConfig,
   type PlannedConfig,
-  refusePlannedFoldersOfOthers,
+  refuseForeignPlannedFolders,
 } from './config-from-flags.ts'
-import { baseUrl } from '../client/api-client.ts'
-import { operatorFailure } from '../../controller/failure.ts'
-import { verifyJoinResponse, writeJoinFiles } from './lay-down.ts'
+import { parseControllerOrigin } from '../client/api-client.ts'
+import { toOperatorFailure } from '../../controller/command-failure.ts'
+import { verifyJoinResponse, writeJoinFiles } from './write-join-files.ts'
 import {
   checkConfig,
   checkJoinFolder,
@@ -24,8 +24,8 @@ import {
   checkTicket,
 } from './join-preflight.ts'
 import { type ReachedMember, requestJoin } from './join-request.ts'
-import { adoptClusterOptions } from './take-options.ts'
-import { beginJoinState, endJoinState, type JoinState, readJoinState } from './join-state.ts'
+import { adoptClusterOptions } from './adopt-cluster-options.ts'
+import { createJoinState, deleteJoinState, type JoinState, readJoinState } from './join-state.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { startCommand } from '../terminal/start-command.ts'
@@ -53,21 +53,26 @@ export interface JoinOptions extends ConfigFlags {
  */
 export async function joinCluster(path: string, options: JoinOptions): Promise<void> {
   const checks = new CheckList(options.json === true)
-  const given = options.controller.map((url) => baseUrl(url, '--controller: ') + FABRIC_API)
+  const given = options.controller.map(
+    (url) => parseControllerOrigin(url, '--controller: ') + FABRIC_API,
+  )
   const text = readSecretInput(options.ticketFile, 'the ticket')
   const read = checkTicket(text, checks, systemClock.nowMs())
   const ticket = { ...read, addresses: [...new Set([...given, ...read.addresses])] }
   const planned = planConfig(path, options, ticket.trustDomain)
-  refusePlannedFoldersOfOthers(planned)
+  refuseForeignPlannedFolders(planned)
   try {
     await prepareJoin(planned, ticket, text, checks)
   } catch (error) {
     if (options.json === true) printJson({ isPrepared: false, checks: checks.checks })
-    throw operatorFailure(error)
+    throw toOperatorFailure(error)
   }
   if (options.run) {
-    const { runJoined } = await import('./run-joined.ts')
-    await runJoined(planned.path, { isVoter: ticket.isVoter, isJson: options.json === true })
+    const { runJoinedController } = await import('./run-joined-controller.ts')
+    await runJoinedController(planned.path, {
+      isVoter: ticket.isVoter,
+      isJson: options.json === true,
+    })
     return
   }
   const command = startCommand('controller', planned.path)
@@ -102,7 +107,7 @@ export async function prepareJoin(
   await checkPorts(config, checks)
   const members = await checkMembers(ticket, checks)
   const isFolderOurs = !existsSync(folder)
-  const state = earlier ?? beginJoinState(folder, config.id, ticket, identity.privateKeyPem)
+  const state = earlier ?? createJoinState(folder, config.id, ticket, identity.privateKeyPem)
   await askAndLayDown(
     { planned, ticket, ticketText, checks, members, state, isFolderOurs },
     {
@@ -175,6 +180,6 @@ async function askAndLayDown(
  */
 function forget({ state, planned: { folder }, isFolderOurs }: Asking): void {
   if (!state.isNew) return
-  endJoinState(folder)
+  deleteJoinState(folder)
   if (isFolderOurs && readdirSync(folder).length === 0) rmdirSync(folder)
 }

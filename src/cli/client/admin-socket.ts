@@ -1,15 +1,15 @@
-import { callerHeader } from '../../controller/admin/caller.ts'
+import { adminCallerHeader } from '../../controller/admin/caller.ts'
 import { adminSocketAddress } from '../../controller/admin/socket-address.ts'
 import { errorCode } from '../../lib/error-code.ts'
-import { jsonOrNull } from '../../lib/text/json-value.ts'
+import { parseJsonOrNull } from '../../lib/text/json-value.ts'
 import {
   sendHttpsRequest,
   openHttpsStream,
   HttpsFault,
   type HttpsRequest,
-  readAnswerText,
-} from './https.ts'
-import { parseApiRefusal } from './refusal.ts'
+  readResponseText,
+} from './https-request.ts'
+import { parseApiRefusal } from './api-refusal.ts'
 
 const ANSWER_BYTES_MAX = 16 * 1024 * 1024
 const REFUSAL_BYTES_MAX = 64 * 1024
@@ -73,7 +73,7 @@ export async function* streamFromAdminSocket(
     const found = await openHttpsStream({ ...socket, url: url(path), method: 'POST', body })
     const status = found.statusCode ?? 0
     if (status === 200) return found
-    throw refused(status, jsonOrNull(await readAnswerText(found, REFUSAL_BYTES_MAX)))
+    throw refused(status, parseJsonOrNull(await readResponseText(found, REFUSAL_BYTES_MAX)))
   })
   try {
     for await (const chunk of answer) yield chunk as Buffer
@@ -94,7 +94,7 @@ async function atSocket<T>(
 ): Promise<T> {
   const address = addressOf(dataFolder)
   try {
-    return await step({ socketPath: address.path, headers: callerHeader(), timeoutMs })
+    return await step({ socketPath: address.path, headers: adminCallerHeader(), timeoutMs })
   } catch (error) {
     throw adminErrorOf(error, dataFolder, timeoutMs)
   } finally {

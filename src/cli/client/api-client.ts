@@ -1,21 +1,25 @@
 import { randomBytes } from 'node:crypto'
 
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import {
   ClusterClient,
-  type ClusterAnswer,
+  type ClusterResponse,
   type ClusterRequest,
   type SessionTokenSource,
-  MANAGEMENT,
+  MANAGEMENT_API_PATH,
   type MemberTarget,
 } from '../../client/cluster-client.ts'
-import { MemberOrder } from '../../client/members.ts'
-import { ApiRefusalError, OutcomeUnknownError, UnreachableError } from '../../client/problem.ts'
+import { MemberOrder } from '../../client/member-order.ts'
+import {
+  ApiRefusalError,
+  OutcomeUnknownError,
+  UnreachableError,
+} from '../../client/client-errors.ts'
 import { newRequestId } from '../../client/request-id.ts'
-import { commandTimeouts } from '../../client/waits.ts'
+import { commandTimeouts } from '../../client/timeouts.ts'
 import { systemClock } from '../../lib/clock.ts'
 import {
-  anyShape,
+  unknownShape,
   validatedResponse,
   listShape,
   numberShape,
@@ -23,14 +27,19 @@ import {
   optionalShape,
   type Shape,
   textShape,
-} from './answer-shape.ts'
-import { Connections, type Peer } from './connections.ts'
-import { sendHttpsRequest } from './https.ts'
-import { ApiRefusal, toApiRefusal } from './refusal.ts'
+} from './response-shape.ts'
+import { VerifyingHttpsAgent, type HttpsServerTarget } from './verifying-https-agent.ts'
+import { sendHttpsRequest } from './https-request.ts'
+import { ApiRefusal, toApiRefusal } from './api-refusal.ts'
 import type { RenewedSession } from './session-tokens.ts'
 
-/** Limit for a page of a list, in which each record may be as large as a request. */
-export const clientLimits = { answerBytesMax: 64 * 1024 * 1024 } as const
+export const clientResponseLimits = {
+  /**
+   * Maximum bytes of one response. High, because a page of a list may contain records that are each
+   * as large as a request.
+   */
+  answerBytesMax: 64 * 1024 * 1024,
+} as const
 
 export interface ApiClientOptions {
   /** Base URLs of the controllers, in the order in which they are tried. */
@@ -39,8 +48,8 @@ export interface ApiClientOptions {
   readonly token: string | null | (() => string | null)
   /** Set instead of `token` for a session whose token expires and is renewed. */
   readonly session?: RenewedSession | undefined
-  readonly client?: Peer['client']
-  readonly names?: Peer['names']
+  readonly client?: HttpsServerTarget['client']
+  readonly names?: HttpsServerTarget['names']
   /** The command that logs in again; completes the message "…: " when the session has ended. */
   readonly logInAgain: string
   /**
@@ -72,7 +81,7 @@ interface ShownDetachment {
   readonly totalCount: number
 }
 
-export interface ApiAnswer<T = unknown> {
+export interface ApiResponse<T = unknown> {
   readonly data: T
   readonly meta: {
     readonly ignoredFields?: readonly string[]
@@ -81,13 +90,13 @@ export interface ApiAnswer<T = unknown> {
     readonly detachedFrom?: readonly ShownDetachment[]
     readonly pagination?: { readonly totalCount: number }
   }
-  readonly header: ClusterAnswer['header']
+  readonly header: ClusterResponse['header']
 }
 
 /** API client of commands: it uses HTTPS, and reports errors as sentences for the user. */
 export class ApiClient {
   readonly #options: ApiClientOptions
-  readonly #connections: Connections
+  readonly #connections: VerifyingHttpsAgent
   readonly #members: MemberOrder
   readonly #core: ClusterClient<ApiRequest>
   #controller: string
@@ -95,7 +104,7 @@ export class ApiClient {
   constructor(options: ApiClientOptions) {
     const { controllers, isImpatient = false } = options
     this.#options = options
-    this.#connections = new Connections(options, commandTimeouts.answerMs, true)
+    this.#connections = new VerifyingHttpsAgent(options, commandTimeouts.answerMs, true)
     this.#members = new MemberOrder(controllers, systemClock)
     this.#controller = this.#members.current
     this.#core = new ClusterClient({
@@ -129,9 +138,9 @@ export class ApiClient {
    * @throws {CommandFailure} exit 1 with one sentence; {@link ApiRefusal} when a controller
    * responded.
    */
-  async ask<T>(request: ApiRequest, shape: Shape<T>): Promise<ApiAnswer<T>>
-  async ask(request: ApiRequest): Promise<ApiAnswer>
-  async ask(request: ApiRequest, shape: Shape<unknown> = anyShape): Promise<ApiAnswer> {
+  async ask<T>(request: ApiRequest, shape: Shape<T>): Promise<ApiResponse<T>>
+  async ask(request: ApiRequest): Promise<ApiResponse>
+  async ask(request: ApiRequest, shape: Shape<unknown> = unknownShape): Promise<ApiResponse> {
     const { current } = this.#members
     const { body, header, origin } = await this.#core.ask(request).catch((error: unknown) => {
       throw this.#failureOf(error)
@@ -139,7 +148,7 @@ export class ApiClient {
     this.#controller = origin
     if (origin !== current && request.origin === undefined) this.#options.onMoved?.(origin)
     const whole = request.isBare === true ? { data: body } : (body ?? {})
-    const { data = null, meta = {} } = whole as Partial<ApiAnswer>
+    const { data = null, meta = {} } = whole as Partial<ApiResponse>
     // @guard answers-of-a-hostile-server--meta
     validatedResponse(origin, metaShape, meta)
     // @guard answers-of-a-hostile-server--records
@@ -147,8 +156,8 @@ export class ApiClient {
     return { data, meta, header }
   }
 
-  async #send(request: ApiRequest, { origin, ...to }: MemberTarget): Promise<ClusterAnswer> {
-    const { method, path, api = MANAGEMENT, body, text, isOnceOnly = false } = request
+  async #send(request: ApiRequest, { origin, ...to }: MemberTarget): Promise<ClusterResponse> {
+    const { method, path, api = MANAGEMENT_API_PATH, body, text, isOnceOnly = false } = request
     const { caPem, client } = this.#options
     const { headers, ...answer } = await sendHttpsRequest(
       {
@@ -162,7 +171,7 @@ export class ApiClient {
         // the controller has just closed, the outcome would be unknown.
         connections: isOnceOnly ? undefined : this.#connections,
       },
-      clientLimits.answerBytesMax,
+      clientResponseLimits.answerBytesMax,
     )
     return {
       status: answer.status,
@@ -207,7 +216,7 @@ function isSessionOver({ status, code, hasChallenge }: ApiRefusalError): boolean
   return status === 401 && code === 'UNAUTHORIZED' && hasChallenge
 }
 
-const metaShape = objectShape<ApiAnswer['meta']>({
+const metaShape = objectShape<ApiResponse['meta']>({
   ignoredFields: optionalShape(listShape(textShape)),
   warnings: optionalShape(listShape(textShape)),
   detachedFrom: optionalShape(
@@ -236,11 +245,12 @@ function unreachable(error: UnreachableError): CommandFailure {
  * The origin of a controller's address.
  * @throws {CommandFailure} exit 2 if the address contains anything else.
  */
-export function baseUrl(text: string, option = ''): string {
+export function parseControllerOrigin(text: string, option = ''): string {
   const url = URL.parse(text)
   const isPlain = url?.username === '' && url.password === '' && url.search === ''
   if (isPlain && url.protocol === 'https:' && /^\/?$/.test(url.pathname)) return url.origin
-  // Users often type HOST:PORT without a scheme, or with another scheme.
+  // Removes any scheme, because users often type HOST:PORT without a scheme, or with another
+  // scheme.
   const address = text.replace(/^[a-z]+:\/\//i, '').replace(/\/$/, '')
   const isAddress = /^[\w.[\]:-]+:\d{1,5}$/.test(address)
   const hint = isAddress ? `; did you mean https://${address}?` : ''

@@ -1,10 +1,10 @@
 import { hostname, release } from 'node:os'
 
-import { CommandFailure } from '../../controller/failure.ts'
+import { CommandFailure } from '../../controller/command-failure.ts'
 import { programVersion } from '../../controller/version.ts'
-import type { CachedResolver } from '../../lib/runtime/last-addresses.ts'
+import type { CachedResolver } from '../../lib/runtime/cached-resolver.ts'
 import {
-  type ApiLogIn,
+  type ApiLogInResult,
   type ControllerApi,
   fieldsOf,
   LogInRefusedError,
@@ -13,7 +13,7 @@ import {
   readTextField,
 } from '../../tunnel/controller-api.ts'
 import { ApiClient } from './api-client.ts'
-import { ApiRefusal } from './refusal.ts'
+import { ApiRefusal } from './api-refusal.ts'
 
 const CLIENT_API = '/edge/client/v1'
 const LOG_IN_AGAIN = 'the tunnel does so by itself'
@@ -27,7 +27,7 @@ interface CertificateApiOptions {
   readonly names?: CachedResolver
 }
 
-/** API client for the controllers of a cluster that uses an identity's certificate to log in. */
+/** API client that logs in to the controllers of a cluster with an identity's certificate. */
 export class CertificateApi implements ControllerApi {
   /** Controller addresses from the identity file, used after all others have failed. */
   readonly #named: readonly string[]
@@ -41,10 +41,10 @@ export class CertificateApi implements ControllerApi {
     this.#client = this.#clientFor(options.certificatePem, options.origins)
   }
 
-  async logIn(): Promise<ApiLogIn> {
+  async logIn(): Promise<ApiLogInResult> {
     this.#token = null
     const body = {
-      // Without this, a session gets no config data of services.
+      // Requests all config types; otherwise a session gets no config data of services.
       configTypes: ['all'],
       sdkInfo: { type: 'flotilla tunnel', version: programVersion(), appId: 'flotilla' },
       envInfo: {

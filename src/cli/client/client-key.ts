@@ -1,14 +1,14 @@
 import { readTextFile } from '../terminal/text-file.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { readSecretFile, SecretFileError } from '../../pki/key-file.ts'
-import type { Peer } from './connections.ts'
+import { readSecretFile, SecretFileError } from '../../pki/secret-file.ts'
+import type { HttpsServerTarget } from './verifying-https-agent.ts'
 import type { Context } from './context-file.ts'
 
-export type ConnectionKey = NonNullable<Peer['client']>
+export type ClientTlsKey = NonNullable<HttpsServerTarget['client']>
 
 /** @throws {CommandFailure} exit 1 with the name of the faulty file. */
-export function clientKey(cert: string, key: string): ConnectionKey {
+export function parseClientTlsKey(cert: string, key: string): ClientTlsKey {
   try {
     return { certificatePem: readTextFile(cert), privateKeyPem: readSecretFile(key).text }
   } catch (error) {
@@ -23,7 +23,7 @@ export function clientKey(cert: string, key: string): ConnectionKey {
  * with a certificate is valid only on connections with the same key.
  * @throws {CommandFailure} exit 1.
  */
-export function contextClientKey({ logIn, renewal }: Context): { readonly client?: ConnectionKey } {
+export function contextTlsKey({ logIn, renewal }: Context): { readonly client?: ClientTlsKey } {
   const isBound = logIn.method === 'cert' && renewal !== null && renewal !== undefined
-  return isBound ? { client: clientKey(logIn.cert, logIn.key) } : {}
+  return isBound ? { client: parseClientTlsKey(logIn.cert, logIn.key) } : {}
 }

@@ -4,7 +4,7 @@ import type { UpgradeStatus } from '../../api/cluster/upgrade-status.ts'
 import type { LogLevelState } from '../../api/host/log-level-control.ts'
 import type { ChangePlan, Invitation, TicketView } from '../../ports/membership.ts'
 import {
-  anyShape,
+  unknownShape,
   flagShape,
   listShape,
   nullableShape,
@@ -14,7 +14,7 @@ import {
   type Shape,
   textShape,
   timeShape,
-} from './answer-shape.ts'
+} from './response-shape.ts'
 
 const number = optionalShape(numberShape)
 const flag = optionalShape(flagShape)
@@ -83,7 +83,7 @@ export const upgradeStatusShape: Shape<UpgradeStatus> = objectShape({
 }) as Shape<UpgradeStatus>
 
 export const changePlanShape = objectShape<ChangePlan>({
-  change: anyShape as Shape<ChangePlan['change']>,
+  change: unknownShape as Shape<ChangePlan['change']>,
   isNeeded: flagShape,
   votersBefore: texts,
   votersAfter: texts,

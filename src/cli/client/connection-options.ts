@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 
 /** Adds the options that select the controller. */
-export function withConnection(command: Command): Command {
+export function addConnectionOptions(command: Command): Command {
   return command
     .option('--config <file>', 'configuration of a controller on this host; uses its admin socket')
     .option('--context <name>', 'context to use (default: the current one, without --config)')
@@ -14,7 +14,7 @@ export function withConnection(command: Command): Command {
 }
 
 /** Adds the `--context` option to a verb that uses a context. */
-export function withContextOption(command: Command): Command {
+export function addContextOption(command: Command): Command {
   return command
     .option('--context <name>', 'context to use (default: the current one)')
     .option('--json')

@@ -2,14 +2,19 @@ import { readTextFile } from '../terminal/text-file.ts'
 import { loadControllerConfig } from '../../config/controller/load.ts'
 import { formatFault } from '../../config/engine/fault.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE, usageFailure } from '../../controller/failure.ts'
-import { runningPid } from '../../controller/admin/pid-file.ts'
-import { shellWord } from '../terminal/output.ts'
+import {
+  CommandFailure,
+  EXIT_FAILED,
+  EXIT_USAGE,
+  usageFailure,
+} from '../../controller/command-failure.ts'
+import { findRunningPid } from '../../controller/admin/pid-file.ts'
+import { quoteShellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { startCommand } from '../terminal/start-command.ts'
 import { AdminError, type AdminRequest, sendToAdminSocket } from './admin-socket.ts'
-import { anyShape, validatedResponse, type Shape } from './answer-shape.ts'
-import { ApiClient, baseUrl } from './api-client.ts'
+import { unknownShape, validatedResponse, type Shape } from './response-shape.ts'
+import { ApiClient, parseControllerOrigin } from './api-client.ts'
 import {
   changePlanShape,
   clusterStatusShape,
@@ -24,7 +29,7 @@ import {
 } from './cluster-shapes.ts'
 import { checkLoggedIn, contextClient } from './context-client.ts'
 import { type Context, contextsForController, findContext, readContexts } from './context-file.ts'
-import { ApiRefusal } from './refusal.ts'
+import { ApiRefusal } from './api-refusal.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
@@ -97,17 +102,17 @@ const shapes: Readonly<Record<ClusterVerb, Shape<unknown>>> = {
   status: clusterStatusShape,
   list: listedMembersShape,
   'upgrade-status': upgradeStatusShape,
-  debug: anyShape,
+  debug: unknownShape,
   backups: scheduledBackupsShape,
   plan: changePlanShape,
-  promote: anyShape,
-  demote: anyShape,
-  remove: anyShape,
-  replace: anyShape,
-  'transfer-leadership': anyShape,
+  promote: unknownShape,
+  demote: unknownShape,
+  remove: unknownShape,
+  replace: unknownShape,
+  'transfer-leadership': unknownShape,
   invite: invitationShape,
   'list-tickets': ticketsShape,
-  'revoke-ticket': anyShape,
+  'revoke-ticket': unknownShape,
   'recover-admin': recoveredAdminShape,
   'reset-log-time': resetLogTimeShape,
   'log-level': logLevelShape,
@@ -140,7 +145,7 @@ export function clusterVerbRequest(
 
 /** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
 export function openClusterConnection(options: ConnectionOptions): SendClusterRequest {
-  const ask = operationCaller(options)
+  const ask = createOperationCaller(options)
   const controller = options.url ?? options.config ?? options.context ?? 'the controller'
   // @guard answers-of-a-hostile-server--cluster
   return async (verb, params, timeoutMs) =>
@@ -158,7 +163,7 @@ export function openClusterConnection(options: ConnectionOptions): SendClusterRe
 type AskOperation = (request: AdminRequest) => Promise<unknown>
 
 /** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
-export function operationCaller(options: ConnectionOptions): AskOperation {
+export function createOperationCaller(options: ConnectionOptions): AskOperation {
   const { config, context, url, ca, sessionFile } = options
   const named = [config, context, url].filter((one) => one !== undefined)
   if (named.length > 1) {
@@ -171,7 +176,7 @@ export function operationCaller(options: ConnectionOptions): AskOperation {
     }
     return askInContext(context)
   }
-  return askThrough(baseUrl(url, '--url: '), ca, sessionFile)
+  return askThrough(parseControllerOrigin(url, '--url: '), ca, sessionFile)
 }
 
 /**
@@ -206,7 +211,7 @@ function askAtSocket(path: string): AskOperation {
  * folder, votes and may lead before its admin socket is open.
  */
 function notAnswering(path: string, { data }: ControllerConfig): string {
-  const pid = runningPid(path, data)
+  const pid = findRunningPid(path, data)
   if (pid !== null) return `the controller (process ${pid}) is starting; ask again in a moment`
   return `no controller is running on ${data}; start it with: ${startCommand('controller', path)}`
 }
@@ -269,12 +274,12 @@ function contextFor(base: string): { readonly name: string; readonly context: Co
  * @throws {CommandFailure} exit 2 for an invalid address, exit 1 for an unreadable session.
  */
 export function clientWithFiles({ url, ca, sessionFile }: SessionFiles): ApiClient {
-  const controller = baseUrl(url, '--url: ')
+  const controller = parseControllerOrigin(url, '--url: ')
   return new ApiClient({
     controllers: [controller],
     caPem: readCa(ca),
     token: readSecretInput(sessionFile, 'the session'),
-    logInAgain: `flotilla login ${shellWord(controller)}`,
+    logInAgain: `flotilla login ${quoteShellWord(controller)}`,
     isImpatient: true,
   })
 }

@@ -1,13 +1,13 @@
-import { CommandFailure, EXIT_DENIED } from '../../controller/failure.ts'
-import { contextClientKey } from './client-key.ts'
+import { CommandFailure, EXIT_DENIED } from '../../controller/command-failure.ts'
+import { contextTlsKey } from './client-key.ts'
 import { ApiClient, type ApiClientOptions } from './api-client.ts'
 import {
   changeContexts,
   type Context,
   findContext,
-  logInCommand,
+  logInCommandLine,
   readContexts,
-  withContext,
+  addOrReplaceContext,
 } from './context-file.ts'
 import { type RenewedSession, SessionTokens } from './session-tokens.ts'
 
@@ -40,9 +40,9 @@ export function contextClient(
     caPem: context.caPem,
     token: context.token,
     ...contextSession(name, context),
-    ...contextClientKey(context),
+    ...contextTlsKey(context),
     ...options,
-    logInAgain: logInCommand(name, context),
+    logInAgain: logInCommandLine(name, context),
     onMoved: (controller) => askFirst(name, controller),
   })
 }
@@ -55,7 +55,7 @@ export function contextSession(
   context: Context,
 ): { readonly session?: RenewedSession } {
   if (context.token === null || !context.renewal) return {}
-  return { session: new SessionTokens(name, context, logInCommand(name, context)) }
+  return { session: new SessionTokens(name, context, logInCommandLine(name, context)) }
 }
 
 /**
@@ -67,7 +67,7 @@ function askFirst(name: string, controller: string): void {
     const context = file.contexts[name]
     if (context?.controllers.includes(controller) !== true) return file
     const others = context.controllers.filter((one) => one !== controller)
-    return withContext(file, name, { ...context, controllers: [controller, ...others] })
+    return addOrReplaceContext(file, name, { ...context, controllers: [controller, ...others] })
   })
 }
 
@@ -76,6 +76,6 @@ export function checkLoggedIn(name: string, context: Context): void {
   if (context.token !== null) return
   throw new CommandFailure(
     EXIT_DENIED,
-    `not logged in to ${name}; log in with: ${logInCommand(name, context)}`,
+    `not logged in to ${name}; log in with: ${logInCommandLine(name, context)}`,
   )
 }

@@ -8,18 +8,22 @@ import {
   EXIT_FAILED,
   EXIT_NOT_FOUND,
   EXIT_USAGE,
-} from '../../controller/failure.ts'
-import { readSecretFile, SecretFileError, writeSecretFile } from '../../pki/key-file.ts'
+} from '../../controller/command-failure.ts'
+import { readSecretFile, SecretFileError, writeSecretFile } from '../../pki/secret-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
-import { shellWord } from '../terminal/output.ts'
+import { quoteShellWord } from '../terminal/output.ts'
 import { lockFileNow } from './file-lock.ts'
 
 export const contextLimits = {
+  /** Maximum contexts in the file; a command that would add another one fails. */
   contextsMax: 64,
+  /** Maximum controllers that a log-in stores in one context; further ones are ignored. */
   controllersMax: 16,
+  /** Maximum bytes of the context file; a command refuses to read a larger file. */
   fileBytesMax: 4 * 1024 * 1024,
   /** Time that a command waits to change the file while another command changes it. */
   lockWaitMs: 5000,
+  /** Age above which a command ignores another command's lock on the file. */
   lockStaleMs: 10_000,
 } as const
 
@@ -27,7 +31,7 @@ export const contextLimits = {
 export type LogInMethod =
   | { readonly method: 'password'; readonly username: string }
   | { readonly method: 'cert'; readonly cert: string; readonly key: string }
-  /** Log-in with a token of an identity provider, which the file contains. */
+  /** Log-in with a token from an identity provider; `jwtFile` contains the token. */
   | { readonly method: 'ext-jwt'; readonly jwtFile: string }
   | { readonly method: 'browser' }
   | { readonly method: 'device' }
@@ -74,7 +78,7 @@ const NAME = /^[A-Za-z0-9[][A-Za-z0-9._:\]-]{0,63}$/
 const nothing: ContextFile = { current: null, contexts: {} }
 
 /** `$XDG_CONFIG_HOME/flotilla/contexts.json`. */
-export function contextPath(env: NodeJS.ProcessEnv = process.env): string {
+export function contextFilePath(env: NodeJS.ProcessEnv = process.env): string {
   const base = env['XDG_CONFIG_HOME']
   // A relative path is ignored, as the XDG specification requires.
   const folder = base?.startsWith('/') === true ? base : join(homedir(), '.config')
@@ -91,7 +95,7 @@ export function checkContextName(name: string): string {
 }
 
 /** @throws {CommandFailure} exit 1 when the file exists but cannot be used. */
-export function readContexts(path = contextPath()): ContextFile {
+export function readContexts(path = contextFilePath()): ContextFile {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) return nothing
   try {
     return parsedFile(path, readSecretFile(path, contextLimits.fileBytesMax).text)
@@ -107,7 +111,7 @@ export function readContexts(path = contextPath()): ContextFile {
  */
 export function changeContexts(
   change: (file: ContextFile) => ContextFile,
-  path = contextPath(),
+  path = contextFilePath(),
 ): void {
   makeFolder(dirname(path), 0o700)
   const { lockWaitMs: waitMs, lockStaleMs: staleMs } = contextLimits
@@ -127,7 +131,11 @@ export function changeContexts(
 }
 
 /** Adds or replaces this context. */
-export function withContext(file: ContextFile, name: string, context: Context): ContextFile {
+export function addOrReplaceContext(
+  file: ContextFile,
+  name: string,
+  context: Context,
+): ContextFile {
   return { ...file, contexts: { ...file.contexts, [name]: context } }
 }
 
@@ -164,12 +172,12 @@ export function contextsForController(
 }
 
 /** The command that logs in again in this context. */
-export function logInCommand(name: string, { controllers, named, logIn }: Context): string {
+export function logInCommandLine(name: string, { controllers, named, logIn }: Context): string {
   const by = flagsOf(logIn)
   // @guard network-that-lists-another--command
   const url = named[0] ?? controllers[0] ?? 'URL'
   const words = ['flotilla', 'login', url, ...by, '--context', name]
-  return words.map(shellWord).join(' ')
+  return words.map(quoteShellWord).join(' ')
 }
 
 function flagsOf(logIn: LogInMethod): string[] {

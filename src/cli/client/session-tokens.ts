@@ -1,21 +1,22 @@
-import { CommandFailure, EXIT_DENIED, EXIT_UNREACHABLE } from '../../controller/failure.ts'
-import { contextClientKey } from './client-key.ts'
+import { CommandFailure, EXIT_DENIED, EXIT_UNREACHABLE } from '../../controller/command-failure.ts'
+import { contextTlsKey } from './client-key.ts'
 import {
   changeContexts,
   type Context,
-  contextPath,
+  contextFilePath,
   readContexts,
   type Renewal,
-  withContext,
+  addOrReplaceContext,
 } from './context-file.ts'
 import { waitForFileLock } from './file-lock.ts'
-import { HttpsFault } from './https.ts'
+import { HttpsFault } from './https-request.ts'
 
 export const renewalLimits = {
   /** A token that expires within this time is renewed before use. */
   earlyMs: 60_000,
   /** Maximum time that a command waits while another command renews the same tokens. */
   renewalWaitMs: 60_000,
+  /** Age above which a command ignores another command's renewal lock. */
   renewalStaleMs: 55_000,
   /** Maximum time of one renewal, over all controllers that are tried. */
   renewalMs: 40_000,
@@ -50,7 +51,7 @@ export class SessionTokens implements RenewedSession {
   #underWay: Promise<Held | null> | null = null
 
   /** @throws {Error} for a context without renewal data. */
-  constructor(name: string, context: Context, logInAgain: string, path = contextPath()) {
+  constructor(name: string, context: Context, logInAgain: string, path = contextFilePath()) {
     const held = heldIn(context)
     if (held === null) throw new Error('the context has no session of OIDC')
     this.#held = held
@@ -67,8 +68,8 @@ export class SessionTokens implements RenewedSession {
       const renewed = await this.renewed(token)
       if (renewed !== null) return renewed
     } catch (error) {
-      // The renewal failed, but the token is still valid for a moment, and a controller may respond
-      // to the next command.
+      // The renewal failed, but the token is still valid for a moment, so this command uses it. A
+      // controller may respond to the renewal of the next command.
       if (!(error instanceof CommandFailure) || leftMs <= 0) throw error
       return token
     }
@@ -101,24 +102,24 @@ export class SessionTokens implements RenewedSession {
   }
 
   async #refreshed(context: Context, { refreshToken }: Held): Promise<Held | null> {
-    const { Provider, ProviderRefusal } = await import('./provider.ts')
+    const { OidcProviderClient, OidcProviderRefusal } = await import('./oidc-provider-client.ts')
     const { controllers, caPem } = context
-    const peer = { caPem, ...contextClientKey(context) }
+    const peer = { caPem, ...contextTlsKey(context) }
     const endMs = performance.now() + renewalLimits.renewalMs
     const faults: string[] = []
     for (const controller of controllers) {
       if (performance.now() > endMs) break
       try {
-        const provider = await Provider.discover(controller, peer)
+        const provider = await OidcProviderClient.discover(controller, peer)
         const { accessToken: token, ...found } = await provider.refresh(refreshToken)
         const { refreshToken: next, expiresAtMs } = found
         return this.#kept({ token, refreshToken: next, expiresAtMs }, refreshToken)
       } catch (error) {
         if (error instanceof HttpsFault) {
           faults.push(`${controller} ${error.message}`)
-        } else if (error instanceof ProviderRefusal && error.isPassing) {
+        } else if (error instanceof OidcProviderRefusal && error.isPassing) {
           faults.push(error.message)
-        } else if (error instanceof ProviderRefusal && error.code === 'invalid_grant') {
+        } else if (error instanceof OidcProviderRefusal && error.code === 'invalid_grant') {
           return this.#since(refreshToken)
         } else throw error
       }
@@ -135,13 +136,15 @@ export class SessionTokens implements RenewedSession {
       const context = file.contexts[this.#name]
       if (context?.renewal?.refreshToken !== used) return file
       const renewal = { refreshToken, expiresAtMs }
-      return withContext(file, this.#name, { ...context, token, renewal })
+      return addOrReplaceContext(file, this.#name, { ...context, token, renewal })
     }, this.#path)
     const context = this.#context()
     return context === undefined ? null : heldIn(context)
   }
 
-  /** Newer tokens than the refused ones, if another command has already renewed them. */
+  /**
+   * The newer tokens, if another command has already renewed the refused ones; null otherwise.
+   */
   #since(refused: string): Held | null {
     const context = this.#context()
     const held = context === undefined ? null : heldIn(context)

@@ -5,12 +5,15 @@ import {
 } from '../client/connection.ts'
 import type { ClusterStatus, ListedMember } from '../../api/cluster/cluster-status.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
-import { EXIT_DONE } from '../../controller/failure.ts'
+import { EXIT_SUCCESS } from '../../controller/command-failure.ts'
 import { formatTable, printJson, printLine, printNote } from '../terminal/output.ts'
 import { statusText } from './status-screen.ts'
 import { watchStatus } from './status-watch.ts'
 
-/** A leadership transfer waits until its target has caught up and has been elected. */
+/**
+ * Timeout of a leadership transfer, which waits until its target has caught up and has been
+ * elected.
+ */
 const TRANSFER_TIMEOUT_MS = 30_000
 const WATCH_TIMEOUT_MS = 3000
 
@@ -39,7 +42,7 @@ async function watch(options: ClusterOptions): Promise<void> {
   // Called first, so that an invalid option ends the command before it waits for a controller.
   const ask = openClusterConnection(options)
   // Exit if the process that reads the output closes the pipe.
-  process.stdout.once('error', () => process.exit(EXIT_DONE))
+  process.stdout.once('error', () => process.exit(EXIT_SUCCESS))
   await watchStatus({
     ask: async () => (await ask('status', {}, WATCH_TIMEOUT_MS)) as ClusterStatus,
     write: (text) => process.stdout.write(text),
@@ -95,7 +98,7 @@ const RESET_COST =
   'if log time moves, programs that send request ids get REQUEST_ID_EXPIRED for their writes in the next five minutes; flotilla, the tunnel and the console continue after two seconds'
 
 /** Resets log time to the clocks of a majority; works only on the host of a controller. */
-export async function resetLogTimeAt(options: ClusterOptions): Promise<void> {
+export async function requestLogTimeReset(options: ClusterOptions): Promise<void> {
   if (options.json !== true) printNote(RESET_COST)
   const reset = (await openClusterConnection(options)('reset-log-time', {})) as {
     readonly aheadMs: number

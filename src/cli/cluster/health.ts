@@ -1,11 +1,11 @@
 import type { ClusterStatus } from '../../api/cluster/cluster-status.ts'
-import { CommandFailure, EXIT_DENIED, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_DENIED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { printableLine, printableValue } from '../../lib/text/terminal-text.ts'
 import { clusterVerbRequest, openClusterConnection } from '../client/connection.ts'
 import { contextClient, checkLoggedIn } from '../client/context-client.ts'
 import { findContext, readContexts } from '../client/context-file.ts'
 import { clusterStatusShape } from '../client/cluster-shapes.ts'
-import { failureCause } from '../terminal/exit-codes.ts'
+import { findFailureCause } from '../terminal/exit-codes.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import type { ClusterOptions } from './commands.ts'
 
@@ -39,7 +39,7 @@ export interface ClusterHealth {
  * code. If the health cannot be determined, the state is UNKNOWN.
  */
 export async function showHealth(options: ClusterOptions): Promise<void> {
-  const health = await observe(options).then(clusterHealth, unknownHealth)
+  const health = await observe(options).then(evaluateClusterHealth, unknownHealth)
   process.exitCode = healthStates.indexOf(health.state)
   if (options.json === true) printJson(health)
   else printLine(healthText(printableValue(health)))
@@ -77,17 +77,18 @@ async function observe(options: ClusterOptions): Promise<Observed> {
 
 /**
  * Why a controller did not respond.
- * @throws {CommandFailure} if a controller refuses the request, which is no sign of a fault.
+ * @throws {CommandFailure} if a controller refuses the request, because a refusal does not show a
+ * fault.
  */
 function faultOf(origin: string, error: unknown): string {
   if (!(error instanceof CommandFailure)) throw error
-  if (failureCause(error).exitCode === EXIT_DENIED) throw error
+  if (findFailureCause(error).exitCode === EXIT_DENIED) throw error
   return error.message.startsWith(origin) ? error.message : `${origin}: ${error.message}`
 }
 
 function unknownHealth(error: unknown): ClusterHealth {
   if (!(error instanceof CommandFailure)) throw error
-  const { exitCode } = failureCause(error)
+  const { exitCode } = findFailureCause(error)
   const state = exitCode === EXIT_DENIED || exitCode === EXIT_USAGE ? 'UNKNOWN' : 'CRITICAL'
   return {
     state,
@@ -99,7 +100,7 @@ function unknownHealth(error: unknown): ClusterHealth {
   }
 }
 
-export function clusterHealth({ statuses, faults, isOneView }: Observed): ClusterHealth {
+export function evaluateClusterHealth({ statuses, faults, isOneView }: Observed): ClusterHealth {
   const ids = new Set(statuses.flatMap(({ members }) => members.map(({ id }) => id)))
   const answering = new Set(
     isOneView ? statuses.flatMap(reachedMembers) : statuses.map(({ selfId }) => selfId),

@@ -2,20 +2,20 @@ import { existsSync } from 'node:fs'
 
 import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { ChangePlan, Invitation, MembershipChange } from '../../ports/membership.ts'
-import { writeSecretFile } from '../../pki/key-file.ts'
+import { writeSecretFile } from '../../pki/secret-file.ts'
 import {
   type SendClusterRequest,
   type ConnectionOptions,
   openClusterConnection,
 } from '../client/connection.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { printJson, printLine, printNote, shellWord } from '../terminal/output.ts'
-import { promptExactText } from '../terminal/typed-text.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
+import { printJson, printLine, printNote, quoteShellWord } from '../terminal/output.ts'
+import { promptExactText } from '../terminal/exact-text-prompt.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 /**
- * The controller responds to a change once it is committed; the leader may first have to transfer
- * leadership.
+ * Timeout of a membership change: the controller responds once the change is committed; the leader
+ * may first have to transfer leadership.
  */
 const CHANGE_TIMEOUT_MS = 90_000
 
@@ -88,7 +88,7 @@ async function confirmationFor(plan: ChangePlan, options: ChangeOptions): Promis
   if (wanted === null) return null
   const given = options.confirm ?? (canAsk(options) ? await promptExactText(wanted) : undefined)
   if (given === wanted) return given
-  const how = `--confirm ${shellWord(wanted)}`
+  const how = `--confirm ${quoteShellWord(wanted)}`
   throw new CommandFailure(
     EXIT_FAILED,
     given === undefined
@@ -116,7 +116,7 @@ export async function inviteController(options: InviteOptions): Promise<void> {
   const ask = openClusterConnection(options)
   // Checked before the ticket is created, because a ticket that cannot be written would be lost.
   if (options.out !== undefined) refuseToOverwrite(options.out)
-  const invitation = await invite(ask, options.learner !== true, options.lifetime)
+  const invitation = await createInvitation(ask, options.learner !== true, options.lifetime)
   const { ticket, ...rest } = invitation
   if (options.out !== undefined) writeSecretFile(options.out, `${ticket}\n`)
   if (options.json === true) {
@@ -129,7 +129,7 @@ export async function inviteController(options: InviteOptions): Promise<void> {
   printNote(`created ticket ${rest.id} for one ${role}, valid until ${isoTime(rest.expiresAtMs)}`)
   if (options.out !== undefined)
     printNote(`ticket written to ${options.out}; anyone holding it can join`)
-  printNote(`on the new host: flotilla cluster join CONFIG --ticket-file ${shellWord(file)}`)
+  printNote(`on the new host: flotilla cluster join CONFIG --ticket-file ${quoteShellWord(file)}`)
 }
 
 function refuseToOverwrite(path: string): void {
@@ -138,7 +138,7 @@ function refuseToOverwrite(path: string): void {
   throw new CommandFailure(EXIT_FAILED, `${path} already exists: ${detail}`)
 }
 
-export async function invite(
+export async function createInvitation(
   ask: SendClusterRequest,
   isVoter: boolean,
   lifetimeMs: number,

@@ -1,27 +1,27 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 
 import type { MembershipChange } from '../../ports/membership.ts'
-import { withConnection } from '../client/connection-options.ts'
+import { addConnectionOptions } from '../client/connection-options.ts'
 import {
   type ClusterOptions,
   listMembers,
-  resetLogTimeAt,
+  requestLogTimeReset,
   showStatus,
   transferLeadership,
 } from './commands.ts'
 import type { ChangeOptions, InviteOptions } from './membership-commands.ts'
 import type { InitOptions } from '../bootstrap/init.ts'
 import type { JoinOptions } from '../bootstrap/join.ts'
-import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
 import type { RecoverOptions } from './recover.ts'
-import { addSnapshots } from '../snapshot/program.ts'
+import { addSnapshotCommands } from '../snapshot/program.ts'
 import type { RecoverAdminOptions } from './recover-admin.ts'
-import { addUpgrade } from './upgrade.ts'
+import { addUpgradeCommands } from './upgrade.ts'
 
 const HOUR_MS = 60 * 60 * 1000
 
 /** `flotilla cluster …`. Code with large imports is loaded only when its verb runs. */
-export function addCluster(program: Command): void {
+export function addClusterCommands(program: Command): void {
   const cluster = program
     .command('cluster')
     .description('create a cluster, join one, manage its members')
@@ -39,12 +39,12 @@ A new cluster, each line on the host of its controller:
   addTickets(cluster)
   addJoin(cluster)
   addLooks(cluster)
-  addUpgrade(cluster, withAsked)
+  addUpgradeCommands(cluster, withAsked)
   addChanges(cluster)
   addRecovery(cluster)
   addAdminRecovery(cluster)
   addLogTimeReset(cluster)
-  addSnapshots(cluster, withLayout)
+  addSnapshotCommands(cluster, withLayout)
 }
 
 function addInit(cluster: Command): void {
@@ -156,7 +156,7 @@ function addLooks(cluster: Command): void {
     .description('replication status of each member; needs no quorum')
     .option('--watch', 'refresh every second until ^C')
     .action(showStatus)
-  withConnection(cluster.command('health'))
+  addConnectionOptions(cluster.command('health'))
     .option('--json')
     .description('one line for all members, with the exit code of a monitoring plugin')
     .addHelpText(
@@ -292,7 +292,7 @@ continue after two seconds. Needs a quorum and the user that runs the controller
 Examples:
   flotilla cluster reset-log-time --config /etc/flotilla/config.yml`,
     )
-    .action(resetLogTimeAt)
+    .action(requestLogTimeReset)
 }
 
 function addAdminRecovery(cluster: Command): void {
@@ -341,7 +341,7 @@ function withLayout(command: Command, config = '<config>'): Command {
  * @param example words after `flotilla cluster`; undefined when the verb adds its own examples.
  */
 function withAsked(command: Command, example?: string): Command {
-  withConnection(command).option('--json')
+  addConnectionOptions(command).option('--json')
   if (example === undefined) return command
   return command.addHelpText(
     'after',

@@ -6,22 +6,22 @@ import {
   CommandFailure,
   EXIT_FAILED,
   EXIT_USAGE,
-  operatorFailure,
-} from '../../controller/failure.ts'
-import { runAsOwnerOf } from '../../controller/as-owner.ts'
-import { beginGeneration } from '../../controller/recover/new-generation.ts'
+  toOperatorFailure,
+} from '../../controller/command-failure.ts'
+import { runAsFileOwner } from '../../controller/run-as-file-owner.ts'
+import { startNewGeneration } from '../../controller/recover/new-generation.ts'
 import { planRecovery, type RecoveryPlan } from '../../controller/recover/plan.ts'
-import { reachableMembers } from '../../controller/recover/reach.ts'
+import { findReachableMembers } from '../../controller/recover/reachable-members.ts'
 import {
   readSurvivor,
   type ReadSurvivor,
   type SurvivingMemberFacts,
 } from '../../controller/recover/survivor.ts'
 import { decodeSurvivor } from '../../controller/recover/survivor-file.ts'
-import { readSecretFile } from '../../pki/key-file.ts'
+import { readSecretFile } from '../../pki/secret-file.ts'
 import { lockDataFolder } from '../../store/folder/folder-lock.ts'
-import { printJson, printLine, shellWord } from '../terminal/output.ts'
-import { promptExactText } from '../terminal/typed-text.ts'
+import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
+import { promptExactText } from '../terminal/exact-text-prompt.ts'
 import { startCommand } from '../terminal/start-command.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { errorMessage } from '../../lib/error-code.ts'
@@ -47,7 +47,7 @@ export async function recoverCluster(path: string, options: RecoverOptions): Pro
   // Read the survivor files now, before the switch to the owner of the data folder: root may own
   // these files.
   const others = (options.survivor ?? []).map(readSurvivorFile)
-  await runAsOwnerOf(config.data, () => recoverFrom(path, config, others, options))
+  await runAsFileOwner(config.data, () => recoverFrom(path, config, others, options))
 }
 
 async function recoverFrom(
@@ -57,11 +57,11 @@ async function recoverFrom(
   options: RecoverOptions,
 ): Promise<void> {
   const lock = await lockDataFolder(config.data).catch((error: unknown) => {
-    throw operatorFailure(error)
+    throw toOperatorFailure(error)
   })
   try {
     const read = await readSurvivor(config.data).catch((error: unknown) => {
-      throw operatorFailure(error)
+      throw toOperatorFailure(error)
     })
     if (options.inspect === true) showSurvivor(read.survivor, options)
     else await recover(path, { config, read, others }, options)
@@ -88,9 +88,9 @@ async function recover(path: string, found: Found, options: RecoverOptions): Pro
   await confirm(plan, options)
   const { generation } = plan
   try {
-    beginGeneration(config.data, read, { generation, nowMs: Date.now() })
+    startNewGeneration(config.data, read, { generation, nowMs: Date.now() })
   } catch (error) {
-    throw operatorFailure(error)
+    throw toOperatorFailure(error)
   }
   if (isJson) {
     printJson({ ...plan, id: survivor.id, isDone: true })
@@ -98,12 +98,14 @@ async function recover(path: string, found: Found, options: RecoverOptions): Pro
   }
   printLine(`${survivor.id} is now the only member, generation ${generation}`)
   printLine(`start it:  ${startCommand('controller', path)}`)
-  printLine(`then invite the others again: flotilla cluster invite --config ${shellWord(path)}`)
+  printLine(
+    `then invite the others again: flotilla cluster invite --config ${quoteShellWord(path)}`,
+  )
 }
 
 /**
  * Refuses the recovery if another member runs: that member is part of a majority, or another
- * operator has recovered it.
+ * operator has recovered the cluster with it.
  */
 async function refuseIfAnyRuns(
   config: ControllerConfig,
@@ -117,7 +119,7 @@ async function refuseIfAnyRuns(
   }))
   const peers = members.filter((member) => member.id !== id)
   const { resolvers } = cluster
-  const running = await reachableMembers(peers, credentials, { trustDomain, resolvers })
+  const running = await findReachableMembers(peers, credentials, { trustDomain, resolvers })
   const [first] = running
   if (first === undefined) return
   const list = running.map(({ id, address }) => `${id} at ${address}`).join(', ')
@@ -145,7 +147,7 @@ async function confirm({ confirmation }: RecoveryPlan, options: RecoverOptions):
   throw new CommandFailure(
     EXIT_FAILED,
     given === undefined
-      ? `nothing changed; pass --confirm ${shellWord(confirmation)} to proceed`
+      ? `nothing changed; pass --confirm ${quoteShellWord(confirmation)} to proceed`
       : `confirmation does not match ${JSON.stringify(confirmation)}; nothing changed`,
   )
 }

@@ -95,8 +95,8 @@ function memberTable({ members }: ClusterStatus): string {
 }
 
 /**
- * Whether the values of a member are unknown, because it is disconnected. Zeros would be read as
- * its term and index.
+ * Whether the values of a member are unknown, because the member is disconnected. Zeros would be
+ * read as the member's term and index.
  */
 function isUnknown({ role }: MemberStatus): boolean {
   return role === 'unknown'

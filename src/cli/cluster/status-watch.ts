@@ -1,7 +1,7 @@
 import { printableText } from '../../lib/text/terminal-text.ts'
 import type { ClusterStatus } from '../../api/cluster/cluster-status.ts'
-import { CommandFailure } from '../../controller/failure.ts'
-import { streamDocument } from '../terminal/output.ts'
+import { CommandFailure } from '../../controller/command-failure.ts'
+import { formatStreamDocument } from '../terminal/output.ts'
 import { statusLine, statusText } from './status-screen.ts'
 
 const LOOK_MS = 1000
@@ -51,7 +51,7 @@ function show({ form, write }: WatchDeps, time: string, status: ClusterStatus): 
       write(`${time} ${statusLine(status)}\n`)
       break
     case 'json':
-      write(streamDocument({ time, ...status }))
+      write(formatStreamDocument({ time, ...status }))
       break
   }
 }
@@ -60,7 +60,7 @@ function showFailure({ form, write }: WatchDeps, time: string, message: string):
   const shown = printableText(message)
   if (form === 'screen') draw(write, `${time}\n${shown}\nwaiting for the controller`)
   else if (form === 'lines') write(`${time} ${shown}\n`)
-  else write(streamDocument({ time, error: message }))
+  else write(formatStreamDocument({ time, error: message }))
 }
 
 function draw(write: (text: string) => void, text: string): void {

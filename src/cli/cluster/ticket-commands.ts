@@ -1,9 +1,9 @@
 import type { TicketView } from '../../ports/membership.ts'
-import { CommandFailure, EXIT_NOT_FOUND } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_NOT_FOUND } from '../../controller/command-failure.ts'
 import { openClusterConnection } from '../client/connection.ts'
 import type { ClusterOptions } from './commands.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 /** Prints the tickets that have not expired, the newest first; never prints their secrets. */
 export async function listTickets(options: ClusterOptions): Promise<void> {

@@ -5,14 +5,14 @@ import type { UpgradeStatus } from '../../api/cluster/upgrade-status.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import type { ClusterOptions } from './commands.ts'
 import { type SendClusterRequest, openClusterConnection } from '../client/connection.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 
 const POLL_MS = 500
 
 type WithConnection = (command: Command, example: string) => Command
 
 /** `flotilla cluster upgrade …`. */
-export function addUpgrade(cluster: Command, withConnection: WithConnection): void {
+export function addUpgradeCommands(cluster: Command, withConnection: WithConnection): void {
   const upgrade = cluster.command('upgrade').description('show the progress of a rolling upgrade')
   withConnection(upgrade.command('status'), 'upgrade status')
     .description('show versions and feature levels of the members, and what blocks the next level')
@@ -39,7 +39,8 @@ async function showUpgrade(options: UpgradeOptions): Promise<void> {
 }
 
 /**
- * A restarted controller does not respond at once, so failures are retried until the deadline.
+ * Requests the status again after a failure, until the deadline, because a restarted controller
+ * does not respond at once.
  */
 async function statusWithin(ask: SendClusterRequest, waitMs: number): Promise<UpgradeStatus> {
   const deadline = performance.now() + waitMs

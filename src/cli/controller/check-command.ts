@@ -1,16 +1,16 @@
 import { loadControllerConfig } from '../../config/controller/load.ts'
 import { formatFault } from '../../config/engine/fault.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { runAsOwnerOf } from '../../controller/as-owner.ts'
-import { preflight } from '../../controller/start/check.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { runAsFileOwner } from '../../controller/run-as-file-owner.ts'
+import { runPreflight } from '../../controller/start/preflight.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { findDamage } from '../../store/log/open-log.ts'
 import { readMembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
 import {
   hasOtherVoters,
-  rosterVoters,
+  membershipFromRecord,
   otherMeshAddresses,
 } from '../../controller/start/known-voters.ts'
 import { knownSeeds } from '../../controller/start/known-seeds.ts'
@@ -39,8 +39,8 @@ export async function checkController(
   }
   // Run as the owner of the data folder: root would create files that the controller cannot read,
   // and can read files that the controller cannot.
-  const { found, log } = await runAsOwnerOf(config.data, async () => {
-    const found = await preflight(config, systemClock.nowMs())
+  const { found, log } = await runAsFileOwner(config.data, async () => {
+    const found = await runPreflight(config, systemClock.nowMs())
     return { found, log: found.faults.length > 0 ? NO_FINDINGS : checkLog(config) }
   })
   const faults = [...found.faults, ...log.faults]
@@ -75,7 +75,7 @@ export function checkLog(config: Checked): Findings {
   try {
     const damage = findDamage(data)
     if (damage === null) return NO_FINDINGS
-    const known = rosterVoters(readMembershipCacheFile(data))
+    const known = membershipFromRecord(readMembershipCacheFile(data))
     const hasPeers = hasOtherVoters(id, [known])
     const canAsk = knownSeeds(config).length + otherMeshAddresses(id, known).length > 0
     if (damage.code === 'VOTE_LOST' && hasPeers && canAsk) {

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { IDENTITY_NAME } from '../../store/log/identity.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
+import { IDENTITY_FILE_NAME } from '../../store/log/data-identity.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 
@@ -31,6 +31,6 @@ function unformedReason(path: string): string | null {
   const open = UNFINISHED.find((name) => existsSync(join(folder, name)))
   if (open !== undefined)
     return `${join(folder, open)} exists: 'cluster init' or 'cluster join' was interrupted; rerun the same command`
-  if (existsSync(join(data, IDENTITY_NAME)) || existsSync(identity.key)) return null
-  return `neither ${join(data, IDENTITY_NAME)} nor ${identity.key} exists; run 'flotilla cluster init' or 'flotilla cluster join'`
+  if (existsSync(join(data, IDENTITY_FILE_NAME)) || existsSync(identity.key)) return null
+  return `neither ${join(data, IDENTITY_FILE_NAME)} nor ${identity.key} exists; run 'flotilla cluster init' or 'flotilla cluster join'`
 }

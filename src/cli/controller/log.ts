@@ -3,8 +3,8 @@ import type { Logger } from 'pino'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { auditLimits } from '../../fsm/records/audit-line.ts'
 import type { AuditTrail } from '../../ports/audit.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { LineWriter, openOutput } from '../terminal/line-writer.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
+import { LineWriter, openLineOutput } from '../terminal/line-writer.ts'
 import { stdoutSink, jsonLogger, type LineSink } from '../terminal/log-lines.ts'
 import { RotatingFile, type RotatingFileOptions } from '../../lib/runtime/rotating-file.ts'
 import { errorMessage } from '../../lib/error-code.ts'
@@ -27,15 +27,15 @@ type LogConfig = Pick<ControllerConfig, 'id' | 'logLevel' | 'audit'>
  */
 export function createLog(config: LogConfig & Pick<ControllerConfig, 'logFile'>): ControllerLog {
   const { path, ...bounds } = config.logFile
-  const writer = new LineWriter(path === null ? openOutput() : openLogFile({ path, ...bounds }))
+  const writer = new LineWriter(path === null ? openLineOutput() : openLogFile({ path, ...bounds }))
   // One writer for each output, because two writers would interleave parts of lines.
-  const lines = path === null ? writer : new LineWriter(openOutput())
+  const lines = path === null ? writer : new LineWriter(openLineOutput())
   process.on('exit', () => {
     writer.flushSync()
     if (lines !== writer) lines.flushSync()
   })
   const sink = path === null ? stdoutSink(writer) : writer
-  return { ...logOver(writer, config, sink), lines }
+  return { ...createLogWithSink(writer, config, sink), lines }
 }
 
 function openLogFile(options: RotatingFileOptions): RotatingFile {
@@ -47,7 +47,7 @@ function openLogFile(options: RotatingFileOptions): RotatingFile {
   }
 }
 
-export function logOver(
+export function createLogWithSink(
   writer: LineWriter,
   { id, logLevel, audit }: LogConfig,
   sink: LineSink = writer,

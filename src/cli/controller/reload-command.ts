@@ -1,5 +1,5 @@
 import type { ReloadedOption, ReloadResult } from '../../api/host/reload-control.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import {
   validatedResponse,
   flagShape,
@@ -7,8 +7,8 @@ import {
   nullableShape,
   objectShape,
   textShape,
-} from '../client/answer-shape.ts'
-import { operationCaller } from '../client/connection.ts'
+} from '../client/response-shape.ts'
+import { createOperationCaller } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 
 const resultShape = objectShape<ReloadResult>({
@@ -34,7 +34,7 @@ export async function reloadController(
   path: string,
   options: { readonly json?: boolean },
 ): Promise<void> {
-  const answer = await operationCaller({ config: path })({
+  const answer = await createOperationCaller({ config: path })({
     method: 'POST',
     path: '/fabric/v1/configuration/reload',
     isOfAny: false,

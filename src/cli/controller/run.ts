@@ -2,25 +2,25 @@ import { flushCompileCache } from 'node:module'
 import { resolve } from 'node:path'
 import type { Logger } from 'pino'
 
-import { sharedOptionsSha256 } from '../../config/controller/fingerprint.ts'
+import { clusterScopeOptionsSha256 } from '../../config/controller/cluster-scope-options.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { limitHeapGrowth, collectBuffers } from '../../threads/collect-buffers.ts'
+import { limitHeapGrowth, collectBufferGarbage } from '../../threads/collect-buffers.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { Controller } from '../../controller/controller.ts'
-import { preflight } from '../../controller/start/check.ts'
+import { runPreflight } from '../../controller/start/preflight.ts'
 import type { Credentials } from '../../controller/start/check-certificates.ts'
 import { type ControllerLog, createLog } from './log.ts'
 import {
   CommandFailure,
-  EXIT_DONE,
+  EXIT_SUCCESS,
   EXIT_FAILED,
-  operatorFailure,
-} from '../../controller/failure.ts'
+  toOperatorFailure,
+} from '../../controller/command-failure.ts'
 import {
   hasOtherVoters,
   type KnownMembership,
-  rosterVoters,
+  membershipFromRecord,
   otherMeshAddresses,
 } from '../../controller/start/known-voters.ts'
 import { knownSeeds } from '../../controller/start/known-seeds.ts'
@@ -29,8 +29,8 @@ import type { RemovalAction } from '../../controller/start/removal-action.ts'
 import { StoreError } from '../../store/errors.ts'
 import { writeFence } from '../../store/folder/fence-file.ts'
 import { readMembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
-import { refuseFoldersOfOthers } from '../terminal/folder-owner.ts'
-import { printNote, shellWord } from '../terminal/output.ts'
+import { refuseForeignFolders } from '../terminal/folder-owner.ts'
+import { printNote, quoteShellWord } from '../terminal/output.ts'
 import { ServiceManager } from '../terminal/service-manager.ts'
 import { unitStart } from '../terminal/start-command.ts'
 import { removePidFile, writePidFile } from '../../controller/admin/pid-file.ts'
@@ -44,15 +44,18 @@ import { errorMessage } from '../../lib/error-code.ts'
  */
 const STOP_MS_MAX = 9_500
 
-/** Freed memory of large bodies is garbage-collected when it exceeds this size. */
+/**
+ * A garbage collection of young objects starts when buffers, for example those of large bodies,
+ * have grown by this size.
+ */
 const YOUNG_BUFFERS_BYTES_MAX = 8 * 1024 * 1024
 
 /**
  * `controller run CONFIG` runs a controller in the foreground until SIGTERM or ^C. If its disk was
  * lost or rolled back, the controller discards its data and gets the data from its peers, in the
  * same process. A removed controller ends without an error.
- * @param options.isJoining called when the cluster has removed the controller: if the controller
- * has not joined yet, its join has failed.
+ * @param options.isJoining called when the cluster has removed the controller; returns true if the
+ * controller has not joined yet: its join has then failed, and so the process exits with an error.
  * @throws {CommandFailure} exit 2 for the configuration, 1 for other faults that prevent the start.
  */
 export async function runController(
@@ -61,9 +64,9 @@ export async function runController(
 ): Promise<void> {
   // Only this user may read the files that LevelDB creates itself.
   process.umask(0o077)
-  collectBuffers('minor', YOUNG_BUFFERS_BYTES_MAX)
+  collectBufferGarbage('minor', YOUNG_BUFFERS_BYTES_MAX)
   const config = loadConfigOrFail(path)
-  refuseFoldersOfOthers([config.data, config.identity.key], unitStart('controller', path))
+  refuseForeignFolders([config.data, config.identity.key], unitStart('controller', path))
   const run = new ControllerRun(path, config, isJoining)
   process.exit(await run.untilEnd())
 }
@@ -101,7 +104,7 @@ class ControllerRun {
    * @throws {CommandFailure}
    */
   async untilEnd(): Promise<number> {
-    let code: number = EXIT_DONE
+    let code: number = EXIT_SUCCESS
     try {
       for (;;) {
         const end = await this.#liveOnce()
@@ -110,7 +113,7 @@ class ControllerRun {
         if (end.type === 'removed' || end.type === 'fenced') {
           this.#reportEnd(end.sentence)
           await this.#serviceManager?.ended(end.sentence)
-          code = this.#isJoining() ? EXIT_FAILED : EXIT_DONE
+          code = this.#isJoining() ? EXIT_FAILED : EXIT_SUCCESS
           break
         }
         this.#doubt = end.sentence
@@ -126,7 +129,7 @@ class ControllerRun {
   /** Runs once, from an unused or missing data folder until the folder is released. */
   async #liveOnce(): Promise<LifeEnd> {
     const config = this.#config
-    const { faults, warnings, credentials } = await preflight(config, systemClock.nowMs())
+    const { faults, warnings, credentials } = await runPreflight(config, systemClock.nowMs())
     if (credentials === null || faults.length > 0) {
       throw new CommandFailure(EXIT_FAILED, faults.join('\n'))
     }
@@ -159,12 +162,12 @@ class ControllerRun {
     } catch (error) {
       const end = this.#endOfLostVote(error)
       if (end !== null) return end
-      throw operatorFailure(error)
+      throw toOperatorFailure(error)
     }
     writePidFile(this.#path)
     this.#reportUp(log)
     // Written now, because a process may be killed: with the compile cache on disk, the next start
-    // needs no compilation.
+    // does not compile the code again.
     flushCompileCache()
     limitHeapGrowth()
     this.#stop.onHangUp = () => void controller.reload()
@@ -177,8 +180,8 @@ class ControllerRun {
   }
 
   /**
-   * How a run ends whose data folder has lost its vote: like with a lost disk, if other members
-   * exist.
+   * How a run ends when its data folder has lost its right to vote: in the same way as after the
+   * loss of the disk, if other members exist.
    */
   #endOfLostVote(error: unknown): LifeEnd | null {
     if (!(error instanceof StoreError) || error.code !== 'VOTE_LOST') return null
@@ -207,7 +210,7 @@ class ControllerRun {
       stop: this.#stop.requested,
       makeRoom: () => this.#setAside(),
     }).catch((error: unknown) => {
-      throw operatorFailure(error)
+      throw toOperatorFailure(error)
     })
     if (outcome === 'entered') return null
     if (outcome === 'stopped') return { type: 'stopped' }
@@ -228,7 +231,7 @@ class ControllerRun {
   #reportEnd(sentence: string): void {
     this.#log?.info(sentence)
     const { data, identity } = this.#config
-    const paths = [data, identity.key, identity.cert].map(shellWord).join(' ')
+    const paths = [data, identity.key, identity.cert].map(quoteShellWord).join(' ')
     printNote(`flotilla: ${sentence}\n  move away: ${paths}`)
   }
 
@@ -240,7 +243,9 @@ class ControllerRun {
         version: programVersion(),
         web: web.map(({ advertise }) => advertise),
         mesh: cluster.advertise,
-        sharedOptions: Buffer.from(sharedOptionsSha256(this.#config)).toString('hex').slice(0, 12),
+        sharedOptions: Buffer.from(clusterScopeOptionsSha256(this.#config))
+          .toString('hex')
+          .slice(0, 12),
       },
       'controller started',
     )
@@ -274,7 +279,7 @@ class ControllerRun {
   readonly #die = (error: unknown): never => {
     // A failure that an operator can correct is reported in one sentence; a bug is reported with
     // its stack.
-    const known = operatorFailure(error)
+    const known = toOperatorFailure(error)
     const fields = known instanceof CommandFailure ? {} : { err: error }
     this.#log?.fatal(fields, `controller exits: ${errorMessage(known)}`)
     printNote(`flotilla: ${this.#config.id} stops: ${errorMessage(error)}`)
@@ -288,7 +293,7 @@ class ControllerRun {
  */
 function knownMembers(dataFolder: string): KnownMembership | null {
   try {
-    return rosterVoters(readMembershipCacheFile(dataFolder))
+    return membershipFromRecord(readMembershipCacheFile(dataFolder))
   } catch {
     return null
   }

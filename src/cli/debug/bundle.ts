@@ -3,21 +3,21 @@ import { resolve, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 
 import { type ControllerConfig, controllerOptions } from '../../config/controller/options.ts'
-import { redactedValues } from '../../config/engine/shown.ts'
-import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/failure.ts'
-import { runAsOwnerOf } from '../../controller/as-owner.ts'
+import { redactedValues } from '../../config/engine/option-display.ts'
+import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/command-failure.ts'
+import { runAsFileOwner } from '../../controller/run-as-file-owner.ts'
 import { readSurvivor } from '../../controller/recover/survivor.ts'
-import { writeNewFile } from '../../pki/key-file.ts'
+import { writeNewFile } from '../../pki/secret-file.ts'
 import { lockDataFolder } from '../../store/folder/folder-lock.ts'
 import { AdminError, sendToAdminSocket } from '../client/admin-socket.ts'
 import { type ClusterVerb, loadConfigOrFail, clusterVerbRequest } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readTail } from '../terminal/tail.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { type BundleSubject, hostFacts, type Part } from './parts.ts'
-import { routerSubject } from './router-parts.ts'
-import { type TarFile, tarOf } from './tar.ts'
-import { tunnelSubject } from './tunnel-parts.ts'
+import { type BundleSubject, hostFacts, type BundlePart } from './bundle-parts.ts'
+import { routerBundleSubject } from './router-bundle-subject.ts'
+import { type TarFile, buildTarArchive } from './tar.ts'
+import { tunnelBundleSubject } from './tunnel-bundle-subject.ts'
 
 export interface BundleOptions {
   readonly config?: string
@@ -56,15 +56,15 @@ export async function writeBundle(options: BundleOptions): Promise<void> {
   }
   const all = [{ name: 'manifest.json', bytes: bytesOf(manifest) }, ...files]
   const inFolder = all.map((file) => ({ ...file, name: `${name}/${file.name}` }))
-  save(out, gzipSync(tarOf(inFolder, now.getTime())))
+  save(out, gzipSync(buildTarArchive(inFolder, now.getTime())))
   if (options.json === true) printJson({ file: out, ...manifest })
   else printLine([`wrote ${out}`, ...missing.map((one) => `not included: ${one}`)].join('\n'))
 }
 
 /** The program that a bundle describes, and its parts. */
 function subjectOf({ config, router, tunnel }: BundleOptions): BundleSubject {
-  if (router !== undefined) return routerSubject(router)
-  if (tunnel !== undefined) return tunnelSubject(tunnel)
+  if (router !== undefined) return routerBundleSubject(router)
+  if (tunnel !== undefined) return tunnelBundleSubject(tunnel)
   if (config === undefined) throw usageFailure('name a configuration: --config FILE')
   const loaded = loadConfigOrFail(config)
   return { kind: 'controller', id: loaded.id, parts: partsOf(loaded) }
@@ -84,7 +84,7 @@ interface Gathered {
   readonly missing: readonly string[]
 }
 
-async function gather(parts: readonly Part[]): Promise<Gathered> {
+async function gather(parts: readonly BundlePart[]): Promise<Gathered> {
   const files: TarFile[] = []
   const missing: string[] = []
   for (const { name, read } of parts) {
@@ -99,7 +99,7 @@ async function gather(parts: readonly Part[]): Promise<Gathered> {
   return { files, missing }
 }
 
-function partsOf(config: ControllerConfig): Part[] {
+function partsOf(config: ControllerConfig): BundlePart[] {
   const ask = (verb: ClusterVerb) => () =>
     sendToAdminSocket(config.data, clusterVerbRequest(verb, {}, ASK_MS))
   const facts = askOnce(ask('debug'))
@@ -145,7 +145,7 @@ async function diskOf({ data }: ControllerConfig, facts: Facts): Promise<unknown
     (error: unknown) => error instanceof AdminError && error.code === 'NOT_RUNNING',
   )
   if (!isDown) throw new Error('read only while the controller is stopped')
-  return await runAsOwnerOf(data, async () => {
+  return await runAsFileOwner(data, async () => {
     const lock = await lockDataFolder(data)
     try {
       return (await readSurvivor(data)).survivor

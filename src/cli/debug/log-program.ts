@@ -1,13 +1,13 @@
 import { Argument, type Command } from 'commander'
 
 import { type SwitchableLogLevel, switchableLogLevels } from '../../api/host/log-level-control.ts'
-import { withConnection } from '../client/connection-options.ts'
+import { addConnectionOptions } from '../client/connection-options.ts'
 import type { LogLevelOptions } from './log-level.ts'
 
 /** `flotilla log …`. */
-export function addLog(program: Command): void {
+export function addLogCommands(program: Command): void {
   const log = program.command('log').description('show or set the log level of a controller')
-  withConnection(log.command('level'))
+  addConnectionOptions(log.command('level'))
     .option('--json')
     .description('show the log level, or set it until the controller restarts')
     .addArgument(new Argument('[level]', 'new log level').choices(switchableLogLevels))

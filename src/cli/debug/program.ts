@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { BundleOptions } from './bundle.ts'
 
 /** `flotilla debug …`. */
-export function addDebug(program: Command): void {
+export function addDebugCommands(program: Command): void {
   program
     .command('debug')
     .description('gather data for troubleshooting')

@@ -9,7 +9,7 @@ const BLOCK_BYTES = 512
 const NAME_BYTES_MAX = 100
 
 /** An uncompressed archive. */
-export function tarOf(files: readonly TarFile[], mtimeMs: number): Buffer {
+export function buildTarArchive(files: readonly TarFile[], mtimeMs: number): Buffer {
   const blocks = files.flatMap(({ name, bytes }) => [
     headerOf(name, bytes.length, mtimeMs),
     padded(bytes),

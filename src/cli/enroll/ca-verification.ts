@@ -1,4 +1,4 @@
-import { flagShape, objectShape, optionalShape, textShape } from '../client/answer-shape.ts'
+import { flagShape, objectShape, optionalShape, textShape } from '../client/response-shape.ts'
 import { readTextFile } from '../terminal/text-file.ts'
 import { issueLeaf, validityStartingAt } from '../../pki/authority/authority.ts'
 import {
@@ -9,16 +9,19 @@ import {
   parseCertificate,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import { readSecretFile, SecretFileError, writePublicFile } from '../../pki/key-file.ts'
+import { readSecretFile, SecretFileError, writePublicFile } from '../../pki/secret-file.ts'
 import { systemClock } from '../../lib/clock.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { clientWithFiles } from '../client/connection.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
-/** Allows time to carry the certificate from an offline machine to a controller. */
+/**
+ * Lifetime of the proof: enough time to carry the certificate from an offline machine to a
+ * controller.
+ */
 const PROOF_LIFETIME_MS = 60 * 60 * 1000
 const COMMON_NAME_CHARACTERS_MAX = 64
 

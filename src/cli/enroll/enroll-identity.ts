@@ -10,25 +10,29 @@ import {
   writeNewFile,
   writePublicFile,
   writeSecretFile,
-} from '../../pki/key-file.ts'
+} from '../../pki/secret-file.ts'
 import { CheckList } from '../terminal/check-list.ts'
-import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/command-failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
-import { reportInOneSentence } from './enrollment-failure.ts'
+import { withOneSentenceErrors } from './one-sentence-errors.ts'
 import { EnrollmentFault, EnrollmentRefusedError } from './enrollment-fault.ts'
-import { type EnrollmentKey, keyBeside, keyInFile } from './enrollment-key.ts'
+import {
+  type EnrollmentKey,
+  loadOrCreateTemporaryKey,
+  loadOrCreateKeyFile,
+} from './enrollment-key.ts'
 import { type ClientKey, EnrollmentServer } from './enrollment-server.ts'
-import { checkTime, type EnrollmentToken, readEnrollmentToken } from './enrollment-token.ts'
+import { checkTokenTime, type EnrollmentToken, readEnrollmentToken } from './enrollment-token.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { type EnrolledIdentity, identityFileText } from './identity-file.ts'
-import { knownControllers } from './known-controllers.ts'
+import { fetchControllerAddresses } from './controller-addresses.ts'
 import { readTokenFile } from './token-file.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 /**
- * A certificate is valid from one minute before it is issued. A host whose clock is further behind
- * rejects it.
+ * Maximum time by which the clock of this host may be behind: a certificate is valid from one
+ * minute before it is issued, and a host whose clock is further behind rejects the certificate.
  */
 const SKEW_MS_MAX = 60_000
 
@@ -64,7 +68,7 @@ interface Enrolled {
 export async function enrollIdentity(source: string, options: EnrollOptions): Promise<void> {
   const checks = new CheckList(options.json === true)
   const run = new EnrollmentRun(options, checks)
-  await reportInOneSentence(() => run.go(source))
+  await withOneSentenceErrors(() => run.go(source))
 }
 
 class EnrollmentRun {
@@ -99,7 +103,7 @@ class EnrollmentRun {
       case 'ott':
         return await this.#ott(token, server)
       case 'updb':
-        checkTime(token, server.dateMs ?? systemClock.nowMs())
+        checkTokenTime(token, server.dateMs ?? systemClock.nowMs())
         await server.updb(password)
         return this.#report(token, null, 'password set; it can be used to log in')
       default:
@@ -114,7 +118,7 @@ class EnrollmentRun {
     try {
       // A token that was used before it expired is later accepted again with the same key, so its
       // expiry is not checked for a retry.
-      if (!key.isFound) checkTime(token, server.dateMs ?? systemClock.nowMs())
+      if (!key.isFound) checkTokenTime(token, server.dateMs ?? systemClock.nowMs())
       this.#checks.ok('key', key.isFound ? `reused ${key.path}` : 'created on this host')
       chain = await server.ott(key.privateKeyPem)
     } catch (error) {
@@ -162,7 +166,9 @@ class EnrollmentRun {
 
   #keyOf(token: EnrollmentToken): EnrollmentKey {
     const { out, key = '', keyAlg } = this.#options
-    return out === undefined ? keyInFile(key, keyAlg) : keyBeside(out, token.secret, keyAlg)
+    return out === undefined
+      ? loadOrCreateKeyFile(key, keyAlg)
+      : loadOrCreateTemporaryKey(out, token.secret, keyAlg)
   }
 
   /** Checks before the token is used that the files can be written. */
@@ -207,12 +213,12 @@ class EnrollmentRun {
   }
 
   /**
-   * The addresses of all controllers. The identity file is written even if they are unknown,
-   * because it works with the controller of the token alone.
+   * The addresses of all controllers. If they are unknown, the identity file is written anyway,
+   * because the file works with the controller of the token alone.
    */
   async #controllersFor(identity: EnrolledIdentity): Promise<readonly string[]> {
     try {
-      return await knownControllers(identity)
+      return await fetchControllerAddresses(identity)
     } catch (error) {
       const reason = errorMessage(error)
       this.#checks.warn('controllers', `only ${identity.origin} is in the file: ${reason}`)

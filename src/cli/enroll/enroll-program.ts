@@ -4,7 +4,7 @@ import type { CaKeyOptions, CaVerifyOptions } from './ca-verification.ts'
 import type { EnrollOptions } from './enroll-identity.ts'
 
 /** The `identity` and `ca` verbs. Their code is loaded when one of them runs. */
-export function addEnrollment(program: Command): void {
+export function addEnrollmentCommands(program: Command): void {
   addIdentity(program.command('identity').description('enroll an identity, or import many'))
   addCa(program.command('ca').description('verify a third-party CA'))
 }

@@ -3,7 +3,7 @@ import { existsSync, rmSync } from 'node:fs'
 
 import { parsePrivateKey } from '../../pki/certificate.ts'
 import { generatePrivateKeyPem, type KeyKind } from '../../pki/authority/certificate-request.ts'
-import { readSecretFile, writeNewFile } from '../../pki/key-file.ts'
+import { readSecretFile, writeNewFile } from '../../pki/secret-file.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
 
 /** Suffix of the key file that exists until the identity file is written. */
@@ -26,7 +26,7 @@ export interface EnrollmentKey {
  * A key in a separate file that stays. An existing key is used: it comes from an earlier run, or
  * from the caller.
  */
-export function keyInFile(path: string, kind: KeyKind): EnrollmentKey {
+export function loadOrCreateKeyFile(path: string, kind: KeyKind): EnrollmentKey {
   if (existsSync(path)) {
     const { text } = readSecretFile(path)
     parsePrivateKey(text)
@@ -43,7 +43,7 @@ export function keyInFile(path: string, kind: KeyKind): EnrollmentKey {
  * @throws {EnrollmentFault} when an existing key file belongs to another token, because both key
  * files would have the same name.
  */
-export function keyBeside(
+export function loadOrCreateTemporaryKey(
   out: string,
   secret: string,
   kind: KeyKind | (() => string),

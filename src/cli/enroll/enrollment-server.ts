@@ -7,17 +7,17 @@ import {
 } from '../../pki/certificate.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import { parseSpiffeId } from '../../pki/spiffe.ts'
-import { readCertsOnly, rootsLast } from '../../pki/certs-only.ts'
+import { readCertsOnly, sortRootsLast } from '../../pki/certs-only.ts'
 import { createCertificateRequest } from '../../pki/authority/certificate-request.ts'
 import {
   sendHttpsRequest,
-  type HttpsAnswer,
+  type HttpsResponse,
   HttpsFault,
   type HttpsRequest,
-} from '../client/https.ts'
-import { parseApiRefusal } from '../client/refusal.ts'
+} from '../client/https-request.ts'
+import { parseApiRefusal } from '../client/api-refusal.ts'
 import { EnrollmentFault, EnrollmentRefusedError } from './enrollment-fault.ts'
-import { checkSignature, type EnrollmentToken } from './enrollment-token.ts'
+import { checkTokenSignature, type EnrollmentToken } from './enrollment-token.ts'
 
 const CLIENT_API = '/edge/client/v1'
 const TIMEOUT_MS = 15_000
@@ -57,7 +57,7 @@ export class EnrollmentServer {
     this.#proxy = proxy
     this.#publicKeySha256 = known.leaf.publicKeySha256
     this.trustDomain = parseSpiffeId(known.leaf.uris[0] ?? '')?.trustDomain ?? null
-    this.caPem = rootsLast(known.authorities)
+    this.caPem = sortRootsLast(known.authorities)
       .map(({ pem }) => `${pem.trim()}\n`)
       .join('')
     this.caCount = known.authorities.length
@@ -83,7 +83,7 @@ export class EnrollmentServer {
         verified: 'nothing',
         proxy,
         judge: async (leaf) => {
-          await checkSignature(token, leaf)
+          await checkTokenSignature(token, leaf)
           known = leaf
         },
       },
@@ -172,7 +172,7 @@ export class EnrollmentServer {
     return this.#dataOf(answer)
   }
 
-  #dataOf({ status, body }: HttpsAnswer): Readonly<Record<string, unknown>> {
+  #dataOf({ status, body }: HttpsResponse): Readonly<Record<string, unknown>> {
     const { origin } = this.#token
     if (status === 200) {
       const data = (body as { data?: unknown } | null)?.data
@@ -233,7 +233,7 @@ async function asked(
   origin: string,
   request: Omit<HttpsRequest, 'timeoutMs'>,
   remedy: string | null,
-): Promise<HttpsAnswer> {
+): Promise<HttpsResponse> {
   try {
     return await sendHttpsRequest({ ...request, timeoutMs: TIMEOUT_MS }, ANSWER_BYTES_MAX)
   } catch (error) {

@@ -5,14 +5,14 @@ import { keyJwtAlgorithm, JWT_CHARACTERS_MAX } from '../../pki/jwt-verifier.ts'
 import { EnrollmentFault, EnrollmentRefusedError } from './enrollment-fault.ts'
 import { isControllerAddress } from '../../router/controllers/endpoints-file.ts'
 import { controllerLimits } from '../../router/controllers/limits.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 const CLAIM_CHARACTERS_MAX = 256
 /** Claims are shown to the user, so control characters are not allowed. */
 const PRINTABLE = /^[\x21-\x7e]+$/
 const COMPACT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/
 
-/** Contents of an enrollment token. Do not trust them before `checkSignature`. */
+/** Contents of an enrollment token. Do not trust them before `checkTokenSignature`. */
 export interface EnrollmentToken {
   readonly jwt: string
   /** `https://host:port` of the controller that created the token. */
@@ -101,7 +101,7 @@ function originIn(issuer: unknown): string {
  * does not have that key. The key determines the algorithm, not the header of the token.
  * @throws {EnrollmentFault}
  */
-export async function checkSignature(
+export async function checkTokenSignature(
   { jwt, origin, keyId }: EnrollmentToken,
   leaf: Certificate,
 ): Promise<void> {
@@ -125,7 +125,7 @@ export async function checkSignature(
  * @param nowMs current time by the controller's clock, UTC.
  * @throws {EnrollmentRefusedError}
  */
-export function checkTime({ expiresAtMs }: EnrollmentToken, nowMs: number): void {
+export function checkTokenTime({ expiresAtMs }: EnrollmentToken, nowMs: number): void {
   if (expiresAtMs === null || nowMs < expiresAtMs) return
   throw new EnrollmentRefusedError(
     'ENROLLMENT_EXPIRED',

@@ -1,8 +1,8 @@
 import { closeSync, openSync, statSync } from 'node:fs'
 
-import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { JWT_CHARACTERS_MAX } from '../../pki/jwt-verifier.ts'
-import { readDescriptor, readStandardInput } from '../terminal/secret-input.ts'
+import { readFileDescriptor, readStandardInput } from '../terminal/secret-input.ts'
 import { EnrollmentFault } from './enrollment-fault.ts'
 
 /** Maximum bytes of the file: the longest token in UTF-16, with a byte order mark. */
@@ -22,7 +22,8 @@ export function readTokenFile(source: string): string {
       'pass the file of the token, or - for standard input; command lines are visible to other users',
     )
   }
-  // The source may also be a pipe: OpenZiti's packages pass the token as `--jwt <(echo "$TOKEN")`.
+  // Accepts a pipe as well as a file: OpenZiti's packages pass the token as `--jwt <(echo
+  // "$TOKEN")`.
   const status = statSync(source)
   const text = status.isFile() || status.isFIFO() ? readToEnd(source) : null
   if (text !== null) return text
@@ -33,7 +34,7 @@ export function readTokenFile(source: string): string {
 function readToEnd(path: string): string | null {
   const descriptor = openSync(path, 'r')
   try {
-    return readDescriptor(descriptor, TOKEN_BYTES_MAX)
+    return readFileDescriptor(descriptor, TOKEN_BYTES_MAX)
   } finally {
     closeSync(descriptor)
   }

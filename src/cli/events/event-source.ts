@@ -1,7 +1,7 @@
-import { jsonOrNull } from '../../lib/text/json-value.ts'
-import { openHttpsStream, toHttpsFault, readAnswerText } from '../client/https.ts'
-import { ApiRefusal, parseApiRefusal } from '../client/refusal.ts'
-import type { ConnectionKey } from '../client/client-key.ts'
+import { parseJsonOrNull } from '../../lib/text/json-value.ts'
+import { openHttpsStream, toHttpsFault, readResponseText } from '../client/https-request.ts'
+import { ApiRefusal, parseApiRefusal } from '../client/api-refusal.ts'
+import type { ClientTlsKey } from '../client/client-key.ts'
 import { sessionHeader } from '../../client/cluster-client.ts'
 
 /**
@@ -21,7 +21,7 @@ interface SourceOptions {
   readonly caPem: string | null
   readonly token: string
   /** Client certificate and key for the TLS handshake. */
-  readonly client?: ConnectionKey | undefined
+  readonly client?: ClientTlsKey | undefined
   /** Id of the last received event; '' if no event was received yet. */
   readonly lastId: string
   readonly onEvent: (event: ServerEvent) => void
@@ -52,7 +52,10 @@ export async function readEvents(options: SourceOptions): Promise<void> {
     const answer = await openHttpsStream(request, signal)
     const status = answer.statusCode ?? 0
     if (status !== 200)
-      throw parseApiRefusal(status, jsonOrNull(await readAnswerText(answer, REFUSAL_BYTES_MAX)))
+      throw parseApiRefusal(
+        status,
+        parseJsonOrNull(await readResponseText(answer, REFUSAL_BYTES_MAX)),
+      )
     let text = ''
     answer.setEncoding('utf8')
     for await (const chunk of answer as AsyncIterable<string>) {

@@ -3,17 +3,17 @@ import {
   EXIT_DENIED,
   EXIT_FAILED,
   EXIT_UNREACHABLE,
-} from '../../controller/failure.ts'
+} from '../../controller/command-failure.ts'
 import type { EVENT_NAMESPACES, EventNamespace } from '../../lib/event-namespaces.ts'
 import { escapeUnprintable, printableLine } from '../../lib/text/terminal-text.ts'
-import { isJsonObject, jsonOrNull } from '../../lib/text/json-value.ts'
-import { commandTimeouts } from '../../client/waits.ts'
-import { findContext, logInCommand, readContexts } from '../client/context-file.ts'
+import { isJsonObject, parseJsonOrNull } from '../../lib/text/json-value.ts'
+import { commandTimeouts } from '../../client/timeouts.ts'
+import { findContext, logInCommandLine, readContexts } from '../client/context-file.ts'
 import { connect, contextSession } from '../client/context-client.ts'
-import { contextClientKey } from '../client/client-key.ts'
+import { contextTlsKey } from '../client/client-key.ts'
 import type { RenewedSession } from '../client/session-tokens.ts'
-import { ApiRefusal } from '../client/refusal.ts'
-import { HttpsFault } from '../client/https.ts'
+import { ApiRefusal } from '../client/api-refusal.ts'
+import { HttpsFault } from '../client/https-request.ts'
 import { printLine, printNote } from '../terminal/output.ts'
 import { readEvents, type ServerEvent } from './event-source.ts'
 
@@ -102,7 +102,7 @@ class EventFollower {
         url: `${controller}${EVENTS}?${this.#query()}`,
         caPem,
         token: this.#token,
-        ...contextClientKey(context),
+        ...contextTlsKey(context),
         lastId: this.#lastId,
         signal: this.#stop.signal,
         onEvent: (event) => this.#take(event),
@@ -138,7 +138,7 @@ class EventFollower {
     this.#isRenewed = false
     if (id !== '') this.#lastId = id
     if (data === '' || this.#left <= 0) return
-    const event = jsonOrNull(data)
+    const event = parseJsonOrNull(data)
     if (!isJsonObject(event)) throw new HttpsFault('sent an event that is not a JSON object', true)
     if (name === 'message') this.#print(event, data)
     else if (name === 'closed') this.#closed = printableLine(String(event['reason']), 200)
@@ -176,7 +176,7 @@ class EventFollower {
     const { name, context } = this.#context
     return new CommandFailure(
       EXIT_DENIED,
-      `the session has ended, or its identity may not see these events; log in again, or ask an administrator for ops.read: ${logInCommand(name, context)}`,
+      `the session has ended, or its identity may not see these events; log in again, or ask an administrator for ops.read: ${logInCommandLine(name, context)}`,
     )
   }
 }

@@ -4,7 +4,7 @@ import { EVENT_NAMESPACES } from '../../lib/event-namespaces.ts'
 import type { EventVerbOptions } from './follow.ts'
 
 /** The verb `events`. Its code is loaded when it runs. */
-export function addEvents(program: Command): void {
+export function addEventsCommand(program: Command): void {
   program
     .command('events')
     .description('follow the events of the network')

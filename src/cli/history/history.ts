@@ -1,10 +1,14 @@
-import { usageFailure } from '../../controller/failure.ts'
+import { usageFailure } from '../../controller/command-failure.ts'
 import { parseDuration } from '../../lib/text/duration.ts'
 import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import { type PreviewResponse, previewedShape, previewText } from '../access/previewed.ts'
 import {
-  anyShape,
+  type PreviewResponse,
+  previewResponseShape,
+  previewText,
+} from '../access/preview-response.ts'
+import {
+  unknownShape,
   flagShape,
   listShape,
   nullableShape,
@@ -12,7 +16,7 @@ import {
   objectShape,
   type Shape,
   textShape,
-} from '../client/answer-shape.ts'
+} from '../client/response-shape.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { findKind } from '../records/kinds.ts'
@@ -61,7 +65,7 @@ interface UndoPreview {
   readonly version: string
 }
 
-const values = anyShape as Shape<JsonObject | null>
+const values = unknownShape as Shape<JsonObject | null>
 
 const changedRecord = objectShape<ChangedRecord>({
   kind: textShape,
@@ -91,7 +95,7 @@ const undoPreview = objectShape<UndoPreview>({
   entry: historyEntry,
   changes: listShape(changedRecord),
   omittedChanges: numberShape,
-  access: nullableShape(previewedShape),
+  access: nullableShape(previewResponseShape),
   version: textShape,
 })
 
@@ -233,7 +237,7 @@ async function undoEntry(
   const { data: preview } = await client.ask({ method: 'GET', path }, undoPreview)
   if (!dryRun) {
     const body = { version: preview.version }
-    await client.ask({ method: 'POST', path, body }, anyShape)
+    await client.ask({ method: 'POST', path, body }, unknownShape)
   }
   if (json) {
     printJson({ isDone: !dryRun, ...preview })

@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
 
-import { withContextOption } from '../client/connection-options.ts'
-import { integerBetween } from '../terminal/typed-number.ts'
+import { addContextOption } from '../client/connection-options.ts'
+import { integerBetween } from '../terminal/integer-option.ts'
 import type { HistoryOptions } from './history.ts'
 
 /** `flotilla history …`. Its code is loaded when it runs. */
-export function addHistory(program: Command): void {
-  withContextOption(program.command('history'))
+export function addHistoryCommand(program: Command): void {
+  addContextOption(program.command('history'))
     .argument('[kind]', 'a kind of record, such as service')
     .argument('[name]', 'name or id of a record, now or earlier, also of a deleted one')
     .option('--actor <name>', 'only writes of this actor, by name or id')

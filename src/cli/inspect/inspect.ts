@@ -1,14 +1,20 @@
 import { inspectionLimits } from '../../api/fabric/inspections.ts'
-import { FABRIC } from '../../client/cluster-client.ts'
-import { yamlText } from '../../config/engine/yaml-tree.ts'
-import { CommandFailure, EXIT_UNREACHABLE, usageFailure } from '../../controller/failure.ts'
+import { FABRIC_API_PATH } from '../../client/cluster-client.ts'
+import { formatYaml } from '../../config/engine/yaml-tree.ts'
+import { CommandFailure, EXIT_UNREACHABLE, usageFailure } from '../../controller/command-failure.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
-import { jsonOrNull } from '../../lib/text/json-value.ts'
+import { parseJsonOrNull } from '../../lib/text/json-value.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
-import { anyShape, listShape, objectShape, type Shape, textShape } from '../client/answer-shape.ts'
+import {
+  unknownShape,
+  listShape,
+  objectShape,
+  type Shape,
+  textShape,
+} from '../client/response-shape.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
-import { ApiRefusal } from '../client/refusal.ts'
+import { ApiRefusal } from '../client/api-refusal.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 
 export interface InspectOptions extends ContextOptions {
@@ -33,7 +39,7 @@ const inspectionShape = objectShape<Inspection>({
     objectShape<InspectedValue>({
       appId: textShape,
       name: textShape,
-      value: anyShape as Shape<Json>,
+      value: unknownShape as Shape<Json>,
     }),
   ),
 })
@@ -42,7 +48,7 @@ const inspectionShape = objectShape<Inspection>({
  * Prints the inspected values of all controllers and routers that match the pattern.
  * @throws {CommandFailure} exit 5 after printing, if a controller or router did not respond.
  */
-export async function inspect(
+export async function printInspection(
   pattern: string,
   names: readonly string[],
   options: InspectOptions,
@@ -72,7 +78,7 @@ async function inspectEach(
   const errors = new Set<string>()
   const body = { appRegex: pattern, requestedValues: names }
   for (const origin of client.controllers) {
-    const request = { method: 'POST', api: FABRIC, path: '/inspections', body } as const
+    const request = { method: 'POST', api: FABRIC_API_PATH, path: '/inspections', body } as const
     try {
       const sent = { ...request, origin, changesNothing: true, isBare: true }
       const { data } = await client.ask(sent, inspectionShape)
@@ -103,7 +109,7 @@ function compare(a: string, b: string): number {
  * as YAML.
  */
 function inspectedText({ appId, name, value }: InspectedValue): string {
-  const parsed = typeof value === 'string' ? (jsonOrNull(value) ?? value) : value
-  const text = typeof parsed === 'object' && parsed !== null ? yamlText(parsed) : String(parsed)
+  const parsed = typeof value === 'string' ? (parseJsonOrNull(value) ?? value) : value
+  const text = typeof parsed === 'object' && parsed !== null ? formatYaml(parsed) : String(parsed)
   return `# ${printableLine(appId)} ${printableLine(name)}\n${text.trimEnd()}\n`
 }

@@ -1,11 +1,11 @@
 import { type Command, Option } from 'commander'
 
 import { inspectionLimits } from '../../api/fabric/inspections.ts'
-import { withContextOption } from '../client/connection-options.ts'
+import { addContextOption } from '../client/connection-options.ts'
 import type { InspectOptions } from './inspect.ts'
 
 /** Values that are useful on the command line; the API documents all values. */
-export const inspectedValues = [
+export const commonInspectionValues = [
   'config',
   'cluster-config',
   'cluster-status',
@@ -24,8 +24,8 @@ export const inspectedValues = [
 ] as const
 
 /** The verb `inspect`. Its code is loaded when it runs. */
-export function addInspect(program: Command): void {
-  withContextOption(program.command('inspect'))
+export function addInspectCommand(program: Command): void {
+  addContextOption(program.command('inspect'))
     .argument('<pattern>', 'regular expression for controller ids and for router ids or names')
     .argument('<value...>', `up to ${inspectionLimits.requestedValuesMax} names of values`)
     .addOption(
@@ -41,9 +41,9 @@ Sends the request to each controller of the context; routers answer through them
 that does not know a value omits it. If one gives no answer, the others are shown and the exit code is 5.
 
 Values, among others:
-  ${inspectedValues.slice(0, 5).join(', ')},
-  ${inspectedValues.slice(5, 9).join(', ')},
-  ${inspectedValues.slice(9).join(', ')}
+  ${commonInspectionValues.slice(0, 5).join(', ')},
+  ${commonInspectionValues.slice(5, 9).join(', ')},
+  ${commonInspectionValues.slice(9).join(', ')}
 
 Examples:
   flotilla inspect . runtime
@@ -51,7 +51,7 @@ Examples:
   flotilla inspect edge1 links router-circuits -o json`,
     )
     .action(async (pattern: string, values: string[], options: InspectOptions) => {
-      const { inspect } = await import('./inspect.ts')
-      await inspect(pattern, values, options)
+      const { printInspection } = await import('./inspect.ts')
+      await printInspection(pattern, values, options)
     })
 }

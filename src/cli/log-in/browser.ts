@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 
-import { CommandFailure } from '../../controller/failure.ts'
-import type { GrantedTokens, Provider } from '../client/provider.ts'
+import { CommandFailure } from '../../controller/command-failure.ts'
+import type { GrantedTokens, OidcProviderClient } from '../client/oidc-provider-client.ts'
 import { printNote } from '../terminal/output.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { RedirectListener } from './redirect-listener.ts'
@@ -12,7 +12,7 @@ import { RedirectListener } from './redirect-listener.ts'
  * @throws {CommandFailure}
  */
 export async function logInByBrowser(
-  provider: Provider,
+  provider: OidcProviderClient,
   open: (url: string) => void = showInBrowser,
 ): Promise<GrantedTokens> {
   const listener = await RedirectListener.open()

@@ -1,15 +1,15 @@
-import { CommandFailure, EXIT_DENIED, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_DENIED, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { LogInMethod } from '../client/context-file.ts'
-import type { HttpsAnswer } from '../client/https.ts'
+import type { HttpsResponse } from '../client/https-request.ts'
 import {
   type StartedLogIn,
   type GrantedTokens,
-  type Provider,
-  ProviderRefusal,
-} from '../client/provider.ts'
+  type OidcProviderClient,
+  OidcProviderRefusal,
+} from '../client/oidc-provider-client.ts'
 import {
-  requiresCode,
+  requiresTotpCode,
   type AuthQuery,
   type Credential,
   missingFactorFailure,
@@ -21,7 +21,7 @@ const REDIRECT_URI = 'http://127.0.0.1/auth/callback'
 /** Remedy: the page of the controller supports every factor that a browser can provide. */
 const ON_PAGE = 'log in with --browser or --device, or update flotilla'
 
-export interface FlowLogIn {
+export interface CodeFlowCredentials {
   readonly method: LogInMethod
   readonly credential: Credential
   /** Prompts for the TOTP code. */
@@ -34,8 +34,8 @@ export interface FlowLogIn {
  * @throws {HttpsFault} when the connection is lost; {@link CommandFailure}.
  */
 export async function logInByCodeFlow(
-  provider: Provider,
-  { method, credential, code }: FlowLogIn,
+  provider: OidcProviderClient,
+  { method, credential, code }: CodeFlowCredentials,
 ): Promise<GrantedTokens> {
   const begun = await provider.begin(REDIRECT_URI)
   const page = pageOf(method)
@@ -67,10 +67,10 @@ function pageOf({ method }: LogInMethod): 'password' | 'cert' | 'ext-jwt' {
 }
 
 /** Requires that the log-in lacks only a TOTP code, and that the identity has enrolled TOTP. */
-function requireCodeAlone(provider: Provider, step: HttpsAnswer): void {
+function requireCodeAlone(provider: OidcProviderClient, step: HttpsResponse): void {
   const queries = queriesIn(step)
   if (queries.length === 0) throw refusalOf(provider, step)
-  if (!queries.every(requiresCode)) throw missingFactorFailure(queries, ON_PAGE)
+  if (!queries.every(requiresTotpCode)) throw missingFactorFailure(queries, ON_PAGE)
   if (queries.some((query) => query?.['isTotpEnrolled'] === true)) return
   throw new CommandFailure(
     EXIT_DENIED,
@@ -78,7 +78,7 @@ function requireCodeAlone(provider: Provider, step: HttpsAnswer): void {
   )
 }
 
-function queriesIn({ body }: HttpsAnswer): readonly (AuthQuery | null)[] {
+function queriesIn({ body }: HttpsResponse): readonly (AuthQuery | null)[] {
   const { authQueries } = (body ?? {}) as { readonly authQueries?: unknown }
   return Array.isArray(authQueries) ? (authQueries as readonly (AuthQuery | null)[]) : []
 }
@@ -88,7 +88,7 @@ function queriesIn({ body }: HttpsAnswer): readonly (AuthQuery | null)[] {
  * nowhere else.
  * @throws {CommandFailure}
  */
-function locationOf(provider: Provider, answer: HttpsAnswer): string {
+function locationOf(provider: OidcProviderClient, answer: HttpsResponse): string {
   const { location } = answer.headers
   if (answer.status !== 302 || location === undefined) throw refusalOf(provider, answer)
   const url = URL.parse(location, `${provider.issuer}/`)
@@ -102,9 +102,9 @@ function locationOf(provider: Provider, answer: HttpsAnswer): string {
 
 /** The parameters that a browser would send to the redirect URI. */
 function answerIn(
-  provider: Provider,
+  provider: OidcProviderClient,
   { redirectUri }: StartedLogIn,
-  answer: HttpsAnswer,
+  answer: HttpsResponse,
 ): URLSearchParams {
   const { location } = answer.headers
   if (answer.status !== 302 || location?.startsWith(`${redirectUri}?`) !== true) {
@@ -113,10 +113,13 @@ function answerIn(
   return new URL(location).searchParams
 }
 
-function refusalOf({ controller }: Provider, { status, body }: HttpsAnswer): ProviderRefusal {
+function refusalOf(
+  { controller }: OidcProviderClient,
+  { status, body }: HttpsResponse,
+): OidcProviderRefusal {
   const { code, message } = (body ?? {}) as { readonly code?: unknown; readonly message?: unknown }
   const reason = typeof message === 'string' ? message : `unexpected response status ${status}`
   const isPassing = status === 429 || status >= 500
   const text = `${controller}: ${printableLine(reason, 300)}`
-  return new ProviderRefusal(String(code ?? ''), text, isPassing)
+  return new OidcProviderRefusal(String(code ?? ''), text, isPassing)
 }

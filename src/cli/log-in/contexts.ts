@@ -1,7 +1,7 @@
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { HttpsFault } from '../client/https.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
+import { HttpsFault } from '../client/https-request.ts'
 import { formatTable, printJson, printLine, printNote } from '../terminal/output.ts'
-import { contextClientKey } from '../client/client-key.ts'
+import { contextTlsKey } from '../client/client-key.ts'
 import { contextClient, type ContextOptions } from '../client/context-client.ts'
 import {
   changeContexts,
@@ -9,7 +9,7 @@ import {
   findContext,
   type LogInMethod,
   readContexts,
-  withContext,
+  addOrReplaceContext,
 } from '../client/context-file.ts'
 
 /** Ends the session of a context; the context itself stays. */
@@ -45,16 +45,17 @@ async function endSession(name: string, context: Context): Promise<string | null
  * @returns why no controller could be reached; null when the session has ended.
  */
 async function revoke(context: Context, refreshToken: string): Promise<string | null> {
-  const { Provider, ProviderRefusal } = await import('../client/provider.ts')
-  const peer = { caPem: context.caPem, ...contextClientKey(context) }
+  const { OidcProviderClient, OidcProviderRefusal } =
+    await import('../client/oidc-provider-client.ts')
+  const peer = { caPem: context.caPem, ...contextTlsKey(context) }
   const faults: string[] = []
   for (const controller of context.controllers) {
     try {
-      await (await Provider.discover(controller, peer)).revoke(refreshToken)
+      await (await OidcProviderClient.discover(controller, peer)).revoke(refreshToken)
       return null
     } catch (error) {
       if (error instanceof HttpsFault) faults.push(`${controller} ${error.message}`)
-      else if (error instanceof ProviderRefusal) faults.push(error.message)
+      else if (error instanceof OidcProviderRefusal) faults.push(error.message)
       else throw error
     }
   }
@@ -66,7 +67,7 @@ function forgetToken(name: string): void {
     const context = file.contexts[name]
     return context === undefined
       ? file
-      : withContext(file, name, { ...context, token: null, renewal: null })
+      : addOrReplaceContext(file, name, { ...context, token: null, renewal: null })
   })
 }
 

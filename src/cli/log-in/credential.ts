@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
 
-import { CommandFailure, EXIT_DENIED, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_DENIED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
-import { type ConnectionKey, clientKey } from '../client/client-key.ts'
+import { type ClientTlsKey, parseClientTlsKey } from '../client/client-key.ts'
 import type { Context, LogInMethod } from '../client/context-file.ts'
 import { promptHidden, promptLine, isInteractive } from '../terminal/prompt.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
@@ -22,13 +22,13 @@ export interface CredentialOptions {
 /** The secrets of a log-in. */
 export interface Credential {
   readonly password?: string
-  readonly client?: ConnectionKey
+  readonly client?: ClientTlsKey
   /** A token of an identity provider, as the only credential or as a second factor. */
   readonly jwt?: string
 }
 
 /** @param before the current context; its log-in method is used again if no method is given. */
-export async function chosenLogInMethod(
+export async function chooseLogInMethod(
   options: CredentialOptions,
   before: Context | undefined,
 ): Promise<LogInMethod> {
@@ -75,7 +75,7 @@ export async function readLogInCredential(
       : { jwt: readSecretInput(jwtFile, 'the token') }
   switch (method.method) {
     case 'cert':
-      return { ...second, client: clientKey(method.cert, method.key) }
+      return { ...second, client: parseClientTlsKey(method.cert, method.key) }
     case 'ext-jwt':
       return { jwt: readSecretInput(method.jwtFile, 'the token') }
     case 'browser':
@@ -96,7 +96,7 @@ export async function readLogInCredential(
 }
 
 /** A TOTP code or a recovery code. */
-export async function secondFactorCode({ codeFile }: CredentialOptions): Promise<string> {
+export async function readSecondFactorCode({ codeFile }: CredentialOptions): Promise<string> {
   if (codeFile !== undefined) return readSecretInput(codeFile, 'the code')
   if (isInteractive()) return await promptLine('Code of the authenticator app: ')
   throw new CommandFailure(
@@ -130,7 +130,7 @@ const queryTypes: Readonly<Record<PendingFactor['kind'], readonly string[]>> = {
   extJwt: ['EXT-JWT'],
 }
 
-export function requiresCode(query: AuthQuery | null): boolean {
+export function requiresTotpCode(query: AuthQuery | null): boolean {
   return queryTypes.totp.includes(typeOf(query))
 }
 

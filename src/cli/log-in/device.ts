@@ -1,13 +1,13 @@
-import { CommandFailure, EXIT_DENIED, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_DENIED, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { printableValue } from '../../lib/text/terminal-text.ts'
 import { printNote } from '../terminal/output.ts'
-import { HttpsFault } from '../client/https.ts'
+import { HttpsFault } from '../client/https-request.ts'
 import {
   type DeviceLogIn,
   type GrantedTokens,
-  type Provider,
-  ProviderRefusal,
-} from '../client/provider.ts'
+  type OidcProviderClient,
+  OidcProviderRefusal,
+} from '../client/oidc-provider-client.ts'
 
 /** RFC 8628, 3.5. */
 const SLOWER_MS = 5000
@@ -19,8 +19,8 @@ const SLOWER_MS = 5000
  * @throws {CommandFailure}
  */
 export async function logInByDevice(
-  provider: Provider,
-  next: () => Promise<Provider>,
+  provider: OidcProviderClient,
+  next: () => Promise<OidcProviderClient>,
   show: (begun: DeviceLogIn) => void = showInTerminal,
   pause: (ms: number) => Promise<void> = (ms) => new Promise((done) => setTimeout(done, ms)),
 ): Promise<GrantedTokens> {
@@ -54,7 +54,7 @@ export async function logInByDevice(
 function slowerBy(error: unknown): number {
   // RFC 8628, 3.5: increase the polling interval if the server is unreachable.
   if (error instanceof HttpsFault) return SLOWER_MS
-  if (!(error instanceof ProviderRefusal)) throw error
+  if (!(error instanceof OidcProviderRefusal)) throw error
   if (error.code === 'authorization_pending') return 0
   if (error.code === 'slow_down' || error.isPassing) return SLOWER_MS
   if (error.code === 'access_denied') {

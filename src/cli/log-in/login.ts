@@ -1,6 +1,6 @@
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import { printJson, printLine } from '../terminal/output.ts'
-import { ApiClient, baseUrl } from '../client/api-client.ts'
+import { ApiClient, parseControllerOrigin } from '../client/api-client.ts'
 import {
   changeContexts,
   checkContextName,
@@ -9,18 +9,18 @@ import {
   contextLimits,
   contextsForController,
   readContexts,
-  withContext,
+  addOrReplaceContext,
 } from '../client/context-file.ts'
-import { ApiRefusal } from '../client/refusal.ts'
+import { ApiRefusal } from '../client/api-refusal.ts'
 import {
   type CredentialOptions,
   readLogInCredential,
-  chosenLogInMethod,
-  secondFactorCode,
+  chooseLogInMethod,
+  readSecondFactorCode,
 } from './credential.ts'
 import { openSession } from './open-session.ts'
-import type { LogInResult, Opening } from './opening.ts'
-import { loadTrustedCa } from './trust.ts'
+import type { LogInResult, SessionOpeningOptions } from './session-opening.ts'
+import { loadTrustedCa } from './trusted-ca.ts'
 
 export interface LogInOptions extends CredentialOptions {
   readonly ca?: string
@@ -31,20 +31,20 @@ export interface LogInOptions extends CredentialOptions {
 
 /** Opens a session, stores it in a context and selects the context. */
 export async function logIn(urls: readonly string[], options: LogInOptions): Promise<void> {
-  const given = [...new Set(urls.map((url) => baseUrl(url)))]
+  const given = [...new Set(urls.map((url) => parseControllerOrigin(url)))]
   const [first = ''] = given
   const file = readContexts()
   const name = checkContextName(options.context ?? nameFor(file, first))
   const before = Object.hasOwn(file.contexts, name) ? file.contexts[name] : undefined
-  const method = await chosenLogInMethod(options, before)
+  const method = await chooseLogInMethod(options, before)
   const caPem = await loadTrustedCa(first, { ...options, ...knownTrust(before, first) })
   const credential = await readLogInCredential(method, options)
-  const opening: Opening = {
+  const opening: SessionOpeningOptions = {
     controllers: given,
     caPem,
     method,
     credential,
-    code: () => secondFactorCode(options),
+    code: () => readSecondFactorCode(options),
   }
   const opened = await openSession(opening)
   const context: Context = {
@@ -55,7 +55,7 @@ export async function logIn(urls: readonly string[], options: LogInOptions): Pro
     token: opened.token,
     renewal: opened.renewal,
   }
-  changeContexts((now) => ({ ...withContext(now, name, context), current: name }))
+  changeContexts((now) => ({ ...addOrReplaceContext(now, name, context), current: name }))
   if (options.json === true) {
     printJson({ context: name, controllers: context.controllers, identity: opened.identity })
   } else {
@@ -90,7 +90,7 @@ interface ListedController {
  * when the first one is unreachable.
  */
 async function everyController(
-  { controllers: given, caPem, credential }: Opening,
+  { controllers: given, caPem, credential }: SessionOpeningOptions,
   { token }: LogInResult,
 ): Promise<string[]> {
   const { client: key } = credential

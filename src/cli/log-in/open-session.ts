@@ -1,15 +1,19 @@
-import { commandTimeouts } from '../../client/waits.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { HttpsFault } from '../client/https.ts'
-import type { GrantedTokens, Provider } from '../client/provider.ts'
+import { commandTimeouts } from '../../client/timeouts.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
+import { HttpsFault } from '../client/https-request.ts'
+import type { GrantedTokens, OidcProviderClient } from '../client/oidc-provider-client.ts'
 import { openRestSession } from './rest-session.ts'
-import { sessionlessClient, type Opening, type LogInResult } from './opening.ts'
+import {
+  sessionlessClient,
+  type SessionOpeningOptions,
+  type LogInResult,
+} from './session-opening.ts'
 
 /**
  * Logs in by OpenID Connect if the cluster announces it; otherwise opens a session of the REST API.
  * @throws {CommandFailure}
  */
-export async function openSession(opening: Opening): Promise<LogInResult> {
+export async function openSession(opening: SessionOpeningOptions): Promise<LogInResult> {
   const byProvider = (await isOidcAnnounced(opening)) ? await openByProvider(opening) : null
   if (byProvider !== null) return byProvider
   const { method } = opening.method
@@ -20,7 +24,7 @@ export async function openSession(opening: Opening): Promise<LogInResult> {
   )
 }
 
-async function isOidcAnnounced(opening: Opening): Promise<boolean> {
+async function isOidcAnnounced(opening: SessionOpeningOptions): Promise<boolean> {
   const { data } = await sessionlessClient(opening, null).ask({ method: 'GET', path: '/version' })
   const { capabilities } = (data ?? {}) as { readonly capabilities?: unknown }
   return Array.isArray(capabilities) && capabilities.includes('OIDC_AUTH')
@@ -32,12 +36,12 @@ async function isOidcAnnounced(opening: Opening): Promise<boolean> {
  * code is redeemed.
  * @returns null if the controllers are not providers under these addresses.
  */
-async function openByProvider(opening: Opening): Promise<LogInResult | null> {
+async function openByProvider(opening: SessionOpeningOptions): Promise<LogInResult | null> {
   const {
-    NOT_A_PROVIDER,
-    Provider: ofController,
-    ProviderRefusal,
-  } = await import('../client/provider.ts')
+    NOT_AN_OIDC_PROVIDER,
+    OidcProviderClient: ofController,
+    OidcProviderRefusal,
+  } = await import('../client/oidc-provider-client.ts')
   const { controllers, caPem, credential } = opening
   const { client } = credential
   const peer = client === undefined ? { caPem } : { caPem, client }
@@ -51,20 +55,23 @@ async function openByProvider(opening: Opening): Promise<LogInResult | null> {
       } catch (error) {
         if (error instanceof HttpsFault) {
           fault ??= new CommandFailure(EXIT_FAILED, `${controller}: it ${error.message}`, error)
-        } else if (!(error instanceof ProviderRefusal)) throw error
-        else if (error.code === NOT_A_PROVIDER) return null
+        } else if (!(error instanceof OidcProviderRefusal)) throw error
+        else if (error.code === NOT_AN_OIDC_PROVIDER) return null
         else if (error.isPassing) fault = error
         else throw error
       }
     }
     if (fault === null) throw new Error('no controller was named')
-    const isWorthwhile = fault instanceof ProviderRefusal && performance.now() < endMs
+    const isWorthwhile = fault instanceof OidcProviderRefusal && performance.now() < endMs
     if (!isWorthwhile) throw fault
     await new Promise((resolve) => setTimeout(resolve, commandTimeouts.pauseMs))
   }
 }
 
-async function flowOf(opening: Opening, provider: Provider): Promise<GrantedTokens> {
+async function flowOf(
+  opening: SessionOpeningOptions,
+  provider: OidcProviderClient,
+): Promise<GrantedTokens> {
   switch (opening.method.method) {
     case 'browser': {
       const { logInByBrowser } = await import('./browser.ts')
@@ -82,10 +89,13 @@ async function flowOf(opening: Opening, provider: Provider): Promise<GrantedToke
 }
 
 /** Returns the given controllers in turn, starting after the first one. */
-function nextOf({ controllers, caPem }: Opening, first: Provider): () => Promise<Provider> {
+function nextOf(
+  { controllers, caPem }: SessionOpeningOptions,
+  first: OidcProviderClient,
+): () => Promise<OidcProviderClient> {
   let at = controllers.indexOf(first.controller)
   return async () => {
-    const { Provider: ofController } = await import('../client/provider.ts')
+    const { OidcProviderClient: ofController } = await import('../client/oidc-provider-client.ts')
     at = (at + 1) % controllers.length
     return await ofController.discover(controllers[at] ?? first.controller, { caPem })
   }
@@ -93,7 +103,7 @@ function nextOf({ controllers, caPem }: Opening, first: Provider): () => Promise
 
 function sessionOf(
   { accessToken, refreshToken, expiresAtMs, name }: GrantedTokens,
-  { method }: Opening,
+  { method }: SessionOpeningOptions,
 ): LogInResult {
   const identity = name === '' && method.method === 'password' ? method.username : name
   return { token: accessToken, renewal: { refreshToken, expiresAtMs }, identity }

@@ -2,10 +2,10 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { once } from 'node:events'
 
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { createServer } from '../../lib/runtime/node-http.ts'
-import { listenAt, listeningPort } from '../../lib/runtime/listening.ts'
-import { htmlText } from '../../lib/text/html-text.ts'
+import { startListening, listeningPort } from '../../lib/runtime/listening.ts'
+import { escapeHtml } from '../../lib/text/escape-html.ts'
 
 export const redirectLimits = {
   /** Time to wait for the user, equal to the time for which a controller waits. */
@@ -14,7 +14,14 @@ export const redirectLimits = {
    * Maximum number of requests from other programs on this host that do not belong to the log-in.
    */
   strayRequestsMax: 100,
+  /**
+   * Maximum open connections of the listener for the browser; further connections are closed at
+   * once.
+   */
   redirectConnectionsMax: 16,
+  /**
+   * Maximum time for a request of the browser to arrive; after that, its connection is closed.
+   */
   redirectRequestMs: 10_000,
 } as const
 
@@ -41,7 +48,7 @@ export class RedirectListener {
     made.#server.maxConnections = redirectLimits.redirectConnectionsMax
     made.#server.headersTimeout = redirectLimits.redirectRequestMs
     made.#server.requestTimeout = redirectLimits.redirectRequestMs
-    await listenAt(made.#server, { host: '127.0.0.1', port: 0, exclusive: true })
+    await startListening(made.#server, { host: '127.0.0.1', port: 0, exclusive: true })
     return made
   }
 
@@ -143,6 +150,6 @@ function redirectPage({
     '<!doctype html><html lang="en"><head><meta charset="utf-8">' +
     '<meta name="viewport" content="width=device-width,initial-scale=1">' +
     `<title>${title}</title><style>${style}</style></head>` +
-    `<body><main><h1>${title}</h1><p>${htmlText(text)}</p></main></body></html>\n`
+    `<body><main><h1>${title}</h1><p>${escapeHtml(text)}</p></main></body></html>\n`
   )
 }

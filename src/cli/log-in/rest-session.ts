@@ -1,14 +1,18 @@
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import type { ApiAnswer, ApiClient } from '../client/api-client.ts'
-import { ApiRefusal } from '../client/refusal.ts'
-import { isToken } from '../client/token-text.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
+import type { ApiResponse, ApiClient } from '../client/api-client.ts'
+import { ApiRefusal } from '../client/api-refusal.ts'
+import { isSessionToken } from '../client/session-token-text.ts'
 import {
-  requiresCode,
+  requiresTotpCode,
   type AuthQuery,
   missingFactorFailure,
   logInRefusedFailure,
 } from './credential.ts'
-import { sessionlessClient, type LogInResult, type Opening } from './opening.ts'
+import {
+  sessionlessClient,
+  type LogInResult,
+  type SessionOpeningOptions,
+} from './session-opening.ts'
 
 interface SessionDetail {
   readonly token: string
@@ -17,11 +21,11 @@ interface SessionDetail {
 }
 
 /** Opens a session of the REST API, for clusters that do not offer OpenID Connect. */
-export async function openRestSession(opening: Opening): Promise<LogInResult> {
+export async function openRestSession(opening: SessionOpeningOptions): Promise<LogInResult> {
   const { data, header } = await authenticate(sessionlessClient(opening, null), opening)
-  const session = readSessionAnswer(data)
+  const session = readSessionResponse(data)
   const received = header('net-session') ?? header('zt-session')
-  const token = isToken(received) ? received : session.token
+  const token = isSessionToken(received) ? received : session.token
   await completeFactors(sessionlessClient(opening, token), session, opening)
   return { token, renewal: null, identity: session.identity.name }
 }
@@ -30,11 +34,11 @@ export async function openRestSession(opening: Opening): Promise<LogInResult> {
  * @throws {CommandFailure} when a successful response contains no session: then it did not come
  * from a controller.
  */
-export function readSessionAnswer(data: unknown): SessionDetail {
+export function readSessionResponse(data: unknown): SessionDetail {
   const { token, identity, authQueries } = (data ?? {}) as Readonly<Record<string, unknown>>
   const name = ((identity ?? {}) as Readonly<Record<string, unknown>>)['name']
   const queries = authQueries ?? []
-  const isWhole = isToken(token) && typeof name === 'string' && Array.isArray(queries)
+  const isWhole = isSessionToken(token) && typeof name === 'string' && Array.isArray(queries)
   if (isWhole && queries.every((one) => typeof one === 'object' && one !== null)) {
     return { token, identity: { name }, authQueries: queries as SessionDetail['authQueries'] }
   }
@@ -46,8 +50,8 @@ export function readSessionAnswer(data: unknown): SessionDetail {
 
 async function authenticate(
   client: ApiClient,
-  { method, credential }: Opening,
-): Promise<ApiAnswer> {
+  { method, credential }: SessionOpeningOptions,
+): Promise<ApiResponse> {
   const isPassword = method.method === 'password'
   const by = isPassword ? 'password' : method.method === 'cert' ? 'cert' : 'ext-jwt'
   try {
@@ -73,12 +77,13 @@ async function authenticate(
 async function completeFactors(
   client: ApiClient,
   { authQueries }: SessionDetail,
-  { code }: Opening,
+  { code }: SessionOpeningOptions,
 ): Promise<void> {
   if (authQueries.length === 0) return
   // Only a TOTP code can be provided here. A session that requires an external JWT would need the
   // token of the identity provider in each request.
-  if (!authQueries.every(requiresCode)) throw missingFactorFailure(authQueries, 'update flotilla')
+  if (!authQueries.every(requiresTotpCode))
+    throw missingFactorFailure(authQueries, 'update flotilla')
   const body = { code: await code() }
   await client.ask({ method: 'POST', path: '/authenticate/mfa', body, isOnceOnly: true })
 }

@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
 
 import type { ContextOptions } from '../client/context-client.ts'
-import { withContextOption } from '../client/connection-options.ts'
+import { addContextOption } from '../client/connection-options.ts'
 import type { LogInOptions } from './login.ts'
 
 /** The verbs `login`, `logout` and `context`. Their code is loaded when one of them runs. */
-export function addSession(program: Command): void {
+export function addSessionCommands(program: Command): void {
   addLogIn(program)
-  withContextOption(program.command('logout'))
+  addContextOption(program.command('logout'))
     .description('log out of a context')
     .addHelpText('after', '\nExamples:\n  flotilla logout --context prod')
     .action(async (options: ContextOptions) => {

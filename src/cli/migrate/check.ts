@@ -1,11 +1,16 @@
 import { systemClock } from '../../lib/clock.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE, usageFailure } from '../../controller/failure.ts'
+import {
+  CommandFailure,
+  EXIT_FAILED,
+  EXIT_USAGE,
+  usageFailure,
+} from '../../controller/command-failure.ts'
 import { MigrateFault } from '../../migrate/fault.ts'
 import { type Migration, planMigration } from '../../migrate/migration.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readTextFile } from '../terminal/text-file.ts'
-import { progressNotes } from './progress.ts'
+import { createProgressPrinter } from './progress.ts'
 import { migrationJson, migrationText } from './report-text.ts'
 
 export interface CheckMigrationOptions {
@@ -26,7 +31,7 @@ export async function checkMigration(
   const migration = await readMigration(configurations, options)
   if (options.json === true) printJson(migrationJson(migration))
   else printLine(migrationText(migration))
-  refuseLosses(migration)
+  refuseLossyMigration(migration)
 }
 
 /**
@@ -44,7 +49,7 @@ export async function readMigration(
       routerCertificates: routerCertificates(options.routerCert ?? []),
       environment: process.env,
       nowMs: systemClock.nowMs(),
-      onProgress: progressNotes(options.json === true),
+      onProgress: createProgressPrinter(options.json === true),
     })
   } catch (error) {
     if (!(error instanceof MigrateFault)) throw error
@@ -57,7 +62,7 @@ export async function readMigration(
  * Refuses a migration that would lose values.
  * @throws {CommandFailure} exit 1.
  */
-export function refuseLosses({ report }: Migration): void {
+export function refuseLossyMigration({ report }: Migration): void {
   const lost = report.count('lost')
   if (lost === 0) return
   const what = lost === 1 ? 'one value is' : `${lost} values are`

@@ -2,21 +2,21 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 
 import { type BackupRecipient, parseRecipient } from '../../backup/encryption.ts'
-import { readFileChunks, writeNewBackup } from '../../backup/files.ts'
+import { readFileChunks, writeNewBackup } from '../../backup/backup-files.ts'
 import { type CheckedBackup, checkWholeBackup } from '../../backup/load-backup.ts'
 import { checkBackup } from '../../backup/read-backup.ts'
-import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/command-failure.ts'
 import { programVersion } from '../../controller/version.ts'
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { migrationBackup } from '../../migrate/migration-backup.ts'
+import { writeMigrationBackup } from '../../migrate/migration-backup.ts'
 import type { Migration } from '../../migrate/migration.ts'
-import { syncFolder, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
+import { syncFolder, writePublicFile, writeSecretFile } from '../../pki/secret-file.ts'
 import { refuseExisting, toBackupFailure } from '../snapshot/backup-file.ts'
 import { watchInterrupts } from '../terminal/interrupts.ts'
-import { printJson, printLine, shellWord } from '../terminal/output.ts'
+import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
 import { readTextFile } from '../terminal/text-file.ts'
-import { type CheckMigrationOptions, readMigration, refuseLosses } from './check.ts'
+import { type CheckMigrationOptions, readMigration, refuseLossyMigration } from './check.ts'
 import { migrationJson, migrationText } from './report-text.ts'
 
 export interface MigrateOptions extends CheckMigrationOptions {
@@ -62,7 +62,7 @@ export async function migrate(
 /** Prints what the migration would lose, and refuses it. */
 function requireNoLosses(migration: Migration): void {
   if (migration.report.count('lost') > 0) printLine(migrationText(migration))
-  refuseLosses(migration)
+  refuseLossyMigration(migration)
 }
 
 interface Target {
@@ -80,7 +80,7 @@ async function write(
   let hasFolder = false
   try {
     writeFolders(partial, migration.files)
-    const writer = await migrationBackup(migration, {
+    const writer = await writeMigrationBackup(migration, {
       recipient,
       nowMs: migration.state.logTimeMs || systemClock.nowMs(),
       version: programVersion(),
@@ -104,7 +104,7 @@ async function write(
 
 /**
  * Reads the written backup back, because only the bytes on disk count. Encrypted content is checked
- * only as far as no key is needed.
+ * only as far as this is possible without the key.
  */
 async function readBack(
   file: string,
@@ -192,11 +192,11 @@ function nextSteps(
   },
 ): string {
   const [first, ...others] = authorities.controllers.map(({ id }) => id)
-  const config = shellWord(join(folder, first ?? '', 'config.yml'))
+  const config = quoteShellWord(join(folder, first ?? '', 'config.yml'))
   return [
     `wrote ${file} (SHA-256 ${sha256}) and the configurations in ${folder}`,
     'when the OpenZiti controllers are stopped:',
-    `  flotilla cluster snapshot restore ${shellWord(file)} ${config}${isEncrypted ? ' --key PRIVATE.pem' : ''}`,
+    `  flotilla cluster snapshot restore ${quoteShellWord(file)} ${config}${isEncrypted ? ' --key PRIVATE.pem' : ''}`,
     `  flotilla controller run ${config}`,
     ...others.flatMap((id) => joinCommands(id, config, folder)),
   ].join('\n')
@@ -209,7 +209,7 @@ function nextSteps(
 function joinCommands(id: string, inviting: string, folder: string): readonly string[] {
   const [own, ticket] = [join(folder, id, 'config.yml'), join(folder, id, 'ticket')]
   return [
-    `  flotilla cluster invite --config ${inviting} --out ${shellWord(ticket)}`,
-    `  flotilla cluster join ${shellWord(own)} --ticket-file ${shellWord(ticket)}`,
+    `  flotilla cluster invite --config ${inviting} --out ${quoteShellWord(ticket)}`,
+    `  flotilla cluster join ${quoteShellWord(own)} --ticket-file ${quoteShellWord(ticket)}`,
   ]
 }

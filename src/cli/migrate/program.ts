@@ -4,7 +4,7 @@ import type { CheckMigrationOptions } from './check.ts'
 import type { MigrateOptions } from './migrate.ts'
 
 /** `flotilla migrate …`. Its code is loaded when it runs. */
-export function addMigrate(program: Command): void {
+export function addMigrateCommands(program: Command): void {
   const migrate = program
     .command('migrate')
     .description('move a network of OpenZiti controllers to this program')

@@ -1,7 +1,7 @@
 import { printNote } from '../terminal/output.ts'
 
 /** Prints a note on stderr after each tenth of a large file. */
-export function progressNotes(isSilent: boolean): (path: string, share: number) => void {
+export function createProgressPrinter(isSilent: boolean): (path: string, share: number) => void {
   const tenths = new Map<string, number>()
   return (path, share) => {
     const tenth = Math.floor(share * 10)

@@ -3,10 +3,10 @@ import {
   EXIT_DIFFERENCES_FOUND,
   EXIT_FAILED,
   EXIT_USAGE,
-} from '../../controller/failure.ts'
+} from '../../controller/command-failure.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
-import { createdShape } from '../records/names.ts'
+import { createdRecordShape } from '../records/names.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { promptLine, isInteractive } from '../terminal/prompt.ts'
 import {
@@ -14,12 +14,17 @@ import {
   CHANGES_MAX,
   type PreviewResponse,
   previewText,
-} from '../access/previewed.ts'
-import { StepRunner } from './carry-out.ts'
-import { requireNoFaults, type NetworkFile, parseNetwork, readNetworkText } from './document.ts'
-import { type LiveNetwork, readNetwork } from './live.ts'
+} from '../access/preview-response.ts'
+import { StepRunner } from './step-runner.ts'
+import {
+  requireNoFaults,
+  type NetworkFile,
+  parseNetworkFile,
+  readNetworkText,
+} from './network-file.ts'
+import { type LiveNetwork, readNetwork } from './live-network.ts'
 import { planOf, type Step, type FieldChange } from './plan.ts'
-import { previewSteps } from './preview-steps.ts'
+import { toPreviewChanges } from './preview-steps.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 
@@ -34,8 +39,8 @@ export interface ApplyOptions extends ContextOptions {
 const PAIRS_SHOWN = 100
 
 /** Changes the network to match a file. */
-export async function applyFile(options: ApplyOptions): Promise<void> {
-  await applyNetwork(options.file, parseNetwork(readNetworkText(options.file)), options)
+export async function applyNetworkFile(options: ApplyOptions): Promise<void> {
+  await applyNetwork(options.file, parseNetworkFile(readNetworkText(options.file)), options)
 }
 
 /**
@@ -80,7 +85,7 @@ async function accessOf(
   steps: readonly Step[],
   live: LiveNetwork,
 ): Promise<{ readonly text: string; readonly previewed?: PreviewResponse }> {
-  const { changes, leftOut } = previewSteps(steps, live)
+  const { changes, leftOut } = toPreviewChanges(steps, live)
   if (changes.length === 0) return { text: 'access: no change' }
   if (changes.length > CHANGES_MAX) {
     throw new CommandFailure(
@@ -108,7 +113,10 @@ function printPlan(steps: readonly Step[], isDry: boolean): void {
  * deletes that identity.
  */
 async function withoutOwn(client: ApiClient, steps: readonly Step[]): Promise<readonly Step[]> {
-  const { data } = await client.ask({ method: 'GET', path: '/current-identity' }, createdShape)
+  const { data } = await client.ask(
+    { method: 'GET', path: '/current-identity' },
+    createdRecordShape,
+  )
   const { id } = data
   return steps.filter(
     (step) =>

@@ -54,8 +54,8 @@ export function isSameTime(a: Json, b: Json): boolean {
 }
 
 /**
- * Minutes for which an identity must be disabled: 0 means permanently; null means that it is
- * enabled.
+ * Minutes for which an identity must be disabled: 0 means permanently; null means that the identity
+ * is enabled.
  * @param nowMs time of the controller that receives the request.
  */
 export function disabledMinutes(fields: JsonObject, nowMs: number): number | null {

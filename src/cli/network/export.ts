@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs'
 
-import { yamlText } from '../../config/engine/yaml-tree.ts'
+import { formatYaml } from '../../config/engine/yaml-tree.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { jsonText, printLine } from '../terminal/output.ts'
-import { type LiveNetwork, readNetwork } from './live.ts'
+import { type LiveNetwork, readNetwork } from './live-network.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { allSections, FORM_VERSION, type NetworkSection } from './sections.ts'
+import { allSections, NETWORK_FILE_VERSION, type NetworkSection } from './sections.ts'
 
 export interface ExportOptions extends ContextOptions {
   readonly out?: string
@@ -21,13 +21,13 @@ export async function exportNetwork(options: ExportOptions): Promise<void> {
   const network = await readNetwork(connect(options))
   const isJson = options.json === true || options.output === 'json'
   const document = networkDocument(network)
-  const text = isJson ? `${jsonText(document, 2)}\n` : `${HEAD}${yamlText(document)}`
+  const text = isJson ? `${jsonText(document, 2)}\n` : `${HEAD}${formatYaml(document)}`
   if (options.out === undefined) printLine(text.trimEnd())
   else writeFileSync(options.out, text)
 }
 
 function networkDocument({ objects }: LiveNetwork): Readonly<Record<string, unknown>> {
-  const document: Record<string, unknown> = { version: FORM_VERSION }
+  const document: Record<string, unknown> = { version: NETWORK_FILE_VERSION }
   for (const section of allSections()) {
     const own = objects.filter((one) => one.section === section && !one.isUsual)
     if (own.length > 0) document[section.name] = own.map(({ fields }) => keyFirst(section, fields))

@@ -1,8 +1,8 @@
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { printNote } from '../terminal/output.ts'
 import { applyNetwork, type ApplyOptions } from './apply.ts'
-import { requireNoFaults, readNetworkText, parseYamlDocument } from './document.ts'
-import { fillFromCurrentNetwork, parseOpenZitiExport } from './stock.ts'
+import { requireNoFaults, readNetworkText, parseYamlDocument } from './network-file.ts'
+import { fillFromCurrentNetwork, parseOpenZitiExport } from './openziti-export.ts'
 
 export interface ImportOptions extends Omit<ApplyOptions, 'file' | 'prune'> {
   readonly acceptLostPostureChecks?: boolean
@@ -12,7 +12,7 @@ export interface ImportOptions extends Omit<ApplyOptions, 'file' | 'prune'> {
  * Applies an export of the OpenZiti CLI. Fields that the export does not contain keep their values
  * in this network.
  */
-export async function importFile(path: string, options: ImportOptions): Promise<void> {
+export async function importOpenZitiExport(path: string, options: ImportOptions): Promise<void> {
   const { tree, faults } = parseYamlDocument(readNetworkText(path))
   requireNoFaults(path, faults)
   if (tree === null) return

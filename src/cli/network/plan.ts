@@ -1,16 +1,16 @@
-import { nearestWord } from '../../config/engine/suggest.ts'
+import { nearestWord } from '../../config/engine/nearest-word.ts'
 import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical-json.ts'
-import { kindById, kindWords } from '../records/kinds.ts'
-import { hasEnded, isKeptEnd } from './access-ends.ts'
+import { kindById, kindNameInWords } from '../records/kinds.ts'
+import { hasExpired, isOmittedExpiry } from './access-expiry.ts'
 import { isSameTime } from './disabled-state.ts'
-import type { FileFault, FileObject } from './document.ts'
+import type { FileFault, NetworkFileObject } from './network-file.ts'
 import {
-  isPlainRouter,
+  isImpliedRouterIdentity,
   type LiveNetwork,
   type LiveObject,
   seededConfigTypeFields,
-  kindTable,
-} from './live.ts'
+  tableForKind,
+} from './live-network.ts'
 import { fileFieldName, portableFields, translateReferences } from './portable.ts'
 import type { NetworkObject } from './sections.ts'
 
@@ -23,14 +23,14 @@ export interface FieldChange {
 }
 
 export type Step =
-  | { readonly verb: 'create'; readonly wanted: FileObject }
+  | { readonly verb: 'create'; readonly wanted: NetworkFileObject }
   /**
    * The router creates this identity, so its differences are known only after the router exists.
    */
-  | { readonly verb: 'adopt'; readonly wanted: FileObject }
+  | { readonly verb: 'adopt'; readonly wanted: NetworkFileObject }
   | {
       readonly verb: 'update'
-      readonly wanted: FileObject
+      readonly wanted: NetworkFileObject
       readonly live: LiveObject
       readonly changes: readonly FieldChange[]
     }
@@ -48,7 +48,11 @@ interface Plan {
  * Plans the steps that make the network match a file.
  * @param isPruned true: deletes objects that the file does not contain.
  */
-export function planOf(objects: readonly FileObject[], live: LiveNetwork, isPruned: boolean): Plan {
+export function planOf(
+  objects: readonly NetworkFileObject[],
+  live: LiveNetwork,
+  isPruned: boolean,
+): Plan {
   const all = isPruned ? [...objects, ...unsaid(objects, live)] : objects
   return new Planner(all, live).plan(isPruned)
 }
@@ -57,9 +61,9 @@ export function planOf(objects: readonly FileObject[], live: LiveNetwork, isPrun
  * Built-in objects that the file does not contain. They are planned with their original fields, so
  * that omitting them from the file does not delete them.
  */
-function unsaid(objects: readonly FileObject[], live: LiveNetwork): FileObject[] {
+function unsaid(objects: readonly NetworkFileObject[], live: LiveNetwork): NetworkFileObject[] {
   const named = new Set(objects.map(keyIn))
-  return live.objects.flatMap((one): FileObject[] => {
+  return live.objects.flatMap((one): NetworkFileObject[] => {
     const seed = named.has(keyIn(one)) ? null : seededConfigTypeFields(one.section, one.fields)
     if (seed === null) return []
     const { section, key, label } = one
@@ -68,13 +72,13 @@ function unsaid(objects: readonly FileObject[], live: LiveNetwork): FileObject[]
 }
 
 class Planner {
-  readonly #objects: readonly FileObject[]
+  readonly #objects: readonly NetworkFileObject[]
   readonly #live: LiveNetwork
   readonly #liveByKey: ReadonlyMap<string, LiveObject>
-  readonly #fileByName = new Map<string, FileObject>()
+  readonly #fileByName = new Map<string, NetworkFileObject>()
   readonly #faults: FileFault[] = []
 
-  constructor(objects: readonly FileObject[], live: LiveNetwork) {
+  constructor(objects: readonly NetworkFileObject[], live: LiveNetwork) {
     this.#objects = objects
     this.#live = live
     this.#liveByKey = new Map(live.objects.map((one) => [keyIn(one), one]))
@@ -82,7 +86,7 @@ class Planner {
   }
 
   /** Adds an object. Its name must be unique in its table, which several kinds may share. */
-  #take(object: FileObject): void {
+  #take(object: NetworkFileObject): void {
     const { kind } = object.section
     if (!kind.hasName) return
     const key = nameKey(kind.id, String(object.fields['name']))
@@ -104,14 +108,14 @@ class Planner {
     return { steps: faults.length > 0 ? [] : [...ordered, ...pruned], faults }
   }
 
-  #stepFor(wanted: FileObject): Writing[] {
+  #stepFor(wanted: NetworkFileObject): Writing[] {
     const live = this.#liveByKey.get(keyIn(wanted))
     if (live !== undefined) {
       const changes = changesOf(wanted.section.kind.id, live.fields, wanted.fields)
       this.#judgeFixed(wanted, changes)
       return changes.length === 0 ? [] : [{ verb: 'update', wanted, live, changes }]
     }
-    if (hasEnded(wanted.section.kind.id, wanted.fields)) return []
+    if (hasExpired(wanted.section.kind.id, wanted.fields)) return []
     if (wanted.fields['isDefaultAdmin'] === true) {
       this.#fault(wanted, 'isDefaultAdmin', 'this network has no default administrator')
     }
@@ -123,17 +127,17 @@ class Planner {
         'no edge router of that name has isTunnelerEnabled: true, which would make it',
       )
     }
-    return isPlainRouter(wanted.fields) ? [] : [{ verb: 'adopt', wanted }]
+    return isImpliedRouterIdentity(wanted.fields) ? [] : [{ verb: 'adopt', wanted }]
   }
 
   /** The router in the file that creates this identity. */
-  #tunneler({ fields }: FileObject): FileObject | undefined {
+  #tunneler({ fields }: NetworkFileObject): NetworkFileObject | undefined {
     const router = this.#fileByName.get(nameKey('edgeRouter', String(fields['name'])))
     return router?.fields['isTunnelerEnabled'] === true ? router : undefined
   }
 
   /** Reports a fault for a changed field that can only be set at creation. */
-  #judgeFixed(wanted: FileObject, changes: readonly FieldChange[]): void {
+  #judgeFixed(wanted: NetworkFileObject, changes: readonly FieldChange[]): void {
     for (const field of portableFields(wanted.section.kind)) {
       const change = changes.find((one) => one.field === fileFieldName(field))
       if (field.settable !== 'create' || change === undefined) continue
@@ -150,7 +154,7 @@ class Planner {
     this.#fault(wanted, 'type', 'identities of the type Router are created by routers only')
   }
 
-  #judgeReferences(object: FileObject): void {
+  #judgeReferences(object: NetworkFileObject): void {
     translateReferences(object.section.kind, object.fields, (to, word, path) => {
       if (!this.#isThere(to, word)) this.#unknown(object, to, word, path)
       return word
@@ -161,16 +165,16 @@ class Planner {
     return this.#fileByName.has(nameKey(to, name)) || this.#live.idOf(to, name) !== undefined
   }
 
-  #unknown(object: FileObject, to: string, word: string, path: string): void {
+  #unknown(object: NetworkFileObject, to: string, word: string, path: string): void {
     const kind = kindById(to)
-    const table = kindTable(to)
+    const table = tableForKind(to)
     const inFile = [...this.#fileByName.keys()]
       .filter((key) => key.startsWith(`${table} `))
       .map((key) => key.slice(table.length + 1))
     const near = nearestWord(word, [...inFile, ...this.#live.namesOf(to)])
     const hint =
       near === null ? 'it is neither in the file nor in the network' : `did you mean ${near}?`
-    this.#fault(object, path, `no ${kindWords(kind.name)} ${JSON.stringify(word)}; ${hint}`)
+    this.#fault(object, path, `no ${kindNameInWords(kind.name)} ${JSON.stringify(word)}; ${hint}`)
   }
 
   /**
@@ -178,7 +182,7 @@ class Planner {
    * the first one.
    */
   #judgeServiceConfigs(): void {
-    const seen = new Map<string, FileObject>()
+    const seen = new Map<string, NetworkFileObject>()
     for (const object of this.#objects) {
       if (object.section.kind.id !== 'serviceConfig') continue
       const { identity, service, config } = object.fields
@@ -244,11 +248,11 @@ class Planner {
     }
     const needed = ({ live }: (typeof steps)[number]): (typeof steps)[number][] =>
       holders.get(nameKey(live.section.kind.id, String(live.fields['name']))) ?? []
-    // A cycle is no fault here: the API reports which object is still referenced.
+    // A cycle is not a fault here: the API reports which object is still referenced.
     return inOrder(steps, needed, () => undefined)
   }
 
-  #fault({ line, lines, label }: FileObject, path: string, problem: string): void {
+  #fault({ line, lines, label }: NetworkFileObject, path: string, problem: string): void {
     const field = path.split('.')[0] ?? ''
     this.#faults.push({ line: lines.get(field) ?? line, problem: `${label}: ${problem}` })
   }
@@ -302,14 +306,14 @@ function keyIn({
 }
 
 function nameKey(kind: string, name: string): string {
-  return `${kindTable(kind)} ${name}`
+  return `${tableForKind(kind)} ${name}`
 }
 
 /** The fields in which two objects differ. */
 function changesOf(kind: string, from: JsonObject, to: JsonObject): readonly FieldChange[] {
   const names = [...new Set([...Object.keys(from), ...Object.keys(to)])]
   return names.flatMap((field) => {
-    if (isKeptEnd(kind, field, to)) return []
+    if (isOmittedExpiry(kind, field, to)) return []
     const [before = null, after = null] = [from[field], to[field]]
     const isSame =
       isSameJson(before, after) || (field === 'disabledUntil' && isSameTime(before, after))

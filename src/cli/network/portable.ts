@@ -1,15 +1,15 @@
 import { prepareAuthPolicyBody } from '../../api/preparers/auth-policy.ts'
 import { normalizePostureField } from '../../api/preparers/posture-check.ts'
-import { isObject } from '../../entities/check.ts'
-import { normalizeBody } from '../../entities/normalise.ts'
+import { isObject } from '../../entities/check-fields.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
 import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical-json.ts'
 import { CertificateError, parseCertificate } from '../../pki/certificate.ts'
 import { pemBlocks } from '../../pki/pem.ts'
-import { completeBody } from '../records/bodies.ts'
+import { addDefaultValues } from '../records/bodies.ts'
 import { type KindField, type ReferenceShape, defaultValues } from '../records/fields.ts'
-import { kindEntity, type Kind } from '../records/kinds.ts'
-import { readMember, type Row, withMember } from '../records/names.ts'
-import { normalizeGivenEnds, normalizeReadEnds } from './access-ends.ts'
+import { entityForKind, type Kind } from '../records/kinds.ts'
+import { readMemberAt, type Row, setMemberAt } from '../records/names.ts'
+import { normalizeFileExpiries, normalizeRecordExpiries } from './access-expiry.ts'
 import { readDisabledFields, normalizeDisabled } from './disabled-state.ts'
 
 /** Name of a field in the network file. */
@@ -22,8 +22,8 @@ export function portableFields(kind: Kind): readonly KindField[] {
   return kind.fields.filter(({ settable, isSecret, isShown, field, name }) => {
     if (settable === 'never' || isSecret) return false
     if (name === kind.idFrom) return true
-    // A field that can be set only at creation, while a read returns another value under the same
-    // name.
+    // True for a field that can be set only at creation, if a read returns another value under the
+    // same name.
     const isWish =
       field?.computed !== null && field?.computed !== undefined && settable === 'create'
     return isShown && (!isWish || field.computed?.from === 'field')
@@ -39,7 +39,7 @@ export function readPortableFields(kind: Kind, row: Row): JsonObject {
   }
   if (kind.id !== 'identity') return fields
   return {
-    ...normalizeReadEnds(kind.id, fields),
+    ...normalizeRecordExpiries(kind.id, fields),
     ...(row['isDefaultAdmin'] === true ? { isDefaultAdmin: true } : {}),
     ...readDisabledFields(row),
   }
@@ -85,16 +85,17 @@ export function toRequestBody(kind: Kind, fields: JsonObject): JsonObject {
     const value = fields[fileFieldName(field)]
     if (value !== undefined) body[field.name] = value
   }
-  return completeBody(kind, body)
+  return addDefaultValues(kind, body)
 }
 
 /**
  * Normalizes an object to the form in which the API returns it: sorted, completed, without default
  * values.
- * @throws {Problem} COULD_NOT_VALIDATE for content that the API would refuse without other records.
+ * @throws {Problem} COULD_NOT_VALIDATE for content that the API would refuse whatever other records
+ * exist.
  */
 export function canonicalFields(kind: Kind, fields: JsonObject): JsonObject {
-  const entity = kindEntity(kind)
+  const entity = entityForKind(kind)
   if (entity === undefined) return fields
   const body = toRequestBody(kind, fields)
   const normal =
@@ -110,7 +111,7 @@ export function canonicalFields(kind: Kind, fields: JsonObject): JsonObject {
     const value = ownForm(kind, name, (isStored ? normal[name] : body[name]) ?? null)
     if (!isUsual(kind, field, value)) result[fileFieldName(field)] = sorted(value)
   }
-  const ended = normalizeGivenEnds(kind.id, fields, result)
+  const ended = normalizeFileExpiries(kind.id, fields, result)
   if (kind.id !== 'identity') return ended
   const isDefaultAdmin = fields['isDefaultAdmin'] === true ? { isDefaultAdmin: true } : {}
   return { ...ended, ...isDefaultAdmin, ...normalizeDisabled(fields) }
@@ -153,10 +154,10 @@ export function translateReferences(
     result = { ...result, [name]: translatedValue(field.reference, value, name, translate) }
   }
   for (const { path, ...reference } of kind.nested) {
-    const value = readMember(result, path)
+    const value = readMemberAt(result, path)
     if (value === undefined || value === null || value === '') continue
     const at = path.join('.')
-    result = withMember(result, path, translatedValue(reference, value, at, translate))
+    result = setMemberAt(result, path, translatedValue(reference, value, at, translate))
   }
   return result
 }

@@ -1,9 +1,9 @@
-import { isObject } from '../../entities/check.ts'
+import { isObject } from '../../entities/check-fields.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import type { PreviewChange } from '../access/previewed.ts'
+import type { PreviewChange } from '../access/preview-response.ts'
 import type { Kind } from '../records/kinds.ts'
-import { changeableFields } from './carry-out.ts'
-import { type LiveNetwork, kindTable } from './live.ts'
+import { changeableFields } from './step-runner.ts'
+import { type LiveNetwork, tableForKind } from './live-network.ts'
 import type { Step } from './plan.ts'
 import { toRequestBody, translateReferences } from './portable.ts'
 
@@ -35,7 +35,7 @@ interface PreviewOfSteps {
  * The steps that affect access, as preview changes. References to records that omitted steps create
  * are removed.
  */
-export function previewSteps(steps: readonly Step[], live: LiveNetwork): PreviewOfSteps {
+export function toPreviewChanges(steps: readonly Step[], live: LiveNetwork): PreviewOfSteps {
   const made = new Map<string, string>()
   const changes: PreviewChange[] = []
   for (const step of steps) {
@@ -47,7 +47,7 @@ export function previewSteps(steps: readonly Step[], live: LiveNetwork): Preview
       continue
     }
     const idOf = (to: string, name: string): string =>
-      made.get(`${kindTable(to)} ${name}`) ?? live.idOf(to, name) ?? ABSENT
+      made.get(`${tableForKind(to)} ${name}`) ?? live.idOf(to, name) ?? ABSENT
     const body = toRequestBody(kind, translateReferences(kind, step.wanted.fields, idOf))
     if (step.verb === 'update') {
       const data = present(changeableFields(kind, body))
@@ -56,7 +56,7 @@ export function previewSteps(steps: readonly Step[], live: LiveNetwork): Preview
     }
     const id = `new-${changes.length + 1}`
     const { name } = step.wanted.fields
-    if (typeof name === 'string') made.set(`${kindTable(kind.id)} ${name}`, id)
+    if (typeof name === 'string') made.set(`${tableForKind(kind.id)} ${name}`, id)
     changes.push({ action: 'create', kind: kind.id, id, data: present(createdAs(kind, body)) })
   }
   return { changes, leftOut: steps.length - changes.length }

@@ -1,13 +1,13 @@
 import { type Command, Option } from 'commander'
 
-import { withContextOption } from '../client/connection-options.ts'
+import { addContextOption } from '../client/connection-options.ts'
 import type { ApplyOptions } from './apply.ts'
 import type { ExportOptions } from './export.ts'
 import type { ImportOptions } from './import.ts'
 
 /** The verbs that work on a whole network. Their code is loaded when one of them runs. */
-export function addNetwork(program: Command): void {
-  withContextOption(program.command('export'))
+export function addNetworkCommands(program: Command): void {
+  addContextOption(program.command('export'))
     .option('--out <file>', 'write to this file (default: standard output)')
     .addOption(
       new Option('-o, --output <format>', 'format of the network')
@@ -47,8 +47,8 @@ Examples:
   flotilla apply -f network.yml --prune`,
     )
     .action(async (options: ApplyOptions) => {
-      const { applyFile } = await import('./apply.ts')
-      await applyFile(options)
+      const { applyNetworkFile } = await import('./apply.ts')
+      await applyNetworkFile(options)
     })
   withPlan(program.command('import'))
     .argument('<file>', 'file written by ziti ops export, JSON or YAML, or - for standard input')
@@ -69,13 +69,13 @@ Examples:
   flotilla import export.yml`,
     )
     .action(async (file: string, options: ImportOptions) => {
-      const { importFile } = await import('./import.ts')
-      await importFile(file, options)
+      const { importOpenZitiExport } = await import('./import.ts')
+      await importOpenZitiExport(file, options)
     })
 }
 
 function withPlan(command: Command): Command {
-  return withContextOption(command).option(
+  return addContextOption(command).option(
     '--dry-run',
     'print the difference, change nothing; exit 6 if there is one',
   )

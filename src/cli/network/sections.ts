@@ -1,19 +1,26 @@
-import { MANAGEMENT } from '../../client/cluster-client.ts'
+import { MANAGEMENT_API_PATH } from '../../client/cluster-client.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { findEntity } from '../../entities/registry.ts'
 import { fieldsOf } from '../records/fields.ts'
-import { type Kind, kindById, kindWords } from '../records/kinds.ts'
+import { type Kind, kindById, kindNameInWords } from '../records/kinds.ts'
 import { disabledFields } from './disabled-state.ts'
 
 export const networkLimits = {
+  /** Maximum bytes of a network file or of standard input; a larger input is refused. */
   fileBytesMax: 64 * 1024 * 1024,
+  /**
+   * Maximum YAML values in a network file after its aliases are expanded; above that, the file
+   * is refused.
+   */
   yamlNodesMax: 2_000_000,
+  /** Maximum nesting of YAML values in a network file; above that, the file is refused. */
   yamlDepthMax: 64,
+  /** Maximum faults of a network file that are printed; further faults are only counted. */
   faultsMax: 100,
 } as const
 
 /** The version of the file format that this program writes. */
-export const FORM_VERSION = 1
+export const NETWORK_FILE_VERSION = 1
 
 /** The records of one kind in a network file. */
 export interface NetworkSection {
@@ -37,7 +44,7 @@ const serviceConfigs: Kind = {
   id: 'serviceConfig',
   name: 'service-config',
   plural: 'service-configs',
-  api: MANAGEMENT,
+  api: MANAGEMENT_API_PATH,
   isOfEachController: false,
   columns: null,
   short: null,
@@ -77,7 +84,7 @@ export function allSections(): readonly NetworkSection[] {
 }
 
 /** Identity fields that are not read and written with the record itself. */
-export const identityExtras = ['isDefaultAdmin', ...disabledFields] as const
+export const identityExtraFields = ['isDefaultAdmin', ...disabledFields] as const
 
 /** One object in a network: its fields as in the file, with references by name. */
 export interface NetworkObject {
@@ -100,5 +107,5 @@ export function objectKey({ key, kind }: NetworkSection, fields: JsonObject): st
 
 export function objectLabel(section: NetworkSection, fields: JsonObject): string {
   const words = section.key.map((name) => fields[name]).filter((one) => one !== undefined)
-  return `${kindWords(section.kind.name)} ${words.map(String).join(' ')}`
+  return `${kindNameInWords(section.kind.name)} ${words.map(String).join(' ')}`
 }

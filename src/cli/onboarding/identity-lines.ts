@@ -1,4 +1,4 @@
-import { CommandFailure } from '../../controller/failure.ts'
+import { CommandFailure } from '../../controller/command-failure.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { type CsvFault, type CsvRow, parseCsv } from '../../lib/text/csv.ts'
 import { bodyFromArguments, missingFields } from '../records/bodies.ts'

@@ -1,18 +1,18 @@
 import { join } from 'node:path'
 
-import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/command-failure.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { CsvFault } from '../../lib/text/csv.ts'
 import { isJsonObject } from '../../lib/text/json-value.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
-import { writeSecretFile } from '../../pki/key-file.ts'
+import { writeSecretFile } from '../../pki/secret-file.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { type Kind, kindById } from '../records/kinds.ts'
-import { filterText, RecordNameResolver, readMember, type Row } from '../records/names.ts'
+import { toFilterLiteral, RecordNameResolver, readMemberAt, type Row } from '../records/names.ts'
 import { readRows } from '../records/read.ts'
-import { createRecordIn } from '../records/write.ts'
+import { sendRecordCreate } from '../records/write.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { readStandardInput } from '../terminal/secret-input.ts'
@@ -37,8 +37,8 @@ interface Outcome {
 }
 
 /**
- * Creates the identities in a CSV file, and writes their enrollment tokens. Repeating it continues
- * where it stopped.
+ * Creates the identities in a CSV file, and writes their enrollment tokens. If the command is run
+ * again, it continues where it stopped.
  * @throws {CommandFailure} exit 2 for faults in the file, with nothing changed.
  */
 export async function importIdentities(
@@ -110,7 +110,7 @@ async function resolvedLines(
       continue
     }
     try {
-      filterText(one.name)
+      toFilterLiteral(one.name)
       resolved.push({ ...one, body: await names.resolved(kind, one.body) })
     } catch (error) {
       if (!(error instanceof CommandFailure) || 'status' in error) throw error
@@ -156,7 +156,7 @@ async function created(
   outcome: Outcome,
 ): Promise<void> {
   const label = `identity ${printableLine(name)} of line ${line}`
-  await createRecordIn(client, kind, body, label)
+  await sendRecordCreate(client, kind, body, label)
   outcome.created.push(name)
 }
 
@@ -165,7 +165,7 @@ async function identitiesNamed(
   kind: Kind,
   lines: readonly IdentityLine[],
 ): Promise<ReadonlyMap<string, Row>> {
-  const filter = `name in [${lines.map(({ name }) => filterText(name)).join(',')}]`
+  const filter = `name in [${lines.map(({ name }) => toFilterLiteral(name)).join(',')}]`
   const { rows } = await readRows(client, kind, { filter }, lines.length)
   return new Map(rows.map((row) => [String(row['name']), row]))
 }
@@ -183,15 +183,15 @@ function tokenOf(row: Row): string | null {
   const enrollment = row['enrollment']
   if (!isJsonObject(enrollment)) return null
   for (const method of Object.keys(enrollment as JsonObject)) {
-    const jwt = readMember(enrollment, [method, 'jwt'])
+    const jwt = readMemberAt(enrollment, [method, 'jwt'])
     if (typeof jwt === 'string' && jwt !== '') return jwt
   }
   return null
 }
 
 /**
- * File name for the token, made from the name of the identity. A name may contain characters that
- * are not safe in a file name, or that lead to another path.
+ * File name for the token, made from the name of the identity. Characters that are not safe in a
+ * file name, or that lead to another path, are encoded.
  */
 function fileName({ id, name }: Row): string {
   const safe = encodeURIComponent(String(name)).replace(/^\./, '%2E').replaceAll('*', '%2A')

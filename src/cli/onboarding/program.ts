@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
 
-import { withContextOption } from '../client/connection-options.ts'
+import { addContextOption } from '../client/connection-options.ts'
 import type { ImportIdentitiesOptions } from './import-identities.ts'
 
 /** Adds `flotilla identity import` to the group of `identity enroll`. */
-export function addOnboarding(program: Command): void {
+export function addOnboardingCommands(program: Command): void {
   const identity = program.commands.find((group) => group.name() === 'identity')
   if (identity === undefined) throw new Error('the identity verbs are added first')
-  withContextOption(identity.command('import'))
+  addContextOption(identity.command('import'))
     .argument('<csv>', 'CSV file, one identity a line, or - for standard input')
     .requiredOption('--tokens <folder>', 'folder for a file NAME.jwt, mode 0600, of each identity')
     .description('create many identities, with a file for each enrollment token')

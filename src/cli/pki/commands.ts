@@ -9,11 +9,11 @@ import {
   optionalShape,
   textShape,
   timeShape,
-} from '../client/answer-shape.ts'
+} from '../client/response-shape.ts'
 import { readTextFile } from '../terminal/text-file.ts'
 import { systemClock } from '../../lib/clock.ts'
 import {
-  issueControllerCertificateFor,
+  issueControllerCertificateForKey,
   renewIssuingAuthority,
 } from '../../pki/authority/authority.ts'
 import {
@@ -35,14 +35,18 @@ import {
   SecretFileError,
   writePublicFile,
   writeSecretFile,
-} from '../../pki/key-file.ts'
-import { validityLimitedBy } from '../../pki/authority/renewal.ts'
+} from '../../pki/secret-file.ts'
+import { limitValidity } from '../../pki/authority/renewal.ts'
 import type { ActiveCertificates } from '../../api/cluster/pki-control.ts'
-import { operationCaller, type ConnectionOptions, loadConfigOrFail } from '../client/connection.ts'
-import { runAsOwnerOf } from '../../controller/as-owner.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import {
+  createOperationCaller,
+  type ConnectionOptions,
+  loadConfigOrFail,
+} from '../client/connection.ts'
+import { runAsFileOwner } from '../../controller/run-as-file-owner.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /** Maximum time until the cluster has committed the new issuing authority. */
@@ -91,13 +95,13 @@ export async function renewCertificate(
     printLeaf(options, (await ask(options, 'renew')) as ActiveCertificates)
     return
   }
-  const certificatePem = await reportAsOneLine(() => readTextFile(memberCert))
+  const certificatePem = await withOneLineErrors(() => readTextFile(memberCert))
   const answer = (await ask(options, 'renew-member', { certificatePem })) as {
     readonly id: string
     readonly certificatePem: string
     readonly notAfterMs: number
   }
-  await reportAsOneLine(() => writePublicFile(out, answer.certificatePem))
+  await withOneLineErrors(() => writePublicFile(out, answer.certificatePem))
   const { id, notAfterMs } = answer
   if (options.json === true) printJson({ id, cert: out, notAfter: isoTime(notAfterMs) })
   else {
@@ -115,7 +119,7 @@ export async function renewCertificate(
 async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> {
   const config = loadConfigOrFail(options.config)
   const { cert, key, ca } = config.identity
-  const certificatePem = await reportAsOneLine(async () => {
+  const certificatePem = await withOneLineErrors(async () => {
     const { root, rootKeyPem } = readRoot(ca, rootKey)
     const [leaf, present] = readCertificates(cert)
     checkKeyMatches(leaf, readSecretFile(key).text)
@@ -125,14 +129,14 @@ async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> 
         `${cert} lacks its issuing authority; have its issuer renew it`,
       )
     }
-    const validity = validityLimitedBy(root, systemClock.nowMs(), ROOT_SIGNED_DAYS * DAY_MS)
+    const validity = limitValidity(root, systemClock.nowMs(), ROOT_SIGNED_DAYS * DAY_MS)
     const authority = await renewIssuingAuthority({
       root: { certificatePem: root.pem, privateKeyPem: rootKeyPem },
       presentPem: present.pem,
       publicKeySpki: null,
       validity,
     })
-    const next = await issueControllerCertificateFor({
+    const next = await issueControllerCertificateForKey({
       issuer: { ...authority, privateKeyPem: authority.privateKeyPem ?? '' },
       trustDomain: config.trustDomain,
       id: leafControllerId(leaf, config.trustDomain),
@@ -140,7 +144,7 @@ async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> 
       publicKeySpki: Uint8Array.from(leaf.native.publicKey.export({ type: 'spki', format: 'der' })),
       validity,
     })
-    await runAsOwnerOf(cert, () => writePublicFile(cert, next))
+    await runAsFileOwner(cert, () => writePublicFile(cert, next))
     return next
   })
   const notAfter = isoTime(parseCertificates(certificatePem)[0].notAfterMs)
@@ -199,7 +203,7 @@ export async function replaceIssuingAuthority(
   }
   const params =
     rootKey === undefined
-      ? await reportAsOneLine(() => readAuthority(cert ?? '', key))
+      ? await withOneLineErrors(() => readAuthority(cert ?? '', key))
       : await signedAuthority(options, rootKey)
   const answer = await ask(options, 'issuing-authority', params, INSTALL_TIMEOUT_MS)
   const { notAfterMs, formerNotAfterMs } = answer as {
@@ -238,7 +242,7 @@ async function signedAuthority(
   rootKey: string,
 ): Promise<GivenAuthority & Record<string, unknown>> {
   const config = loadConfigOrFail(options.config)
-  const { root, rootKeyPem } = await reportAsOneLine(() => readRoot(config.identity.ca, rootKey))
+  const { root, rootKeyPem } = await withOneLineErrors(() => readRoot(config.identity.ca, rootKey))
   const { issuingPem } = (await ask(options, 'certificates')) as ActiveCertificates
   if (issuingPem === null) {
     throw new CommandFailure(
@@ -248,12 +252,12 @@ async function signedAuthority(
   }
   const [present] = parseCertificates(issuingPem)
   const spki = present.native.publicKey.export({ type: 'spki', format: 'der' })
-  const authority = await reportAsOneLine(() =>
+  const authority = await withOneLineErrors(() =>
     renewIssuingAuthority({
       root: { certificatePem: root.pem, privateKeyPem: rootKeyPem },
       presentPem: present.pem,
       publicKeySpki: options.keepKey === true ? Uint8Array.from(spki) : null,
-      validity: validityLimitedBy(root, systemClock.nowMs(), options.days * DAY_MS),
+      validity: limitValidity(root, systemClock.nowMs(), options.days * DAY_MS),
     }),
   )
   return { ...authority }
@@ -306,10 +310,10 @@ export async function issueExternalCertificate(
   const keyPath = options.key ?? `${options.out}.key`
   // A new key is written only after the certificate was issued, so that invalid options leave no
   // useless key file.
-  const privateKeyPem = await reportAsOneLine(() =>
+  const privateKeyPem = await withOneLineErrors(() =>
     existsSync(keyPath) ? readSecretFile(keyPath).text : generatePrivateKeyPem(),
   )
-  const requestPem = await reportAsOneLine(() =>
+  const requestPem = await withOneLineErrors(() =>
     createCertificateRequest({ privateKeyPem, id: options.name }),
   )
   const answer = (await ask(options, 'issue', {
@@ -318,7 +322,7 @@ export async function issueExternalCertificate(
     usages: options.usage.length === 0 ? ['client'] : options.usage,
     days: options.days,
   })) as { readonly certificatePem: string; readonly notAfterMs: number }
-  await reportAsOneLine(() => {
+  await withOneLineErrors(() => {
     if (!existsSync(keyPath)) writeSecretFile(keyPath, privateKeyPem)
     writePublicFile(options.out, answer.certificatePem)
   })
@@ -335,7 +339,7 @@ export async function issueExternalCertificate(
  * Reports a failure as one line without a stack, because the operator must correct the invalid
  * files and certificates.
  */
-export async function reportAsOneLine<T>(step: () => T | Promise<T>): Promise<T> {
+export async function withOneLineErrors<T>(step: () => T | Promise<T>): Promise<T> {
   try {
     return await step()
   } catch (error) {
@@ -364,7 +368,7 @@ async function ask(
   timeoutMs?: number,
 ): Promise<unknown> {
   const [method, name] = operations[operation]
-  const answer = await operationCaller(options)({
+  const answer = await createOperationCaller(options)({
     method,
     path: `/fabric/v1/pki/${name}`,
     isOfAny: operation !== 'renew' && operation !== 'reload',

@@ -14,14 +14,14 @@ import {
   type InspectedCertificate,
   inspectCertificate,
 } from '../../pki/authority/inspection.ts'
-import { SecretFileError } from '../../pki/key-file.ts'
-import { readSigner } from '../../pki/authority/signer.ts'
+import { SecretFileError } from '../../pki/secret-file.ts'
+import { readSigner } from '../../pki/authority/signing-authority.ts'
 import type { ActiveCertificates } from '../../api/cluster/pki-control.ts'
 import { AdminError, sendToAdminSocket } from '../client/admin-socket.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 interface InspectOptions {
   readonly config?: string

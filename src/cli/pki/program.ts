@@ -1,14 +1,14 @@
 import { type Command } from 'commander'
 
 import type { ConnectionOptions } from '../client/connection.ts'
-import { withConnection } from '../client/connection-options.ts'
-import { ISSUED_DAYS_MAX } from '../../api/cluster/pki-control.ts'
-import { integerBetween } from '../terminal/typed-number.ts'
+import { addConnectionOptions } from '../client/connection-options.ts'
+import { ISSUED_CERTIFICATE_DAYS_MAX } from '../../api/cluster/pki-control.ts'
+import { integerBetween } from '../terminal/integer-option.ts'
 
 const CONFIG_HELP = 'configuration of a running controller on this host'
 
 /** The `pki` verbs. Their code is loaded when one of them runs. */
-export function addPki(program: Command): void {
+export function addPkiCommands(program: Command): void {
   const pki = program
     .command('pki')
     .description('request, verify, inspect, renew and issue certificates')
@@ -107,7 +107,7 @@ Examples:
 }
 
 function addRenew(pki: Command): void {
-  withConnection(pki.command('renew'))
+  addConnectionOptions(pki.command('renew'))
     .option('--member-cert <file>', 'renew this certificate of another member instead of its own')
     .option('--out <file>', 'with --member-cert: file for the new certificate')
     .option(
@@ -143,7 +143,7 @@ Examples:
         await renewCertificate(options)
       },
     )
-  withConnection(pki.command('reload'))
+  addConnectionOptions(pki.command('reload'))
     .option('--json')
     .description('reload certificate, key and CA files now, without the configuration')
     .addHelpText(
@@ -229,7 +229,12 @@ function addIssue(pki: Command): void {
       [],
     )
     .option('--usage <usage>', 'server or client; may be repeated (default: client)', collect, [])
-    .option('--days <count>', 'lifetime in days', integerBetween(1, ISSUED_DAYS_MAX), 365)
+    .option(
+      '--days <count>',
+      'lifetime in days',
+      integerBetween(1, ISSUED_CERTIFICATE_DAYS_MAX),
+      365,
+    )
     .option('--json')
     .description('issue a certificate for an external client or server')
     .addHelpText(

@@ -6,15 +6,15 @@ import {
   generatePrivateKeyPem,
 } from '../../pki/authority/certificate-request.ts'
 import { ALTERNATIVE_NAMES_MAX } from '../../pki/certificate.ts'
-import { readSecretFile, writeNewFile, writePublicFile } from '../../pki/key-file.ts'
+import { readSecretFile, writeNewFile, writePublicFile } from '../../pki/secret-file.ts'
 import { controllerSpiffeId } from '../../pki/spiffe.ts'
-import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { advertisedHosts } from '../../config/controller/advertised-hosts.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { printJson, printLine } from '../terminal/output.ts'
-import { reportAsOneLine } from './commands.ts'
+import { withOneLineErrors } from './commands.ts'
 
 /**
  * Creates the key of a controller, unless it exists, and the certificate request for the operator's
@@ -31,7 +31,7 @@ export async function request(options: {
   const { id, trustDomain, identity } = config
   const hosts = hostsOf(options.host, advertisedHosts(config))
   const isThere = existsSync(identity.key)
-  await reportAsOneLine(async () => {
+  await withOneLineErrors(async () => {
     const kind = options.rsa === true ? 'rsa' : 'ec'
     const privateKeyPem = isThere ? readSecretFile(identity.key).text : generatePrivateKeyPem(kind)
     const requestPem = await createControllerRequest({ privateKeyPem, id, trustDomain, hosts })

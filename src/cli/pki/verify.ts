@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { rootCertificates } from 'node:tls'
 
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { type Credentials, readCredentials } from '../../controller/start/check-certificates.ts'
 import { StartCheckReport } from '../../controller/start/check-report.ts'
 import { systemClock } from '../../lib/clock.ts'
@@ -12,25 +12,25 @@ import {
   BUNDLE_CERTIFICATES_MAX,
   type Certificate,
   checkChain,
-  issuingPath,
+  findIssuingPath,
   parseCertificates,
 } from '../../pki/certificate.ts'
 import { checkClientPath } from '../../pki/verify/controller-leaf.ts'
 import { readCertificates } from '../../pki/verify/identity-files.ts'
 import {
-  certificateLife,
+  certificateLifetime,
   isIssuerName,
   missingHosts,
-  validityLimitedBy,
+  limitValidity,
 } from '../../pki/authority/renewal.ts'
 import { readServerCertificate } from '../../pki/verify/server-certificate.ts'
-import { readSigner } from '../../pki/authority/signer.ts'
+import { readSigner } from '../../pki/authority/signing-authority.ts'
 import { controllerSpiffeId, routerSpiffeId } from '../../pki/spiffe.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { CheckList } from '../terminal/check-list.ts'
 import { printJson } from '../terminal/output.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 const PROBE_MS = 60 * 60 * 1000
 
@@ -91,7 +91,7 @@ class Verification {
       },
     )
     if (isAccepted === null) return
-    const [, ...above] = issuingPath(chain, anchors, this.#nowMs)
+    const [, ...above] = findIssuingPath(chain, anchors, this.#nowMs)
     this.#checks.ok('chain', above.map((one) => `${nameOf(one)}, ${this.#end(one)}`).join('; '))
     const host = parseHostPort(this.#config.cluster.advertise)?.host ?? ''
     if (missingHosts(leaf, [host]).length > 0) {
@@ -105,7 +105,7 @@ class Verification {
 
   #renewal(leaf: Certificate): string {
     const { identity } = this.#config
-    const from = isoTime(certificateLife(leaf, this.#nowMs).renewAtMs)
+    const from = isoTime(certificateLifetime(leaf, this.#nowMs).renewAtMs)
     const { cert } = identity.signer
     const isOfSigner =
       cert !== null && existsSync(cert) && isIssuerName(leaf, readCertificates(cert)[0].pem)
@@ -154,7 +154,7 @@ class Verification {
       hosts: [],
       usages: ['server', 'client'],
       uris: [routerSpiffeId(trustDomain, 'probe')],
-      validity: validityLimitedBy(own, this.#nowMs, PROBE_MS),
+      validity: limitValidity(own, this.#nowMs, PROBE_MS),
     })
     checkClientPath(parseCertificates(probe.certificatePem), anchors, this.#nowMs)
   }
@@ -187,7 +187,7 @@ class Verification {
   }
 
   #end(certificate: Certificate): string {
-    const { daysLeft } = certificateLife(certificate, this.#nowMs)
+    const { daysLeft } = certificateLifetime(certificate, this.#nowMs)
     return `until ${isoTime(certificate.notAfterMs)} (${daysLeft} days)`
   }
 }

@@ -3,14 +3,14 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { ADMIN_FILE_NAME } from '../bootstrap/admin-file.ts'
 import { ApiClient, type ApiClientOptions } from '../client/api-client.ts'
 import { formatTable, printLine } from '../terminal/output.ts'
 import { LOOPBACK, readQuickstartPlan, type RouterPlan } from './plan.ts'
-import { administratorOptions, DEMO_SERVICE } from './routers.ts'
-import { listenAt, listeningPort } from '../../lib/runtime/listening.ts'
+import { administratorClientOptions, DEMO_SERVICE } from './routers.ts'
+import { startListening, listeningPort } from '../../lib/runtime/listening.ts'
 
 const ONLINE_MS_MAX = 30_000
 const ANSWER_MS_MAX = 5_000
@@ -40,7 +40,7 @@ export async function runDemo(options: {
   readonly keep: boolean
 }): Promise<void> {
   const routers = routersOf(options.dir)
-  const admin = new DemoRecords(await administratorOptions(options.dir))
+  const admin = new DemoRecords(await administratorClientOptions(options.dir))
   const page = await servePage()
   const agent = new Agent({ keepAlive: true })
   try {
@@ -207,7 +207,7 @@ async function servePage(): Promise<Server> {
       `This page is served on ${LOOPBACK}:${listeningPort(server)} and came through the overlay.\n`,
     )
   })
-  await listenAt(server, { port: 0, host: LOOPBACK })
+  await startListening(server, { port: 0, host: LOOPBACK })
   return server
 }
 

@@ -2,10 +2,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
 import { loadControllerConfig } from '../../config/controller/load.ts'
-import { IDENTITY_NAME } from '../../store/log/identity.ts'
-import { JOINING_NAME } from '../bootstrap/join-state.ts'
+import { IDENTITY_FILE_NAME } from '../../store/log/data-identity.ts'
+import { JOIN_STATE_FILE_NAME } from '../bootstrap/join-state.ts'
 import { ADMIN_FILE_NAME, type AdminFile } from '../bootstrap/admin-file.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
 
 export const LOOPBACK = '127.0.0.1'
 const ROUTER_PORT_OFFSET = 100
@@ -141,7 +141,7 @@ export function inspectFolder(plan: QuickstartPlan): FolderState {
       `${plan.dir} holds ${names[0] ?? ''}, which quickstart did not create; choose an empty folder with --dir`,
     )
   }
-  if (isPrepared(first) && !existsSync(join(first.folder, ADMIN_FILE_NAME))) {
+  if (isControllerPrepared(first) && !existsSync(join(first.folder, ADMIN_FILE_NAME))) {
     throw new CommandFailure(
       EXIT_FAILED,
       `${plan.dir} holds a cluster but no ${ADMIN_FILE_NAME}; restore that file, or remove the folder to start over`,
@@ -152,8 +152,11 @@ export function inspectFolder(plan: QuickstartPlan): FolderState {
 }
 
 /** True if a controller has everything it needs to run. */
-export function isPrepared({ folder, dataFolder }: ControllerPlan): boolean {
-  return existsSync(join(dataFolder, IDENTITY_NAME)) && !existsSync(join(folder, JOINING_NAME))
+export function isControllerPrepared({ folder, dataFolder }: ControllerPlan): boolean {
+  return (
+    existsSync(join(dataFolder, IDENTITY_FILE_NAME)) &&
+    !existsSync(join(folder, JOIN_STATE_FILE_NAME))
+  )
 }
 
 function checkSameForming(
@@ -186,12 +189,14 @@ function checkSameCluster(plan: QuickstartPlan): void {
 }
 
 /**
- * Checks that DIR is complete. A missing data folder is no fault: its controller gets the data from
- * the others, if at least one of them has a data folder.
+ * Checks that DIR is complete. A missing data folder is not a fault: its controller gets the data
+ * from the others, if at least one of them has a data folder.
  */
 function checkComplete({ controllers, dir }: QuickstartPlan): void {
   const missing = controllers.find(({ configPath }) => !existsSync(configPath))
-  const hasData = controllers.some(({ dataFolder }) => existsSync(join(dataFolder, IDENTITY_NAME)))
+  const hasData = controllers.some(({ dataFolder }) =>
+    existsSync(join(dataFolder, IDENTITY_FILE_NAME)),
+  )
   if (missing === undefined && hasData) return
   const what = missing === undefined ? 'every data folder' : missing.configPath
   throw new CommandFailure(

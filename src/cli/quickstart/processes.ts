@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, copyFileSync, openSync, renameSync, statSync, truncateSync } from 'node:fs'
 
-import { removePidFile, runningPid, writePidFile } from '../../controller/admin/pid-file.ts'
+import { removePidFile, findRunningPid, writePidFile } from '../../controller/admin/pid-file.ts'
 import type { ProcessPlan } from './plan.ts'
 
 /** Size at which a log is rotated; the previous rotated log is then overwritten. */
@@ -25,7 +25,7 @@ export type ProcessEvent =
  * and those started by hand later. A process is identified by the pid file that the controller
  * writes.
  */
-export class Processes {
+export class QuickstartProcesses {
   readonly #watched: readonly Watched[]
   readonly #program: string
   readonly #onEvent: (event: ProcessEvent) => void
@@ -51,8 +51,8 @@ export class Processes {
   }
 
   /**
-   * Starts those of the given processes (by default all) that do not run, and watches all of them.
-   * May be called again with others.
+   * Starts those of the given processes (by default all) that do not run, and watches all
+   * processes. May be called again with other processes.
    */
   start(plans?: readonly ProcessPlan[]): void {
     for (const one of this.#watched) {
@@ -155,7 +155,7 @@ function livePid({ child, plan }: Watched): number | null {
 }
 
 function pidOf({ configPath, dataFolder }: ProcessPlan): number | null {
-  return runningPid(configPath, dataFolder)
+  return findRunningPid(configPath, dataFolder)
 }
 
 function howEnded({ child }: Watched): string {

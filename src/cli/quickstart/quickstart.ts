@@ -7,24 +7,24 @@ import { makeFolder } from '../terminal/make-folder.ts'
 import { clusterVerbRequest } from '../client/connection.ts'
 import { sendToAdminSocket } from '../client/admin-socket.ts'
 import type { ClusterStatus, ListedMember } from '../../api/cluster/cluster-status.ts'
-import { listenFault } from '../../controller/start/check-listeners.ts'
-import { Processes, type ProcessEvent } from './processes.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { formatTable, printLine, shellWord } from '../terminal/output.ts'
+import { findListenFault } from '../../controller/start/check-listeners.ts'
+import { QuickstartProcesses, type ProcessEvent } from './processes.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
+import { formatTable, printLine, quoteShellWord } from '../terminal/output.ts'
 import { ADMIN_FILE_NAME } from '../bootstrap/admin-file.ts'
-import { sendHttpsRequest } from '../client/https.ts'
+import { sendHttpsRequest } from '../client/https-request.ts'
 import { readTail } from '../terminal/tail.ts'
 import {
-  finishForming,
-  formFirstController,
+  finishClusterCreation,
+  createFirstController,
   joinNextController,
-  addSeeds,
+  addSeedsToFirstController,
   removeFirstAdminFile,
-} from './form.ts'
+} from './create-quickstart-cluster.ts'
 import {
   type ControllerPlan,
   inspectFolder,
-  isPrepared,
+  isControllerPrepared,
   LOOPBACK,
   planQuickstart,
   type ProcessPlan,
@@ -34,7 +34,7 @@ import {
 } from './plan.ts'
 import { prepareRouter } from './routers.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { lockPath } from '../terminal/process-lock.ts'
+import { acquirePathLock } from '../terminal/process-lock.ts'
 
 const READY_MS_MAX = 120_000
 const POLL_MS = 100
@@ -73,7 +73,7 @@ async function runAll(plan: QuickstartPlan, isWhole: boolean, signals: StopSigna
   const { controllers, routers } = plan
   const watch = new StartWatch(controllers)
   const all = [...controllers, ...routers]
-  const processes = new Processes(all, PROGRAM, (event) => watch.onEvent(event))
+  const processes = new QuickstartProcesses(all, PROGRAM, (event) => watch.onEvent(event))
   await checkPorts(plan, (controller) => processes.pidOf(controller) !== null)
   for (const one of all) {
     const pid = processes.pidOf(one)
@@ -120,7 +120,7 @@ async function startRouter(router: RouterPlan, { plan, processes }: Start): Prom
 interface Start {
   readonly plan: QuickstartPlan
   readonly watch: StartWatch
-  readonly processes: Processes
+  readonly processes: QuickstartProcesses
   readonly signals: StopSignals
   readonly deadlineMs: number
 }
@@ -135,16 +135,16 @@ async function form(start: Start): Promise<boolean> {
   const [first, ...others] = plan.controllers
   if (first === undefined) return false
   printLine(`creating a cluster of ${plan.controllers.length} in ${plan.dir}`)
-  if (!isPrepared(first)) await formFirstController(first)
+  if (!isControllerPrepared(first)) await createFirstController(first)
   processes.start([first])
   if (!(await waitFor(start, () => noLeaderBecause(first)))) return false
   for (const controller of others) {
-    if (!isPrepared(controller)) await joinNextController(controller, first)
+    if (!isControllerPrepared(controller)) await joinNextController(controller, first)
     processes.start([controller])
   }
   if (!(await waitFor(start, () => notVotersBecause(first, plan)))) return false
-  addSeeds(plan)
-  finishForming(plan, readAdminFile(join(first.folder, ADMIN_FILE_NAME)).password)
+  addSeedsToFirstController(plan)
+  finishClusterCreation(plan, readAdminFile(join(first.folder, ADMIN_FILE_NAME)).password)
   return true
 }
 
@@ -272,7 +272,7 @@ async function leaderSeenBy({ dataFolder }: ControllerPlan): Promise<string | nu
   }
 }
 
-function printTable(plan: QuickstartPlan, processes: Processes): void {
+function printTable(plan: QuickstartPlan, processes: QuickstartProcesses): void {
   const here = (path: string): string => {
     const short = relative(process.cwd(), path)
     return short.startsWith('..') ? path : short
@@ -325,7 +325,7 @@ async function checkPorts(
   ]
   for (const { of, use, port } of uses) {
     if (isRunning(of)) continue
-    const fault = await listenFault(`${LOOPBACK}:${port}`)
+    const fault = await findListenFault(`${LOOPBACK}:${port}`)
     if (fault !== null) faults.push(`${LOOPBACK}:${port} (${use} of ${of.id}) ${fault}`)
   }
   if (faults.length === 0) return
@@ -336,7 +336,7 @@ async function checkPorts(
 async function lockFolder(plan: QuickstartPlan): Promise<Server> {
   const realPath = realpathSync(plan.dir)
   try {
-    return await lockPath('quickstart', realPath)
+    return await acquirePathLock('quickstart', realPath)
   } catch (error) {
     throw new CommandFailure(
       EXIT_FAILED,
@@ -401,7 +401,7 @@ export async function exitMessage(
       `${id} was removed from the cluster and exited; its log is ${logPath}, and ${dataFolder} can be deleted`,
     ]
   }
-  const command = `${shellWord(program)} ${kind} run ${shellWord(configPath)}`
+  const command = `${quoteShellWord(program)} ${kind} run ${quoteShellWord(configPath)}`
   return [`${id} ${how}; its log is ${logPath}. To start it again:`, `  ${command}`]
 }
 

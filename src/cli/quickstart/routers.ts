@@ -3,8 +3,8 @@ import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
-import { writeNewFile } from '../../pki/key-file.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
+import { writeNewFile } from '../../pki/secret-file.ts'
 import { composeRouterConfig } from '../../config/router/compose.ts'
 import { ApiClient, type ApiClientOptions } from '../client/api-client.ts'
 import { ADMIN_FILE_NAME } from '../bootstrap/admin-file.ts'
@@ -74,7 +74,7 @@ function sectionsOf({
 }
 
 /** @returns options with which an API client acts as the first administrator of DIR. */
-export async function administratorOptions(dir: string): Promise<ApiClientOptions> {
+export async function administratorClientOptions(dir: string): Promise<ApiClientOptions> {
   const { username, password, controllers, ca } = readAdminFile(join(dir, ADMIN_FILE_NAME))
   const at = { controllers, caPem: readFileSync(ca, 'utf8'), logInAgain: 'flotilla login' }
   const body = { username, password }
@@ -85,7 +85,7 @@ export async function administratorOptions(dir: string): Promise<ApiClientOption
 
 /** Enrollment token of the router with this name; the router is created if it does not exist. */
 async function tokenOf(name: string, { dir }: QuickstartPlan): Promise<string> {
-  const client = new ApiClient(await administratorOptions(dir))
+  const client = new ApiClient(await administratorClientOptions(dir))
   const ask = async (method: 'GET' | 'POST', below: string, sent?: unknown): Promise<unknown> =>
     (await client.ask({ method, path: `/edge-routers${below}`, body: sent })).data
   const filter = encodeURIComponent(`name = "${name}"`)

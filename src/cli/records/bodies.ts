@@ -1,12 +1,12 @@
 import { readTextFile } from '../terminal/text-file.ts'
 import { parseYamlTree, type YamlTree } from '../../config/engine/yaml-tree.ts'
-import { CommandFailure, usageFailure } from '../../controller/failure.ts'
-import { mergeMembers } from '../../entities/nested.ts'
+import { CommandFailure, usageFailure } from '../../controller/command-failure.ts'
+import { mergeMembers } from '../../entities/nested-schemas.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { readSecretInput, readStandardInput } from '../terminal/secret-input.ts'
 import { type KindField, defaultValues } from './fields.ts'
-import { findField, type Kind, kindWords, withArticle } from './kinds.ts'
-import { readMember, withMember } from './names.ts'
+import { findField, type Kind, kindNameInWords, withArticle } from './kinds.ts'
+import { readMemberAt, setMemberAt } from './names.ts'
 import { memberSchema, parseFieldValue } from './values.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { isJsonObject } from '../../lib/text/json-value.ts'
@@ -38,10 +38,11 @@ export function bodyFromArguments(
   for (const word of words) {
     const { field, path, value } = assignmentOf(kind, mode, word)
     const isPartial = mode === 'patch' && path.length > 1 && field.isReplacedWhole
-    if (isPartial && readMember(body, path.slice(0, 1)) === undefined) partial.push({ path, value })
-    else body = withMember(body, path, value)
+    if (isPartial && readMemberAt(body, path.slice(0, 1)) === undefined)
+      partial.push({ path, value })
+    else body = setMemberAt(body, path, value)
   }
-  return { body: mode === 'create' ? completeBody(kind, body) : body, partial }
+  return { body: mode === 'create' ? addDefaultValues(kind, body) : body, partial }
 }
 
 const ASSIGNMENT = /^([A-Za-z][^=@]*)([=@])(.*)$/s
@@ -107,7 +108,7 @@ function writableField(kind: Kind, mode: WriteMode, word: string): KindField {
 
 /** @returns the reason why the field cannot be written; null when it can. */
 function whyNotWritable(kind: Kind, mode: WriteMode, { name, settable }: KindField): string | null {
-  const one = withArticle(kindWords(kind.name))
+  const one = withArticle(kindNameInWords(kind.name))
   if (settable === 'never') return `${name} of ${one} is read-only`
   if (mode === 'create' || settable === 'always') return null
   return `${name} of ${one} can only be set at creation`
@@ -165,7 +166,7 @@ export function findUnknownMember(
 /**
  * Adds default values to the body, and the missing members of objects that are given only in part.
  */
-export function completeBody(kind: Kind, body: JsonObject): JsonObject {
+export function addDefaultValues(kind: Kind, body: JsonObject): JsonObject {
   const result: Record<string, Json> = { ...defaultValues[kind.id], ...body }
   for (const { name, filledFrom } of kind.fields) {
     const value = result[name]

@@ -2,7 +2,7 @@ import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { type KindField, schemaProperties, schemaTypes } from './fields.ts'
 import { allKinds, type Kind, findKind, type Shape } from './kinds.ts'
-import { referenceText } from './names.ts'
+import { describeReference } from './names.ts'
 import { schemaChoices } from './values.ts'
 
 const verbs: Readonly<Record<Shape, string>> = {
@@ -63,7 +63,7 @@ function explained(
   kind: Kind,
   { name, alias, schema, reference, isRequired, settable, isSecret }: KindField,
 ): Explained[] {
-  const type = reference === null ? typeText(schema) : referenceText(reference)
+  const type = reference === null ? typeText(schema) : describeReference(reference)
   const own: Explained = {
     field: alias ?? name,
     type: isSecret ? `${type}; a secret: ${name}@FILE` : type,
@@ -86,7 +86,7 @@ function inside(
     const at = [...path, name]
     const field = at.join('.')
     const nested = kind.nested.find((one) => one.path.join('.') === field)
-    const type = nested === undefined ? typeText(member) : referenceText(nested)
+    const type = nested === undefined ? typeText(member) : describeReference(nested)
     return [{ field, type, isRequired: false, settable }, ...inside(kind, member, at, settable)]
   })
 }

@@ -1,5 +1,5 @@
 import { detailSchema, requestSchema } from '../../entities/schema.ts'
-import type { Entity } from '../../entities/define.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import type { Field } from '../../entities/fields.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
@@ -59,7 +59,7 @@ export function fieldsOf(entity: Entity): readonly KindField[] {
   const usual = defaultValues[entity.name] ?? {}
   const fields = [...names].flatMap((name): KindField[] => {
     const schema = schemaProperties(create)[name] ?? patch[name] ?? detail[name]
-    // An id that the client chooses can be written, so it is no base field.
+    // An id that the client chooses can be written, so it is not a base field.
     const isBase = baseFields.has(name) && name !== entity.idFrom
     if (schema === undefined || isBase || isSaidBefore(entity, name)) return []
     const field = entity.fields[name] ?? null
@@ -181,7 +181,7 @@ function referenceOf(entity: Entity, name: string): ReferenceShape | null {
   const { computed } = field
   const isNamedInBodies = Object.hasOwn(entity.body, name)
   if (computed?.from !== 'entityRef' || !isNamedInBodies) return null
-  // If the body's schema is an enum, the field is no reference: its value is a word, not an id.
+  // If the body's schema is an enum, the field is not a reference: its value is a word, not an id.
   return 'enum' in (entity.body[name]?.schema ?? {}) ? null : { to: computed.to, shape: 'one' }
 }
 

@@ -1,9 +1,9 @@
-import { circuit, link, linkPatch } from '../../api/fabric/fabric-schema.ts'
-import { controller } from '../../api/schemas/about.ts'
-import { FABRIC, MANAGEMENT } from '../../client/cluster-client.ts'
-import { nearestWord } from '../../config/engine/suggest.ts'
-import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
-import { type Entity, kebab, type OperationShape } from '../../entities/define.ts'
+import { circuit, link, linkPatchSchema } from '../../api/fabric/fabric-schema.ts'
+import { controllerSchema } from '../../api/schemas/about.ts'
+import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../client/cluster-client.ts'
+import { nearestWord } from '../../config/engine/nearest-word.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
+import { type Entity, toKebabCase, type OperationShape } from '../../entities/define-entity.ts'
 import { entities, entitiesByName } from '../../entities/registry.ts'
 import {
   fieldsOf,
@@ -23,7 +23,7 @@ export interface Kind {
   /** `service-policy`. */
   readonly name: string
   /** Prefix of its paths. */
-  readonly api: typeof MANAGEMENT | typeof FABRIC
+  readonly api: typeof MANAGEMENT_API_PATH | typeof FABRIC_API_PATH
   /**
    * True: each controller has its own records, so a list combines the records of all controllers.
    */
@@ -38,7 +38,7 @@ export interface Kind {
   readonly shapes: Readonly<Partial<Record<Shape, string>>>
   readonly fields: readonly KindField[]
   readonly nested: readonly NestedReference[]
-  /** True: records have names, so users need no ids. */
+  /** True: records have names, so users can name a record without its id. */
   readonly hasName: boolean
   /** Field of the create body that becomes the id; null: the controller generates the id. */
   readonly idFrom: string | null
@@ -77,7 +77,7 @@ const columnsOfKinds: Readonly<Record<string, readonly string[]>> = {
   transitRouter: ['name', 'id', 'isOnline', 'isVerified', 'cost', 'disabled', 'offlineSince'],
 }
 
-const managed = { api: MANAGEMENT, isOfEachController: false, columns: null } as const
+const managed = { api: MANAGEMENT_API_PATH, isOfEachController: false, columns: null } as const
 
 /** Path prefix for writes, for kinds where it differs from the prefix for reads. */
 const writtenBelow: Readonly<Record<string, string>> = { controllerSetting: '/effective' }
@@ -96,7 +96,7 @@ function kindOf(entity: Entity): Kind[] {
   const { replace: _put, ...declared } = entity.operations.management ?? {}
   const shapes: Shapes = { ...declared, ...handWritten[entity.name] }
   if (Object.keys(shapes).length === 0) return []
-  const name = kebab(entity.name)
+  const name = toKebabCase(entity.name)
   return [
     {
       id: entity.name,
@@ -123,7 +123,7 @@ function controllerKind(): Kind {
     plural: 'controllers',
     short: null,
     shapes: { list: 'controllers.read' },
-    fields: readOnlyFields(controller.schema),
+    fields: readOnlyFields(controllerSchema.schema),
     nested: [],
     hasName: true,
     idFrom: null,
@@ -134,14 +134,14 @@ function controllerKind(): Kind {
 function liveKinds(): Kind[] {
   const common = {
     ...managed,
-    api: FABRIC,
+    api: FABRIC_API_PATH,
     isOfEachController: true,
     short: null,
     nested: [],
     hasName: false,
     idFrom: null,
   } as const
-  const settable = Object.keys(schemaProperties(linkPatch.schema))
+  const settable = Object.keys(schemaProperties(linkPatchSchema.schema))
   const linkFields = readOnlyFields(link.schema).map((field): KindField =>
     settable.includes(field.name) ? { ...field, settable: 'always' } : field,
   )
@@ -217,11 +217,11 @@ export function requireShape(kind: Kind, shape: Shape): void {
     patch: 'updated',
     delete: 'deleted',
   }
-  throw new CommandFailure(EXIT_USAGE, `${kindWords(kind.plural)} cannot be ${verbs[shape]}`)
+  throw new CommandFailure(EXIT_USAGE, `${kindNameInWords(kind.plural)} cannot be ${verbs[shape]}`)
 }
 
 /** `service-policy` → `service policy`. */
-export function kindWords(name: string): string {
+export function kindNameInWords(name: string): string {
   return name.replaceAll('-', ' ')
 }
 
@@ -243,7 +243,7 @@ export function unknownFieldMessage(kind: Kind, word: string): string {
   const near = nearestWord(word, names)
   const hint =
     near === null ? `flotilla explain ${kind.name} lists its fields` : `did you mean ${near}?`
-  return `${withArticle(kindWords(kind.name))} has no field ${JSON.stringify(word)}; ${hint}`
+  return `${withArticle(kindNameInWords(kind.name))} has no field ${JSON.stringify(word)}; ${hint}`
 }
 
 export function withArticle(words: string): string {
@@ -251,6 +251,6 @@ export function withArticle(words: string): string {
 }
 
 /** The descriptor of a kind; undefined for a kind that has none. */
-export function kindEntity(kind: Kind): Entity | undefined {
+export function entityForKind(kind: Kind): Entity | undefined {
   return entitiesByName.get(kind.id)
 }

@@ -1,5 +1,5 @@
-import { nearestWord } from '../../config/engine/suggest.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_NOT_FOUND } from '../../controller/failure.ts'
+import { nearestWord } from '../../config/engine/nearest-word.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_NOT_FOUND } from '../../controller/command-failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import {
@@ -9,11 +9,11 @@ import {
   optionalShape,
   type Shape,
   textShape,
-} from '../client/answer-shape.ts'
-import type { ApiAnswer, ApiClient, ApiRequest } from '../client/api-client.ts'
-import { ApiRefusal } from '../client/refusal.ts'
+} from '../client/response-shape.ts'
+import type { ApiResponse, ApiClient, ApiRequest } from '../client/api-client.ts'
+import { ApiRefusal } from '../client/api-refusal.ts'
 import type { ReferenceShape } from './fields.ts'
-import { type Kind, kindById, recordPath, kindWords, withArticle } from './kinds.ts'
+import { type Kind, kindById, recordPath, kindNameInWords, withArticle } from './kinds.ts'
 import { isJsonObject } from '../../lib/text/json-value.ts'
 
 /** A record as the API returns it. */
@@ -25,7 +25,7 @@ export const rowShape = objectShape({
   name: optionalShape(nullableShape(textShape)),
 }) as Shape<Row>
 export const rowsShape = listShape(rowShape)
-export const createdShape = objectShape<{ readonly id: string }>({ id: textShape })
+export const createdRecordShape = objectShape<{ readonly id: string }>({ id: textShape })
 
 const SUGGESTIONS_MAX = 500
 const IDS_PER_QUERY = 100
@@ -55,15 +55,15 @@ export class RecordNameResolver {
     return id
   }
 
-  /** @throws {CommandFailure} in the cases of {@link idOf}. */
+  /** @throws {CommandFailure} for the same reasons as {@link idOf}. */
   async record(kind: Kind, word: string): Promise<Row> {
     if (!kind.hasName) return await this.#byId(kind, word)
-    const quoted = filterText(word)
+    const quoted = toFilterLiteral(word)
     const found = await this.#list(kind, `name = ${quoted} or id = ${quoted}`, 3)
     const [only, ...others] = found
     if (only === undefined) throw await this.#unknown(kind, word)
     if (others.length === 0) return only
-    const one = kindWords(kind.name)
+    const one = kindNameInWords(kind.name)
     const ids = found.map(({ id }) => id).join(', ')
     const reason = found.some(({ id }) => id === word)
       ? `is the id of one ${one} and the name of another`
@@ -74,14 +74,18 @@ export class RecordNameResolver {
   }
 
   /**
-   * Names of the records with these ids. If an id has no record, or the record no name, the id is
-   * used as the name.
+   * Names of the records with these ids. If no record has the id, or the record has no name, the id
+   * is used as the name.
    */
   async namesOf(kind: Kind, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const unknown = [...new Set(ids)].filter((id) => !this.#names.has(`${kind.id} ${id}`))
     for (let at = 0; at < unknown.length; at += IDS_PER_QUERY) {
       const list = unknown.slice(at, at + IDS_PER_QUERY)
-      const rows = await this.#list(kind, `id in [${list.map(filterText).join(',')}]`, list.length)
+      const rows = await this.#list(
+        kind,
+        `id in [${list.map(toFilterLiteral).join(',')}]`,
+        list.length,
+      )
       for (const { id, name } of rows) {
         this.#names.set(`${kind.id} ${id}`, typeof name === 'string' ? name : id)
       }
@@ -91,7 +95,7 @@ export class RecordNameResolver {
 
   /**
    * The body with names replaced by ids.
-   * @throws {CommandFailure} in the cases of {@link idOf}.
+   * @throws {CommandFailure} for the same reasons as {@link idOf}.
    */
   async resolved(kind: Kind, body: JsonObject): Promise<JsonObject> {
     const result: Record<string, Json> = { ...body }
@@ -102,9 +106,9 @@ export class RecordNameResolver {
     }
     let whole: JsonObject = result
     for (const { path, ...reference } of kind.nested) {
-      const value = readMember(whole, path)
+      const value = readMemberAt(whole, path)
       if (value === undefined || value === null || value === '') continue
-      whole = withMember(whole, path, await this.#resolvedValue(reference, value))
+      whole = setMemberAt(whole, path, await this.#resolvedValue(reference, value))
     }
     return whole
   }
@@ -140,10 +144,10 @@ export class RecordNameResolver {
   async #byId(kind: Kind, id: string): Promise<Row> {
     try {
       const path = recordPath(kind, id, 'detail')
-      return (await requestOfKind(this.#client, kind, { method: 'GET', path }, rowShape)).data
+      return (await sendKindRequest(this.#client, kind, { method: 'GET', path }, rowShape)).data
     } catch (error) {
       if (!(error instanceof ApiRefusal) || error.status !== 404) throw error
-      throw notFound(`no ${kindWords(kind.name)} with the id ${JSON.stringify(id)}`)
+      throw notFound(`no ${kindNameInWords(kind.name)} with the id ${JSON.stringify(id)}`)
     }
   }
 
@@ -157,13 +161,13 @@ export class RecordNameResolver {
       near === null
         ? `flotilla list ${kind.plural} shows them`
         : `did you mean ${printableLine(near)}?`
-    return notFound(`no ${kindWords(kind.name)} ${JSON.stringify(word)}; ${hint}`)
+    return notFound(`no ${kindNameInWords(kind.name)} ${JSON.stringify(word)}; ${hint}`)
   }
 
   async #list(kind: Kind, filter: string, limit: number): Promise<readonly Row[]> {
     const query = new URLSearchParams({ filter, limit: String(limit) })
     const path = `/${kind.plural}?${query.toString()}`
-    return (await requestOfKind(this.#client, kind, { method: 'GET', path }, rowsShape)).data
+    return (await sendKindRequest(this.#client, kind, { method: 'GET', path }, rowsShape)).data
   }
 }
 
@@ -172,12 +176,12 @@ export class RecordNameResolver {
  * controller after the other until one of them has the record.
  * @throws {CommandFailure}
  */
-export async function requestOfKind<T>(
+export async function sendKindRequest<T>(
   client: ApiClient,
   { api, isOfEachController }: Kind,
   request: Omit<ApiRequest, 'api'>,
   shape: Shape<T>,
-): Promise<ApiAnswer<T>> {
+): Promise<ApiResponse<T>> {
   if (!isOfEachController) return await client.ask({ ...request, api }, shape)
   let refusal: unknown = null
   for (const origin of client.controllers) {
@@ -199,14 +203,14 @@ export async function requestOfKind<T>(
  * The text as a string literal in a filter.
  * @throws {CommandFailure} exit 1 for text that a filter cannot express.
  */
-export function filterText(text: string): string {
+export function toFilterLiteral(text: string): string {
   if (/[\x00-\x07\x0b\x0e-\x1f]/.test(text)) {
     throw failure('a name contains control characters; use the id of the record')
   }
   return JSON.stringify(text).replaceAll('\\b', '\b')
 }
 
-export function readMember(value: Json, path: readonly string[]): Json | undefined {
+export function readMemberAt(value: Json, path: readonly string[]): Json | undefined {
   let found: Json | undefined = value
   for (const name of path) {
     if (typeof found !== 'object' || found === null || Array.isArray(found)) return undefined
@@ -216,25 +220,25 @@ export function readMember(value: Json, path: readonly string[]): Json | undefin
 }
 
 /** Sets the member at the path, and creates missing objects on the path. */
-export function withMember(object: JsonObject, path: readonly string[], value: Json): JsonObject {
+export function setMemberAt(object: JsonObject, path: readonly string[], value: Json): JsonObject {
   const [name = '', ...rest] = path
   if (rest.length === 0) return { ...object, [name]: value }
-  const inner = readMember(object, [name])
-  return { ...object, [name]: withMember(isJsonObject(inner) ? inner : {}, rest, value) }
+  const inner = readMemberAt(object, [name])
+  return { ...object, [name]: setMemberAt(isJsonObject(inner) ? inner : {}, rest, value) }
 }
 
 /** Describes a reference for help and error messages. */
-export function referenceText({ to, shape }: ReferenceShape): string {
+export function describeReference({ to, shape }: ReferenceShape): string {
   const kind = kindById(to)
   switch (shape) {
     case 'one':
-      return `name or id of ${withArticle(kindWords(kind.name))}`
+      return `name or id of ${withArticle(kindNameInWords(kind.name))}`
     case 'many':
-      return `names or ids of ${kindWords(kind.plural)}`
+      return `names or ids of ${kindNameInWords(kind.plural)}`
     case 'roles':
-      return `roles: #attribute, #all, @name or @id of ${withArticle(kindWords(kind.name))}`
+      return `roles: #attribute, #all, @name or @id of ${withArticle(kindNameInWords(kind.name))}`
     case 'keys':
-      return `map by name or id of ${withArticle(kindWords(kind.name))}`
+      return `map by name or id of ${withArticle(kindNameInWords(kind.name))}`
   }
 }
 

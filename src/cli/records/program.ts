@@ -1,15 +1,15 @@
 import { type Command, Option } from 'commander'
 
-import { withContextOption } from '../client/connection-options.ts'
+import { addContextOption } from '../client/connection-options.ts'
 import type { RecordListOptions, ReadOptions } from './read.ts'
 import type { DeleteOptions, RecordWriteOptions } from './write.ts'
-import { integerBetween } from '../terminal/typed-number.ts'
+import { integerBetween } from '../terminal/integer-option.ts'
 
 const KIND = 'kind of record; flotilla kinds lists them'
 const outputs = ['table', 'json', 'yaml', 'name'] as const
 
 /** The verbs that work on every kind of record. Their code is loaded when one of them runs. */
-export function addRecords(program: Command): void {
+export function addRecordCommands(program: Command): void {
   addReads(program)
   addCreate(program)
   addUpdate(program)
@@ -62,7 +62,7 @@ Examples:
 }
 
 function addCreate(program: Command): void {
-  withContextOption(program.command('create'))
+  addContextOption(program.command('create'))
     .argument('<kind>', KIND)
     .argument('[field=value...]', 'fields; FIELD@FILE reads a value from a file')
     .option('-f, --file <file>', 'fields in YAML or JSON, or - for standard input')
@@ -90,7 +90,7 @@ Examples:
 }
 
 function addUpdate(program: Command): void {
-  withContextOption(program.command('update'))
+  addContextOption(program.command('update'))
     .argument('<kind>', KIND)
     .argument('<name>', 'name or id')
     .argument('[field=value...]', 'fields to change; FIELD@FILE reads a value from a file')
@@ -118,7 +118,7 @@ Examples:
 }
 
 function addDelete(program: Command): void {
-  withContextOption(program.command('delete'))
+  addContextOption(program.command('delete'))
     .argument('<kind>', KIND)
     .argument('<name...>', 'names or ids')
     .option('--yes', 'skip the confirmation')
@@ -163,7 +163,7 @@ function addExplanations(program: Command): void {
 }
 
 function withOutput(command: Command, usual: (typeof outputs)[number]): Command {
-  return withContextOption(command).addOption(
+  return addContextOption(command).addOption(
     new Option('-o, --output <format>', `output format (default: ${usual})`).choices(outputs),
   )
 }

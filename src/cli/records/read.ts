@@ -1,14 +1,14 @@
-import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import type { ApiClient } from '../client/api-client.ts'
-import { ApiRefusal } from '../client/refusal.ts'
+import { ApiRefusal } from '../client/api-refusal.ts'
 import { printNote } from '../terminal/output.ts'
 import { type Kind, findKind, requireShape } from './kinds.ts'
 import { RecordNameResolver, type Row, rowsShape } from './names.ts'
-import { findColumn, rowName, type Output, printRow, printRows } from './table.ts'
+import { findColumn, rowName, type RecordOutputFormat, printRow, printRows } from './table.ts'
 
 export interface ReadOptions extends ContextOptions {
-  readonly output?: Output
+  readonly output?: RecordOutputFormat
 }
 
 export interface RecordListOptions extends ReadOptions {

@@ -1,14 +1,14 @@
-import { yamlText } from '../../config/engine/yaml-tree.ts'
-import { isObject } from '../../entities/check.ts'
+import { formatYaml } from '../../config/engine/yaml-tree.ts'
+import { isObject } from '../../entities/check-fields.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import { printableLine, firstUnprintable } from '../../lib/text/terminal-text.ts'
+import { printableLine, firstUnprintableCharacter } from '../../lib/text/terminal-text.ts'
 import { formatTable, printJson, printLine, printNote } from '../terminal/output.ts'
 import { baseColumns, type KindField, schemaTypes } from './fields.ts'
 import { findField, type Kind, kindById } from './kinds.ts'
 import type { RecordNameResolver, Row } from './names.ts'
 
 const outputs = ['table', 'json', 'yaml', 'name'] as const
-export type Output = (typeof outputs)[number]
+export type RecordOutputFormat = (typeof outputs)[number]
 
 /** Maximum columns; more would not fit the width of a terminal. */
 const COLUMNS_MAX = 6
@@ -23,7 +23,7 @@ const TEXT_CHARACTERS_MAX = 4096
 export async function printRows(
   kind: Kind,
   rows: readonly Row[],
-  output: Output,
+  output: RecordOutputFormat,
   names: RecordNameResolver,
   shown?: readonly KindField[],
 ): Promise<void> {
@@ -33,7 +33,7 @@ export async function printRows(
       return
     case 'yaml':
       if (rows.length === 0) return
-      printLine(yamlText(rows.map((row) => shownRow(row, shown))).trimEnd())
+      printLine(formatYaml(rows.map((row) => shownRow(row, shown))).trimEnd())
       return
     case 'name':
       printNames(rows.map((row) => rowName(kind, row)))
@@ -52,10 +52,10 @@ function printNames(names: readonly string[]): void {
 }
 
 /** Prints one record in a readable form. */
-export function printRow(kind: Kind, row: Row, output: Exclude<Output, 'table'>): void {
+export function printRow(kind: Kind, row: Row, output: Exclude<RecordOutputFormat, 'table'>): void {
   if (output === 'json') printJson(row)
   else if (output === 'name') printNames([rowName(kind, row)])
-  else printLine(yamlText(withoutLinks(row)).trimEnd())
+  else printLine(formatYaml(withoutLinks(row)).trimEnd())
 }
 
 /** The default columns of a kind: the name, and the first fields that fit into a cell. */
@@ -178,6 +178,6 @@ export function rowName(kind: Kind, row: Row): string {
   const { name } = row
   const isName = kind.hasName && typeof name === 'string' && name !== ''
   // @guard names-at-a-terminal--name
-  const isSafe = isName && firstUnprintable(name) === null && !name.startsWith('-')
+  const isSafe = isName && firstUnprintableCharacter(name) === null && !name.startsWith('-')
   return isSafe ? name : printableLine(row.id)
 }

@@ -1,4 +1,4 @@
-import { usageFailure } from '../../controller/failure.ts'
+import { usageFailure } from '../../controller/command-failure.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { dateTimeMs } from '../../lib/text/date-time.ts'
 
@@ -12,14 +12,14 @@ const DURATION = /^\+?(?:[0-9]{1,6}[mhdw]){1,4}$/
 const PART = /([0-9]+)([mhdw])/g
 const expected = 'expected a time such as 2030-01-31T18:00:00Z, or a duration from now such as 7d'
 
-/** The time that is this long from now, RFC 3339; null for a text that is no duration. */
+/** The time that is this long from now, RFC 3339; null for a text that is not a duration. */
 function timeAfter(text: string): string | null {
   if (!DURATION.test(text)) return null
   let ms = systemClock.nowMs()
   for (const [, number = '', unit = ''] of text.matchAll(PART)) {
     ms += Number(number) * (unitMs[unit] ?? 0)
   }
-  // A whole second is easier to read, and to compare with a file.
+  // Rounds up to a whole second, which is easier to read and to compare with a file.
   return new Date(Math.ceil(ms / 1000) * 1000).toISOString()
 }
 

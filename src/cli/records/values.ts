@@ -1,5 +1,5 @@
-import { nearestWord } from '../../config/engine/suggest.ts'
-import { usageFailure } from '../../controller/failure.ts'
+import { nearestWord } from '../../config/engine/nearest-word.ts'
+import { usageFailure } from '../../controller/command-failure.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { parseTimeWord } from './time-words.ts'
 import { schemaProperties, schemaTypes } from './fields.ts'

@@ -1,31 +1,43 @@
-import { kebab } from '../../entities/define.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE, usageFailure } from '../../controller/failure.ts'
+import { toKebabCase } from '../../entities/define-entity.ts'
+import {
+  CommandFailure,
+  EXIT_FAILED,
+  EXIT_USAGE,
+  usageFailure,
+} from '../../controller/command-failure.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
-import { anyShape, validatedResponse } from '../client/answer-shape.ts'
-import type { ApiAnswer, ApiClient, ApiRequest } from '../client/api-client.ts'
+import { unknownShape, validatedResponse } from '../client/response-shape.ts'
+import type { ApiResponse, ApiClient, ApiRequest } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
-import { ApiRefusal } from '../client/refusal.ts'
+import { ApiRefusal } from '../client/api-refusal.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { promptLine, isInteractive } from '../terminal/prompt.ts'
 import { missingFields, type ChangeArguments, bodyFromArguments } from './bodies.ts'
-import { referencingRecords } from './holders.ts'
-import { type Kind, findKind, requireShape, recordPath, kindWords, withArticle } from './kinds.ts'
+import { findReferencingRecordNames } from './referencing-records.ts'
 import {
-  requestOfKind,
-  createdShape,
-  readMember,
+  type Kind,
+  findKind,
+  requireShape,
+  recordPath,
+  kindNameInWords,
+  withArticle,
+} from './kinds.ts'
+import {
+  sendKindRequest,
+  createdRecordShape,
+  readMemberAt,
   RecordNameResolver,
   type Row,
   rowShape,
-  withMember,
+  setMemberAt,
 } from './names.ts'
 import { rowName } from './table.ts'
 import { parseDurationWord, parseTimeWord } from './time-words.ts'
 
 export interface RecordWriteOptions extends ContextOptions {
   readonly file?: string
-  /** End of the record, as a time or as a duration from now. */
+  /** Time at which the record expires (`expiresAt`), as a time or as a duration from now. */
   readonly until?: string
   readonly for?: string
 }
@@ -48,7 +60,7 @@ export async function createRecord(
   mustBeWhole(kind, body)
   const client = connect(options)
   const label = labelOf(kind, body)
-  const id = await createRecordIn(
+  const id = await sendRecordCreate(
     client,
     kind,
     await new RecordNameResolver(client).resolved(kind, body),
@@ -62,7 +74,7 @@ export async function createRecord(
  * @param body body in which references are ids.
  * @returns the id of the created record.
  */
-export async function createRecordIn(
+export async function sendRecordCreate(
   client: ApiClient,
   kind: Kind,
   body: JsonObject,
@@ -70,7 +82,7 @@ export async function createRecordIn(
 ): Promise<string> {
   const request = { method: 'POST', path: `/${kind.plural}`, body } as const
   const { data } = await asked(client, kind, `create ${label}`, request)
-  return validatedResponse(client.controller, createdShape, data).id
+  return validatedResponse(client.controller, createdRecordShape, data).id
 }
 
 /** Changes only the given fields of a record. */
@@ -93,13 +105,15 @@ export async function updateRecord(
   const { id } = row
   const { body, etag } = await wholeValues(client, kind, id, wanted)
   const sent = { ...fieldsRequiredInPatch(kind, row), ...(await names.resolved(kind, body)) }
-  const label = `${kindWords(kind.name)} ${printableLine(name)}`
-  await patchRecordIn(client, kind, id, sent, label, etag)
+  const label = `${kindNameInWords(kind.name)} ${printableLine(name)}`
+  await sendRecordPatch(client, kind, id, sent, label, etag)
   if (options.json === true) printJson({ kind: kind.name, id })
   else printLine(`updated ${label}`)
 }
 
-/** The end that `--until` or `--for` give, as an assignment. */
+/**
+ * The assignment to `expiresAt` that follows from `--until` or `--for`; none without these options.
+ */
 function endAssignments(kind: Kind, options: RecordWriteOptions): readonly string[] {
   const { until, for: duration } = options
   if (until === undefined && duration === undefined) return []
@@ -108,7 +122,7 @@ function endAssignments(kind: Kind, options: RecordWriteOptions): readonly strin
   }
   if (!kind.fields.some(({ name, settable }) => name === 'expiresAt' && settable !== 'never')) {
     const hint = kind.id === 'identity' ? '; use roleAttributesExpireAt.ATTRIBUTE=TIME' : ''
-    throw usageFailure(`${withArticle(kindWords(kind.name))} has no end${hint}`)
+    throw usageFailure(`${withArticle(kindNameInWords(kind.name))} has no end${hint}`)
   }
   const time =
     until === undefined
@@ -127,7 +141,7 @@ export function fieldsRequiredInPatch(kind: Kind, row: JsonObject): JsonObject {
  * @param body body in which references are ids.
  * @param etag ETag of the record on which the body is based; null: unconditional.
  */
-export async function patchRecordIn(
+export async function sendRecordPatch(
   client: ApiClient,
   kind: Kind,
   id: string,
@@ -152,12 +166,12 @@ async function wholeValues(
 ): Promise<{ readonly body: JsonObject; readonly etag: string | null }> {
   if (partial.length === 0) return { body, etag: null }
   const path = recordPath(kind, id, 'detail')
-  const { data, header } = await requestOfKind(client, kind, { method: 'GET', path }, rowShape)
+  const { data, header } = await sendKindRequest(client, kind, { method: 'GET', path }, rowShape)
   let whole = body
   for (const { path: members, value } of partial) {
     const [first = ''] = members
-    const held = readMember(whole, [first]) ?? readMember(data, [first]) ?? {}
-    whole = withMember({ ...whole, [first]: held }, members, value)
+    const held = readMemberAt(whole, [first]) ?? readMemberAt(data, [first]) ?? {}
+    whole = setMemberAt({ ...whole, [first]: held }, members, value)
   }
   const etag = header('etag')
   return { body: whole, etag }
@@ -181,13 +195,19 @@ export async function deleteRecords(
   const losses = options.force === true ? [] : await lossesOf(client, kind, found)
   if (options.force !== true) await mustBeMeant(kind, found, losses, options.yes === true)
   for (const row of found) {
-    await deleteRecordIn(client, kind, row.id, `${kindWords(kind.name)} ${rowName(kind, row)}`)
-    if (options.json !== true) printLine(`deleted ${kindWords(kind.name)} ${rowName(kind, row)}`)
+    await sendRecordDelete(
+      client,
+      kind,
+      row.id,
+      `${kindNameInWords(kind.name)} ${rowName(kind, row)}`,
+    )
+    if (options.json !== true)
+      printLine(`deleted ${kindNameInWords(kind.name)} ${rowName(kind, row)}`)
   }
   if (options.json === true) printJson(found.map(({ id }) => ({ kind: kind.name, id })))
 }
 
-export async function deleteRecordIn(
+export async function sendRecordDelete(
   client: ApiClient,
   kind: Kind,
   id: string,
@@ -197,7 +217,7 @@ export async function deleteRecordIn(
   const { meta } = await asked(client, kind, `delete ${label}`, { method: 'DELETE', path })
   for (const { entity, ids, totalCount } of meta.detachedFrom ?? []) {
     const more = totalCount > ids.length ? ` and ${totalCount - ids.length} more` : ''
-    const holders = `${kindWords(kebab(entity))} ${ids.join(', ')}${more}`
+    const holders = `${kindNameInWords(toKebabCase(entity))} ${ids.join(', ')}${more}`
     printNote(`flotilla: delete ${label}: it was taken off ${printableLine(holders)}`)
   }
 }
@@ -212,9 +232,11 @@ async function lossesOf(
 ): Promise<readonly string[]> {
   const losses: string[] = []
   for (const row of rows) {
-    const holders = await referencingRecords(client, kind, row.id)
+    const holders = await findReferencingRecordNames(client, kind, row.id)
     if (holders.length === 0) continue
-    losses.push(`${kindWords(kind.name)} ${rowName(kind, row)} is in use by ${holders.join(', ')}`)
+    losses.push(
+      `${kindNameInWords(kind.name)} ${rowName(kind, row)} is in use by ${holders.join(', ')}`,
+    )
   }
   return losses
 }
@@ -233,7 +255,7 @@ async function mustBeMeant(
     )
   }
   const names = rows.map((row) => rowName(kind, row)).join(', ')
-  const what = `${kindWords(rows.length === 1 ? kind.name : kind.plural)} ${names}`
+  const what = `${kindNameInWords(rows.length === 1 ? kind.name : kind.plural)} ${names}`
   if (!isInteractive()) {
     throw new CommandFailure(
       EXIT_USAGE,
@@ -256,8 +278,8 @@ function mustBeWhole(kind: Kind, body: JsonObject): void {
 
 function labelOf(kind: Kind, { name }: JsonObject): string {
   return typeof name === 'string'
-    ? `${kindWords(kind.name)} ${printableLine(name)}`
-    : kindWords(kind.name)
+    ? `${kindNameInWords(kind.name)} ${printableLine(name)}`
+    : kindNameInWords(kind.name)
 }
 
 /**
@@ -269,10 +291,10 @@ async function asked(
   kind: Kind,
   attempt: string,
   request: ApiRequest,
-): Promise<ApiAnswer> {
+): Promise<ApiResponse> {
   try {
     const isOnceOnly = holdsSecret(kind, request.body)
-    const answer = await requestOfKind(client, kind, { ...request, isOnceOnly }, anyShape)
+    const answer = await sendKindRequest(client, kind, { ...request, isOnceOnly }, unknownShape)
     const ignored = answer.meta.ignoredFields ?? []
     if (ignored.length > 0) {
       const fields = printableLine(ignored.join(', '))

@@ -1,11 +1,11 @@
 import { formatFault } from '../../config/engine/fault.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { loadRouterConfig } from '../../config/router/load.ts'
-import { missingSectionNotes, sectionsWithoutEffect } from '../../config/router/omissions.ts'
+import { missingSectionNotes, unusedSectionNotes } from '../../config/router/section-notes.ts'
 import type { EffectiveValue } from '../../config/engine/reader.ts'
-import { unsupportedNode } from '../../lib/runtime/supported-node.ts'
+import { unsupportedNodeReason } from '../../lib/runtime/unsupported-node.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
-import { type CheckedRouterConfig, hostFindings } from './host-faults.ts'
+import { type CheckedRouterConfig, findHostStartFaults } from './host-faults.ts'
 
 export interface CheckRouterOptions {
   /** True: checks only the configuration, and nothing about this host. */
@@ -15,12 +15,12 @@ export interface CheckRouterOptions {
 }
 
 /** @throws {CommandFailure} exit 2, after printing one line for each fault. */
-export function checkedRouterConfig(path: string): CheckedRouterConfig {
+export function loadCheckedRouterConfig(path: string): CheckedRouterConfig {
   const loaded = loadRouterConfig(path, process.env)
   for (const warning of loaded.warnings) {
     printNote(`flotilla: warning: ${formatFault(warning)}`)
   }
-  const unsupported = unsupportedNode()
+  const unsupported = unsupportedNodeReason()
   if (unsupported !== null) printNote(`flotilla: warning: ${unsupported}`)
   if (loaded.ok) return loaded
   for (const fault of loaded.faults) printNote(`flotilla: ${formatFault(fault)}`)
@@ -37,7 +37,7 @@ export async function checkRouter(path: string, options: CheckRouterOptions): Pr
     await checkAsJson(path, options)
     return
   }
-  const checked = checkedRouterConfig(path)
+  const checked = loadCheckedRouterConfig(path)
   const { config, effective } = checked
   if (options.print === true) {
     printLine(effective.map(effectiveLine).join('\n'))
@@ -49,7 +49,7 @@ export async function checkRouter(path: string, options: CheckRouterOptions): Pr
     throw new CommandFailure(EXIT_FAILED, `${path}: the router cannot start on this host`)
   }
   printLine(`${path}: the configuration is valid`)
-  for (const note of [...missingSectionNotes(config), ...sectionsWithoutEffect(config), ...notes]) {
+  for (const note of [...missingSectionNotes(config), ...unusedSectionNotes(config), ...notes]) {
     printLine(`note: ${note}`)
   }
 }
@@ -57,8 +57,8 @@ export async function checkRouter(path: string, options: CheckRouterOptions): Pr
 async function findingsHere(
   checked: CheckedRouterConfig,
   { configOnly = false }: CheckRouterOptions,
-): ReturnType<typeof hostFindings> {
-  return configOnly ? { faults: [], notes: [] } : await hostFindings(checked)
+): ReturnType<typeof findHostStartFaults> {
+  return configOnly ? { faults: [], notes: [] } : await findHostStartFaults(checked)
 }
 
 async function checkAsJson(path: string, options: CheckRouterOptions): Promise<void> {
@@ -70,7 +70,7 @@ async function checkAsJson(path: string, options: CheckRouterOptions): Promise<v
   }
   const { config, effective } = loaded
   const host = await findingsHere(loaded, options)
-  const notes = [...missingSectionNotes(config), ...sectionsWithoutEffect(config), ...host.notes]
+  const notes = [...missingSectionNotes(config), ...unusedSectionNotes(config), ...host.notes]
   const { faults } = host
   const printed = options.print === true ? { effective } : {}
   printJson({ isValid: faults.length === 0, faults, warnings, notes, ...printed })
@@ -84,7 +84,7 @@ function faultCount(count: number): string {
   return `${faults} in the configuration; 'flotilla router options' lists every key`
 }
 
-/** Such as `ctrl.startupTimeout = 30s  # default`. */
+/** One effective value as a line, such as `ctrl.startupTimeout = 30s  # default`. */
 function effectiveLine({ key, value, source, hasEffect }: EffectiveValue): string {
   const shown = value === '' ? '(none)' : value.replaceAll('\n', '\\n')
   const effect = hasEffect ? '' : ', no effect in this version'

@@ -1,31 +1,35 @@
 import { accessSync, constants, existsSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/command-failure.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
+import { writePublicFile, writeSecretFile } from '../../pki/secret-file.ts'
 import { certificatesPem } from '../../pki/verify/identity-files.ts'
 import { normalizeHost, normalizedHosts } from '../../pki/authority/router-names.ts'
 import { generateRouterKeyPem } from '../../pki/authority/router-request.ts'
 import type { RouterKeyAlgorithm } from '../../pki/authority/router-key-algorithms.ts'
-import { configuredEndpoints, configuredProxy } from '../../config/router/relations.ts'
+import { configuredEndpoints, configuredProxy } from '../../config/router/router-relations.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { writeEndpoints } from '../../router/controllers/endpoints-file.ts'
-import { identityFiles, type IdentityFiles } from '../../router/identity/files.ts'
-import { certificateRequests } from '../../router/identity/requests.ts'
-import { baseUrl } from '../client/api-client.ts'
-import { reportInOneSentence } from '../enroll/enrollment-failure.ts'
+import { findIdentityFiles, type IdentityFiles } from '../../router/identity/identity-files.ts'
+import { createCertificateRequests } from '../../router/identity/certificate-requests.ts'
+import { parseControllerOrigin } from '../client/api-client.ts'
+import { withOneSentenceErrors } from '../enroll/one-sentence-errors.ts'
 import { EnrollmentFault, EnrollmentRefusedError } from '../enroll/enrollment-fault.ts'
-import { type EnrollmentKey, keyBeside } from '../enroll/enrollment-key.ts'
+import { type EnrollmentKey, loadOrCreateTemporaryKey } from '../enroll/enrollment-key.ts'
 import { type CertificateChain, EnrollmentServer } from '../enroll/enrollment-server.ts'
-import { checkTime, type EnrollmentToken, readEnrollmentToken } from '../enroll/enrollment-token.ts'
+import {
+  checkTokenTime,
+  type EnrollmentToken,
+  readEnrollmentToken,
+} from '../enroll/enrollment-token.ts'
 import { readTokenFile } from '../enroll/token-file.ts'
 import { CheckList } from '../terminal/check-list.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
-import { refuseFoldersOfOthers } from '../terminal/folder-owner.ts'
+import { refuseForeignFolders } from '../terminal/folder-owner.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
-import { checkedRouterConfig } from './check.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { loadCheckedRouterConfig } from './check.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 export interface EnrollRouterOptions {
   /** File of the token, or `-`. */
@@ -47,8 +51,8 @@ export interface EnrollRouterOptions {
  * @throws {CommandFailure} one sentence; exit 2 for an invalid configuration.
  */
 export async function enrollRouter(path: string, options: EnrollRouterOptions): Promise<void> {
-  const { config } = checkedRouterConfig(path)
-  await reportInOneSentence(() => new RouterEnrollmentRun(config, options).go())
+  const { config } = loadCheckedRouterConfig(path)
+  await withOneSentenceErrors(() => new RouterEnrollmentRun(config, options).go())
 }
 
 class RouterEnrollmentRun {
@@ -68,7 +72,7 @@ class RouterEnrollmentRun {
       throw usageFailure('the configuration has no section csr, which enrollment needs; add it')
     }
     const files = this.#files()
-    refuseFoldersOfOthers(Object.values(files).filter((path) => path !== null))
+    refuseForeignFolders(Object.values(files).filter((path) => path !== null))
     const token = this.#token()
     if (!['erott', 'trott'].includes(token.method)) {
       throw new EnrollmentFault(
@@ -82,9 +86,11 @@ class RouterEnrollmentRun {
     const server = await EnrollmentServer.meet(token, configuredProxy(this.#config))
     this.#checks.ok('token', `${token.method}, for router ${token.subject}`)
     this.#checks.ok('controller', `${token.origin} signed it; ${server.caCount} CA certificates`)
-    const key = keyBeside(files.key, token.secret, () => generateRouterKeyPem(this.#options.keyAlg))
+    const key = loadOrCreateTemporaryKey(files.key, token.secret, () =>
+      generateRouterKeyPem(this.#options.keyAlg),
+    )
     const keys = { privateKeyPem: key.privateKeyPem, serverKeyPem: key.privateKeyPem }
-    const requests = await certificateRequests({ routerId: token.subject, csr, ...keys })
+    const requests = await createCertificateRequests({ routerId: token.subject, csr, ...keys })
     const { client, server: own } = await this.#certificates(token, server, key, () =>
       server.router(requests, keys),
     )
@@ -102,13 +108,14 @@ class RouterEnrollmentRun {
    */
   #token(): EnrollmentToken {
     const { jwt, controller } = this.#options
-    const origin = controller === undefined ? null : baseUrl(controller, '--controller: ')
+    const origin =
+      controller === undefined ? null : parseControllerOrigin(controller, '--controller: ')
     const token = readEnrollmentToken(readTokenFile(jwt))
     return origin === null ? token : { ...token, origin }
   }
 
   #files(): IdentityFiles {
-    const found = identityFiles(this.#config)
+    const found = findIdentityFiles(this.#config)
     if (!found.ok) throw usageFailure(found.fault)
     return found.files
   }
@@ -123,7 +130,7 @@ class RouterEnrollmentRun {
     try {
       // A token that was used before it expired is later accepted again with the same key, so its
       // expiry is not checked for a retry.
-      if (!key.isFound) checkTime(token, server.dateMs ?? systemClock.nowMs())
+      if (!key.isFound) checkTokenTime(token, server.dateMs ?? systemClock.nowMs())
       return await ask()
     } catch (error) {
       // After a refusal, the new key is useless. If the outcome is unknown, the key stays, because

@@ -3,12 +3,12 @@ import { existsSync, realpathSync } from 'node:fs'
 import { bindToCheck, type ListeningProbe } from '../../controller/start/check-listeners.ts'
 import type { ConfigFault } from '../../config/engine/fault.ts'
 import type { LoadedRouterConfig } from '../../config/router/load.ts'
-import { configuredEndpoints } from '../../config/router/relations.ts'
+import { configuredEndpoints } from '../../config/router/router-relations.ts'
 import { listenerProtocols } from '../../config/router/shared-options.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
 import { noControllerReason } from '../../router/controllers/endpoints-file.ts'
-import { lockPath } from '../terminal/process-lock.ts'
+import { acquirePathLock } from '../terminal/process-lock.ts'
 
 export type CheckedRouterConfig = Extract<LoadedRouterConfig, { ok: true }>
 
@@ -16,7 +16,7 @@ export type CheckedRouterConfig = Extract<LoadedRouterConfig, { ok: true }>
  * Faults on this host that would prevent the start of a router, although its configuration is
  * valid.
  */
-export interface HostFindings {
+export interface HostStartFaults {
   readonly faults: readonly ConfigFault[]
   /** One sentence each. */
   readonly notes: readonly string[]
@@ -26,7 +26,7 @@ export interface HostFindings {
  * Finds everything that would prevent the start of a router on this host. All tested ports are
  * closed again.
  */
-export async function hostFindings(checked: CheckedRouterConfig): Promise<HostFindings> {
+export async function findHostStartFaults(checked: CheckedRouterConfig): Promise<HostStartFaults> {
   const [controllers, ports] = [controllerFindings(checked), await portFindings(checked)]
   return {
     faults: [...controllers.faults, ...ports.faults],
@@ -34,7 +34,7 @@ export async function hostFindings(checked: CheckedRouterConfig): Promise<HostFi
   }
 }
 
-function controllerFindings({ config, path }: CheckedRouterConfig): HostFindings {
+function controllerFindings({ config, path }: CheckedRouterConfig): HostStartFaults {
   const configured = configuredEndpoints(config).map(({ text }) => text)
   const problem = noControllerReason(configured, config.ctrl.endpointsFile)
   if (problem === null) return { faults: [], notes: [] }
@@ -57,7 +57,7 @@ async function portFindings({
   config,
   path,
   effective,
-}: CheckedRouterConfig): Promise<HostFindings> {
+}: CheckedRouterConfig): Promise<HostStartFaults> {
   if (await isRunning(path)) {
     const note = 'a router with this configuration is running, so its ports were not tested'
     return { faults: [], notes: [note] }
@@ -83,7 +83,7 @@ async function portFindings({
 
 async function isRunning(path: string): Promise<boolean> {
   try {
-    const lock = await lockPath('router', realpathSync(path))
+    const lock = await acquirePathLock('router', realpathSync(path))
     lock.close()
     return false
   } catch {

@@ -3,11 +3,14 @@ import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { dirname, resolve } from 'node:path'
 
-import { commentedRouterConfig, type RouterType } from '../../config/router/commented.ts'
-import { runAsOwnerOf } from '../../controller/as-owner.ts'
-import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/failure.ts'
-import { writeNewFile } from '../../pki/key-file.ts'
-import { printJson, printLine, shellWord } from '../terminal/output.ts'
+import {
+  composeCommentedRouterConfig,
+  type RouterType,
+} from '../../config/router/commented-config.ts'
+import { runAsFileOwner } from '../../controller/run-as-file-owner.ts'
+import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/command-failure.ts'
+import { writeNewFile } from '../../pki/secret-file.ts'
+import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
 
 export interface InitRouterOptions {
   readonly name?: string
@@ -42,13 +45,13 @@ export async function initRouter(
     const sentence = `${path} already exists and stays unchanged; name another file`
     throw new CommandFailure(EXIT_FAILED, sentence)
   }
-  const text = commentedRouterConfig(router)
-  await runAsOwnerOf(dirname(resolve(path)), () => writeNewFile(path, text, 0o644))
+  const text = composeCommentedRouterConfig(router)
+  await runAsFileOwner(dirname(resolve(path)), () => writeNewFile(path, text, 0o644))
   if (options.json === true) {
     printJson({ file: path, type, name, advertise })
     return
   }
-  const file = shellWord(path)
+  const file = quoteShellWord(path)
   printLine(`wrote ${path}, for the ${type} router ${name} at ${advertise}
 next: flotilla router check ${file}
       flotilla router enroll ${file} --jwt TOKEN

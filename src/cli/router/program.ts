@@ -1,6 +1,6 @@
 import { Argument, type Command, Option } from 'commander'
 
-import { routerOptionTypes, type RouterType } from '../../config/router/commented.ts'
+import { routerTypes, type RouterType } from '../../config/router/commented-config.ts'
 import { LOG_LEVELS } from '../../config/controller/options.ts'
 import { routerKeyAlgorithms } from '../../pki/authority/router-key-algorithms.ts'
 import { printLine } from '../terminal/output.ts'
@@ -8,10 +8,10 @@ import type { CheckRouterOptions } from './check.ts'
 import type { EnrollRouterOptions } from './enroll.ts'
 import type { InitRouterOptions } from './init.ts'
 import type { RunRouterOptions } from './run.ts'
-import { integerBetween } from '../terminal/typed-number.ts'
+import { integerBetween } from '../terminal/integer-option.ts'
 
 /** The `router` verbs. Their code is loaded when one of them runs. */
-export function addRouter(program: Command): void {
+export function addRouterCommands(program: Command): void {
   const router = program.command('router').description('configure, enroll or run a router')
   addInit(router)
   router
@@ -98,15 +98,16 @@ Examples:
     .description('print every key of the configuration, as Markdown')
     .addHelpText('after', '\nExamples:\n  flotilla router options')
     .action(async () => {
-      const { routerConfigurationDocument } = await import('../../config/router/document.ts')
-      printLine(routerConfigurationDocument().trimEnd())
+      const { renderRouterConfigReference } =
+        await import('../../config/router/config-reference.ts')
+      printLine(renderRouterConfigReference().trimEnd())
     })
 }
 
 function addInit(router: Command): void {
   router
     .command('init')
-    .addArgument(new Argument('<type>', 'kind of router').choices(routerOptionTypes))
+    .addArgument(new Argument('<type>', 'kind of router').choices(routerTypes))
     .argument('<config>', 'configuration file to write, YAML')
     .option('--name <name>', 'base name of the identity files (default: first part of the host)')
     .option(

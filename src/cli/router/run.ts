@@ -3,31 +3,31 @@ import { flushCompileCache } from 'node:module'
 import type { Server } from 'node:net'
 import { join, parse } from 'node:path'
 
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { programVersion, programVersionLine } from '../../controller/version.ts'
 import { systemClock } from '../../lib/clock.ts'
-import type { RouterIdentity } from '../../router/identity/identity.ts'
-import type { CertificateRequests } from '../../router/identity/requests.ts'
+import type { RouterIdentity } from '../../router/identity/reloadable-identity.ts'
+import type { CertificateRequests } from '../../router/identity/certificate-requests.ts'
 import { routerProgramLimits } from '../../router/limits.ts'
 import { certificateLimits } from '../../router/identity/limits.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import { RouterProgram } from '../../router/router.ts'
 import { TUNNEL_BINDING } from '../../router/tunnel/tunnel.ts'
 import { limitHeapGrowth } from '../../threads/collect-buffers.ts'
-import { sendHttpsRequest } from '../client/https.ts'
+import { sendHttpsRequest } from '../client/https-request.ts'
 import {
   createProgramLog,
   exitUnlessStopped,
-  stopSignal,
+  waitForStopSignal,
   switchLevelOnSignal,
   systemRandom,
-} from '../terminal/long-running.ts'
-import { configuredProxy } from '../../config/router/relations.ts'
-import { CachedResolver } from '../../lib/runtime/last-addresses.ts'
+} from '../terminal/foreground-program.ts'
+import { configuredProxy } from '../../config/router/router-relations.ts'
+import { CachedResolver } from '../../lib/runtime/cached-resolver.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
-import { checkedRouterConfig } from './check.ts'
-import { refuseFoldersOfOthers } from '../terminal/folder-owner.ts'
-import { lockPath } from '../terminal/process-lock.ts'
+import { loadCheckedRouterConfig } from './check.ts'
+import { refuseForeignFolders } from '../terminal/folder-owner.ts'
+import { acquirePathLock } from '../terminal/process-lock.ts'
 import { ServiceManager } from '../terminal/service-manager.ts'
 import { unitStart } from '../terminal/start-command.ts'
 
@@ -42,10 +42,11 @@ export interface RunRouterOptions {
  * reaches no controller in time.
  */
 export async function runRouter(path: string, options: RunRouterOptions): Promise<void> {
-  const { config, effective } = checkedRouterConfig(path)
-  // The check is skipped if there is a tunnel listener, because mode tproxy may need root.
+  const { config, effective } = loadCheckedRouterConfig(path)
+  // With a tunnel listener, root may use the folders of another user, because mode tproxy may need
+  // root.
   if (!config.listeners.some(({ binding }) => binding === TUNNEL_BINDING))
-    refuseFoldersOfOthers(
+    refuseForeignFolders(
       [config.identity.key.path ?? path, config.ctrl.endpointsFile],
       unitStart('router', path),
     )
@@ -54,7 +55,7 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
   switchLevelOnSignal(log, options.logLevel)
   const { env, pid } = process
   const serviceManager = new ServiceManager({ env, pid, log })
-  const stopped = stopSignal(log, 'router')
+  const stopped = waitForStopSignal(log, 'router')
   const names = new CachedResolver({
     path: lastAddressesPath(config.ctrl.endpointsFile),
     clock: systemClock,
@@ -75,7 +76,8 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
       await router.start({ extends: options.extend === true })
       log.info({ version: programVersion(), pid }, 'router running')
       serviceManager.ready('runs')
-      // Before the V8 flags change, because the compile cache is keyed by them.
+      // Written before the V8 flags change, because these flags are part of the key of the compile
+      // cache.
       flushCompileCache()
       limitHeapGrowth()
       await Promise.race([stopped, router.failed])
@@ -101,14 +103,17 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
 async function lockConfiguration(path: string): Promise<Server> {
   const realPath = realpathSync(path)
   try {
-    return await lockPath('router', realPath)
+    return await acquirePathLock('router', realPath)
   } catch (error) {
     const message = `a router with the configuration ${path} is already running; stop it first, or give this one its own configuration and identity`
     throw new CommandFailure(EXIT_FAILED, message, error)
   }
 }
 
-/** The file for `endpoints.yml` is `endpoints.addresses.json` in the same folder. */
+/**
+ * Path of the file with the last resolved addresses; for `endpoints.yml`, it is
+ * `endpoints.addresses.json` in the same folder.
+ */
 function lastAddressesPath(endpointsFile: string): string {
   const { dir, name } = parse(endpointsFile)
   return join(dir, `${name}.addresses.json`)

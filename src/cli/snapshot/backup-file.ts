@@ -1,12 +1,12 @@
 import { lstat, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-import { BackupFault } from '../../backup/fault.ts'
-import { CommandFailure, EXIT_FAILED, operatorFailure } from '../../controller/failure.ts'
+import { BackupFault } from '../../backup/backup-fault.ts'
+import { CommandFailure, EXIT_FAILED, toOperatorFailure } from '../../controller/command-failure.ts'
 
 /** Converts a fault in a backup or its file to a message for the user. */
 export function toBackupFailure(path: string, error: unknown): unknown {
-  if (!(error instanceof BackupFault)) return operatorFailure(error)
+  if (!(error instanceof BackupFault)) return toOperatorFailure(error)
   return new CommandFailure(EXIT_FAILED, `${path}: ${error.message}`, error)
 }
 

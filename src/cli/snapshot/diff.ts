@@ -1,17 +1,21 @@
 import { resolve } from 'node:path'
 
-import { restoreChangeCounts, type KindChanges, restoreChanges } from '../../backup/compare.ts'
-import { readFileChunks } from '../../backup/files.ts'
+import {
+  countRestoreChanges,
+  type KindChangeCounts,
+  planRestoreChanges,
+} from '../../backup/restore-changes.ts'
+import { readFileChunks } from '../../backup/backup-files.ts'
 import { loadBackup, type LoadedBackup } from '../../backup/load-backup.ts'
 import { printableValue } from '../../lib/text/terminal-text.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { MemoryStateStore } from '../../store/state/memory-state-store.ts'
 import { AdminError, streamFromAdminSocket } from '../client/admin-socket.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { prefixErrorsWithFile } from './backup-file.ts'
-import { originText, withStaleHint } from './describe.ts'
-import { BACKUP_PATH, chosenDataFolder } from './save.ts'
-import { readKey } from './verify.ts'
+import { backupOriginText, addStaleBackupHint } from './backup-text.ts'
+import { BACKUP_PATH, chooseDataFolder } from './save.ts'
+import { readBackupKey } from './verify.ts'
 
 export interface DiffOptions {
   readonly config?: string
@@ -26,16 +30,16 @@ export interface DiffOptions {
  * nothing.
  */
 export async function diffSnapshot(path: string, options: DiffOptions): Promise<void> {
-  const data = chosenDataFolder(options)
-  const privateKeyPem = readKey(options.key)
+  const data = chooseDataFolder(options)
+  const privateKeyPem = readBackupKey(options.key)
   const backup = await prefixErrorsWithFile(path, () =>
     loadBackup(readFileChunks(path), new MemoryStateStore(), { privateKeyPem }),
   )
   const live = await loadRunningState(data, options.stale === true)
-  const changes = restoreChangeCounts(restoreChanges(live.state, backup.state))
+  const changes = countRestoreChanges(planRestoreChanges(live.state, backup.state))
   const isOther = live.manifest.clusterId !== backup.manifest.clusterId
   if (options.json === true) printJson(jsonOf(live, backup, changes))
-  else printLine(changesText(live, backup, changes).join('\n'))
+  else printLine(restoreChangesText(live, backup, changes).join('\n'))
   if (!isOther || options.json === true) return
   printLine('the backup belongs to another cluster than this controller')
 }
@@ -51,11 +55,15 @@ export async function loadRunningState(data: string, isStale: boolean): Promise<
     return await loadBackup(bytes, new MemoryStateStore(), { privateKeyPem: null })
   } catch (error) {
     if (!(error instanceof AdminError)) throw error
-    throw new CommandFailure(EXIT_FAILED, withStaleHint(error), error)
+    throw new CommandFailure(EXIT_FAILED, addStaleBackupHint(error), error)
   }
 }
 
-function jsonOf(live: LoadedBackup, backup: LoadedBackup, changes: readonly KindChanges[]): object {
+function jsonOf(
+  live: LoadedBackup,
+  backup: LoadedBackup,
+  changes: readonly KindChangeCounts[],
+): object {
   const place = ({ manifest: { clusterId, generation, index } }: LoadedBackup): object => ({
     clusterId,
     generation,
@@ -65,14 +73,14 @@ function jsonOf(live: LoadedBackup, backup: LoadedBackup, changes: readonly Kind
 }
 
 /** The differences as text for the terminal. */
-export function changesText(
+export function restoreChangesText(
   live: LoadedBackup,
   backup: LoadedBackup,
-  changes: readonly KindChanges[],
+  changes: readonly KindChangeCounts[],
 ): string[] {
   const { clusterId, index } = printableValue(live.manifest)
   const head = [
-    `backup: ${originText(backup.manifest)}`,
+    `backup: ${backupOriginText(backup.manifest)}`,
     `now: cluster ${clusterId}, index ${index}`,
   ]
   if (changes.length === 0) return [...head, 'a restore would change no record']

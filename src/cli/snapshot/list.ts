@@ -2,14 +2,14 @@ import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import { MAGIC_PREFIX } from '../../backup/container.ts'
-import { BackupFault } from '../../backup/fault.ts'
-import { readBackupSummary, readBackupHead } from '../../backup/files.ts'
+import { BackupFault } from '../../backup/backup-fault.ts'
+import { readBackupSummary, readBackupHead } from '../../backup/backup-files.ts'
 import type { BackupManifest, BackupSummary } from '../../backup/manifest.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { prefixErrorsWithFile } from './backup-file.ts'
-import { manifestJson } from './describe.ts'
+import { manifestJson } from './backup-text.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 export interface ListOptions {
   readonly json?: boolean

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 
-import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
 import type { DiffOptions } from './diff.ts'
 import type { ListOptions } from './list.ts'
 import type { RestoreOptions } from './restore.ts'
@@ -15,7 +15,7 @@ type WithLayout = (command: Command, config?: string) => Command
  * @param withLayout adds to a command the CONFIG argument, and the options from which a
  * configuration can be composed.
  */
-export function addSnapshots(cluster: Command, withLayout: WithLayout): void {
+export function addSnapshotCommands(cluster: Command, withLayout: WithLayout): void {
   const snapshot = cluster
     .command('snapshot')
     .description('create, verify and restore backups')

@@ -1,24 +1,32 @@
-import { restoreChangeCounts, type KindChanges, restoreChanges } from '../../backup/compare.ts'
-import { BackupFault } from '../../backup/fault.ts'
-import { readFileChunks } from '../../backup/files.ts'
+import {
+  countRestoreChanges,
+  type KindChangeCounts,
+  planRestoreChanges,
+} from '../../backup/restore-changes.ts'
+import { BackupFault } from '../../backup/backup-fault.ts'
+import { readFileChunks } from '../../backup/backup-files.ts'
 import { loadBackup, type LoadedBackup } from '../../backup/load-backup.ts'
 import { type RestoreContent, splitRestoreContent } from '../../backup/restore-content.ts'
-import type { RestoredIndex } from '../../api/backups/restore-control.ts'
-import type { restoreBegin, restoreChunk, restoreEnd } from '../../api/backups/restores-schema.ts'
+import type { RestoreProgress } from '../../api/backups/restore-control.ts'
+import type {
+  restoreBeginSchema,
+  restoreChunkSchema,
+  restoreEndSchema,
+} from '../../api/backups/restores-schema.ts'
 import type { SchemaValue } from '../../api/schemas/typed-schema.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { newShortId } from '../../lib/random.ts'
 import { MemoryStateStore } from '../../store/state/memory-state-store.ts'
 import { AdminError, sendToAdminSocket } from '../client/admin-socket.ts'
 import { type Interrupts, watchInterrupts } from '../terminal/interrupts.ts'
-import { printJson, printLine, shellWord } from '../terminal/output.ts'
-import { promptExactText } from '../terminal/typed-text.ts'
+import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
+import { promptExactText } from '../terminal/exact-text-prompt.ts'
 import { prefixErrorsWithFile } from './backup-file.ts'
-import { type BackupPosition, backupPositionJson, originText } from './describe.ts'
-import { changesText, loadRunningState } from './diff.ts'
+import { type BackupPosition, backupPositionJson, backupOriginText } from './backup-text.ts'
+import { restoreChangesText, loadRunningState } from './diff.ts'
 import { resealForRunningCluster } from './restored-factors.ts'
-import { chosenDataFolder } from './save.ts'
-import { readKey, requireSha256 } from './verify.ts'
+import { chooseDataFolder } from './save.ts'
+import { readBackupKey, requireSha256 } from './verify.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 export interface RestoreRunningOptions {
@@ -33,16 +41,17 @@ export interface RestoreRunningOptions {
 }
 
 /** Output of `cluster snapshot restore FILE --json`. */
-export interface RestoreRunningResult extends Partial<RestoredIndex> {
+export interface RestoreRunningResult extends Partial<RestoreProgress> {
   readonly clusterId: string
   readonly from: BackupPosition
-  readonly changes: readonly KindChanges[]
+  readonly changes: readonly KindChangeCounts[]
   /** False: no record differs, and nothing was changed. */
   readonly isRestored: boolean
 }
 
 /**
- * Time limit for one step: a step waits for a new leader, and the last step waits for every voter.
+ * Time limit for one step: without a leader, a step waits until there is one, and the last step
+ * waits for every voter.
  */
 const STEP_TIMEOUT_MS = 120_000
 const PROGRESS_PERCENT = 10
@@ -57,14 +66,14 @@ export async function restoreIntoCluster(
   path: string,
   options: RestoreRunningOptions,
 ): Promise<void> {
-  const data = chosenDataFolder(options)
+  const data = chooseDataFolder(options)
   const backup = await prefixErrorsWithFile(path, () => load(path, options))
   const live = await loadRunningState(data, false)
   await prefixErrorsWithFile(path, () => Promise.resolve(refuseOther(live, backup, options)))
   await prefixErrorsWithFile(path, () => resealForRunningCluster(data, live, backup))
-  const changes = restoreChangeCounts(restoreChanges(live.state, backup.state))
+  const changes = countRestoreChanges(planRestoreChanges(live.state, backup.state))
   const isJson = options.json === true
-  if (!isJson) printLine(changesText(live, backup, changes).join('\n'))
+  if (!isJson) printLine(restoreChangesText(live, backup, changes).join('\n'))
   const result = {
     clusterId: live.manifest.clusterId,
     from: backupPositionJson(backup.manifest),
@@ -85,7 +94,7 @@ export async function restoreIntoCluster(
 }
 
 async function load(path: string, { key, sha256 }: RestoreRunningOptions): Promise<LoadedBackup> {
-  const privateKeyPem = readKey(key)
+  const privateKeyPem = readBackupKey(key)
   const backup = await loadBackup(readFileChunks(path), new MemoryStateStore(), { privateKeyPem })
   requireSha256(path, backup.sha256, sha256)
   return backup
@@ -125,7 +134,7 @@ async function confirm(clusterId: string, options: RestoreRunningOptions): Promi
   throw new CommandFailure(
     EXIT_FAILED,
     given === undefined
-      ? `this replaces all records of the cluster and ends all sessions; nothing was changed. Pass --confirm ${shellWord(clusterId)} to proceed`
+      ? `this replaces all records of the cluster and ends all sessions; nothing was changed. Pass --confirm ${quoteShellWord(clusterId)} to proceed`
       : `confirmation does not match "${clusterId}"; nothing was changed`,
   )
 }
@@ -138,7 +147,7 @@ interface Restoring {
 }
 
 /** Stages the content and then activates it. If a step fails, the staged content is dropped. */
-async function carryOut(restoring: Restoring): Promise<RestoredIndex> {
+async function carryOut(restoring: Restoring): Promise<RestoreProgress> {
   const id = newShortId()
   // Until the last step, an interrupt drops the staged content. During the last step, the restore
   // can no longer be cancelled.
@@ -147,7 +156,7 @@ async function carryOut(restoring: Restoring): Promise<RestoredIndex> {
   try {
     await stage(restoring, id, interrupts)
     isSwapping = true
-    return (await ask(restoring.data, 'end', endParams(restoring, id))) as RestoredIndex
+    return (await ask(restoring.data, 'end', endParams(restoring, id))) as RestoreProgress
   } catch (error) {
     const isKnown = !isSwapping || (error instanceof AdminError && isRefusal(error))
     if (isKnown) await abandon(restoring, id)
@@ -190,7 +199,7 @@ function endParams({ content, backup, options }: Restoring, id: string): StepBod
     id,
     sha256: content.sha256,
     ifIndex: options.ifIndex ?? 0,
-    reason: `from a backup with SHA-256 ${backup.sha256.slice(0, 16)}: ${originText(backup.manifest)}`,
+    reason: `from a backup with SHA-256 ${backup.sha256.slice(0, 16)}: ${backupOriginText(backup.manifest)}`,
   }
 }
 
@@ -202,9 +211,9 @@ async function abandon({ data, content }: Restoring, id: string): Promise<void> 
 
 /** Request bodies for the steps of a restore. */
 interface StepBodies {
-  readonly begin: SchemaValue<typeof restoreBegin.schema>
-  readonly chunk: SchemaValue<typeof restoreChunk.schema>
-  readonly end: SchemaValue<typeof restoreEnd.schema>
+  readonly begin: SchemaValue<typeof restoreBeginSchema.schema>
+  readonly chunk: SchemaValue<typeof restoreChunkSchema.schema>
+  readonly end: SchemaValue<typeof restoreEndSchema.schema>
 }
 
 async function ask<S extends keyof StepBodies>(
@@ -263,7 +272,7 @@ class Progress {
   }
 }
 
-function printRestored({ index, applied }: RestoredIndex): void {
+function printRestored({ index, applied }: RestoreProgress): void {
   printLine(`replaced the records at index ${index}; applied by ${applied.join(', ')}`)
   printLine('all sessions have ended; log in again')
 }

@@ -1,29 +1,38 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 
-import { readFileChunks, readBackupHead } from '../../backup/files.ts'
+import { readFileChunks, readBackupHead } from '../../backup/backup-files.ts'
 import type { LoadedBackup } from '../../backup/load-backup.ts'
 import { type BackupManifest, MIGRATED_GENERATION } from '../../backup/manifest.ts'
-import { fillFromBackup, type RestoreTarget } from '../../backup/restore-backup.ts'
+import { fillDataFolderFromBackup, type RestoreTarget } from '../../backup/restore-backup.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { newOpaqueId } from '../../lib/random.ts'
 import { formatUuid, newUuidv7 } from '../../lib/text/uuid.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
-import { syncFolder, writePublicFile } from '../../pki/key-file.ts'
-import { createDataFolderWithState } from '../../store/folder/form-data-folder.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
+import { syncFolder, writePublicFile } from '../../pki/secret-file.ts'
+import { createDataFolderWithState } from '../../store/folder/create-data-folder.ts'
 import {
   type ConfigFlags,
   planConfig,
   type PlannedConfig,
-  refusePlannedFoldersOfOthers,
+  refuseForeignPlannedFolders,
 } from '../bootstrap/config-from-flags.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { startCommand } from '../terminal/start-command.ts'
 import { prefixErrorsWithFile } from './backup-file.ts'
-import { credentialsFor, restoreMarkerPath, type RestoredCredentials } from './credentials.ts'
-import { type BackupPosition, countsText, backupPositionJson, originText } from './describe.ts'
-import { readKey, requireSha256 } from './verify.ts'
+import {
+  prepareRestoredCredentials,
+  restoreMarkerPath,
+  type RestoredCredentials,
+} from './restored-credentials.ts'
+import {
+  type BackupPosition,
+  recordCountsText,
+  backupPositionJson,
+  backupOriginText,
+} from './backup-text.ts'
+import { readBackupKey, requireSha256 } from './verify.ts'
 
 export interface RestoreOptions extends ConfigFlags {
   readonly key?: string
@@ -57,14 +66,14 @@ export async function restoreSnapshot(
 ): Promise<void> {
   // Files created here are readable only by their owner, unless they are meant to be public.
   process.umask(0o077)
-  const key = readKey(options.key)
+  const key = readBackupKey(options.key)
   const manifest = await prefixErrorsWithFile(path, () => readBackupHead(path))
   requireMigratedConfig(path, configPath, manifest)
   const planned = planConfig(configPath, options, manifest.trustDomain)
-  refusePlannedFoldersOfOthers(planned)
+  refuseForeignPlannedFolders(planned)
   refuseTrustDomain(planned, manifest)
   refuseData(planned)
-  const credentials = credentialsFor(planned, manifest, systemClock.nowMs())
+  const credentials = prepareRestoredCredentials(planned, manifest, systemClock.nowMs())
   const result = await prefixErrorsWithFile(path, () =>
     restore({ path, key, manifest, planned, credentials }, options),
   )
@@ -88,7 +97,7 @@ async function restore(restoring: Restoring, options: RestoreOptions): Promise<R
   let restored: LoadedBackup | null = null
   await createDataFolderWithState(config.data, first, async (building) => {
     const bytes = readFileChunks(path)
-    const filled = await fillFromBackup(
+    const filled = await fillDataFolderFromBackup(
       building,
       bytes,
       { privateKeyPem: key },
@@ -177,8 +186,8 @@ function refuseData({ config: { data } }: PlannedConfig): void {
 function printResult(result: RestoreResult, manifest: BackupManifest): void {
   const { id, clusterId, generation, counts, isIdentityKept, config } = result
   printLine(`${id} is the first controller of cluster ${clusterId}, generation ${generation}`)
-  printLine(`restored from ${originText(manifest)}`)
-  printLine(`${countsText({ counts, frames: 0, bytes: 0 })}; all sessions have ended`)
+  printLine(`restored from ${backupOriginText(manifest)}`)
+  printLine(`${recordCountsText({ counts, frames: 0, bytes: 0 })}; all sessions have ended`)
   printLine(
     isIdentityKept
       ? 'certificate and key of the old controller are reused'

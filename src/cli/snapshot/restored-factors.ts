@@ -1,8 +1,8 @@
-import { BackupFault } from '../../backup/fault.ts'
+import { BackupFault } from '../../backup/backup-fault.ts'
 import { listFactors, decryptFactor } from '../../backup/restored-factors.ts'
 import type { LoadedBackup } from '../../backup/load-backup.ts'
 import type { ResealedFactor } from '../../api/backups/restore-control.ts'
-import type { FactorBody } from '../../api/backups/restores-schema.ts'
+import type { UnencryptedFactorBody } from '../../api/backups/restores-schema.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import type { FactorSecrets } from '../../pki/secrets/sealed-factor.ts'
 import { sendToAdminSocket } from '../client/admin-socket.ts'
@@ -51,7 +51,10 @@ function opened(backup: LoadedBackup, mfa: Mfa): FactorSecrets {
   )
 }
 
-function shown({ identityId, secretId, codesId }: Mfa, factor: FactorSecrets): FactorBody {
+function shown(
+  { identityId, secretId, codesId }: Mfa,
+  factor: FactorSecrets,
+): UnencryptedFactorBody {
   const { secret, recoveryCodes } = factor
   return {
     identityId,

@@ -1,16 +1,21 @@
 import { resolve } from 'node:path'
 
 import { readTextFile } from '../terminal/text-file.ts'
-import { readFileChunks, writeNewBackup } from '../../backup/files.ts'
+import { readFileChunks, writeNewBackup } from '../../backup/backup-files.ts'
 import { checkBackup } from '../../backup/read-backup.ts'
 import type { WrittenBackup } from '../../backup/write-backup.ts'
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE, usageFailure } from '../../controller/failure.ts'
+import {
+  CommandFailure,
+  EXIT_FAILED,
+  EXIT_USAGE,
+  usageFailure,
+} from '../../controller/command-failure.ts'
 import { AdminError, streamFromAdminSocket } from '../client/admin-socket.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { watchInterrupts } from '../terminal/interrupts.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { toBackupFailure, refuseExisting } from './backup-file.ts'
-import { countsText, manifestJson, withStaleHint } from './describe.ts'
+import { recordCountsText, manifestJson, addStaleBackupHint } from './backup-text.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /** API path for a backup of the state. */
@@ -32,7 +37,7 @@ export interface SaveOptions {
  * with the given data folder sends.
  */
 export async function saveSnapshot(path: string, options: SaveOptions): Promise<void> {
-  const data = chosenDataFolder(options)
+  const data = chooseDataFolder(options)
   const request = { path: BACKUP_PATH, body: wishOf(options) }
   const file = resolve(path)
   try {
@@ -45,7 +50,7 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
     else printLine(textOf(file, { manifest, summary, sha256 }))
   } catch (error) {
     if (!(error instanceof AdminError)) throw toBackupFailure(file, error)
-    throw new CommandFailure(EXIT_FAILED, withStaleHint(error), error)
+    throw new CommandFailure(EXIT_FAILED, addStaleBackupHint(error), error)
   }
 }
 
@@ -72,7 +77,7 @@ async function* untilInterrupted<T>(
  * Data folder of the controller.
  * @throws {CommandFailure} exit 2 unless the options name one.
  */
-export function chosenDataFolder({ config, data }: Pick<SaveOptions, 'config' | 'data'>): string {
+export function chooseDataFolder({ config, data }: Pick<SaveOptions, 'config' | 'data'>): string {
   if (config !== undefined && data === undefined) return loadConfigOrFail(config).data
   if (data !== undefined && config === undefined) return resolve(data)
   throw usageFailure(
@@ -115,7 +120,7 @@ function textOf(file: string, { manifest, summary, sha256 }: Omit<WrittenBackup,
   const manner = encryption === null ? 'unencrypted' : 'encrypted'
   return [
     `saved cluster ${clusterId} at index ${index} to ${file}`,
-    `${countsText(summary)}; ${hasSecrets ? 'with' : 'without'} secrets, ${manner}`,
+    `${recordCountsText(summary)}; ${hasSecrets ? 'with' : 'without'} secrets, ${manner}`,
     `SHA-256 ${sha256}`,
   ].join('\n')
 }

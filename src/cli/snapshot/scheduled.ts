@@ -1,7 +1,7 @@
 import type { ScheduledBackups } from '../../api/backups/backup-control.ts'
 import { type ConnectionOptions, openClusterConnection } from '../client/connection.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 /** Prints the scheduled backups that one controller has written, the newest first. */
 export async function listScheduledBackups(

@@ -1,11 +1,11 @@
-import { readFileChunks, readBackupHead } from '../../backup/files.ts'
+import { readFileChunks, readBackupHead } from '../../backup/backup-files.ts'
 import { type CheckedBackup, checkWholeBackup } from '../../backup/load-backup.ts'
 import { checkBackup } from '../../backup/read-backup.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { prefixErrorsWithFile } from './backup-file.ts'
-import { countsText, manifestJson, originText } from './describe.ts'
+import { recordCountsText, manifestJson, backupOriginText } from './backup-text.ts'
 
 export interface VerifyOptions {
   readonly key?: string
@@ -15,7 +15,7 @@ export interface VerifyOptions {
 
 /** `cluster snapshot verify FILE` checks whether a backup can be restored, without a controller. */
 export async function verifySnapshot(path: string, options: VerifyOptions): Promise<void> {
-  const key = readKey(options.key)
+  const key = readBackupKey(options.key)
   const checked = await prefixErrorsWithFile(path, () => check(path, key))
   requireSha256(path, checked.sha256, options.sha256)
   if (options.json === true) printJson(jsonOf(path, checked))
@@ -28,7 +28,7 @@ export async function verifySnapshot(path: string, options: VerifyOptions): Prom
 }
 
 /** @throws {CommandFailure} exit 1. @returns null when the options name no key file. */
-export function readKey(path: string | undefined): string | null {
+export function readBackupKey(path: string | undefined): string | null {
   return path === undefined ? null : readSecretInput(path, 'the key of the backup')
 }
 
@@ -76,8 +76,8 @@ function textOf(path: string, { manifest, summary, sha256, findings }: Checked):
       : 'is intact, and so is the state in it'
   return [
     `${path} ${how}`,
-    originText(manifest),
-    `${countsText(summary)}; ${manifest.hasSecrets ? 'with' : 'without'} secrets`,
+    backupOriginText(manifest),
+    `${recordCountsText(summary)}; ${manifest.hasSecrets ? 'with' : 'without'} secrets`,
     `SHA-256 ${sha256}`,
   ].join('\n')
 }

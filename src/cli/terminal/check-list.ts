@@ -1,4 +1,4 @@
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import { printLine } from './output.ts'
 

@@ -1,14 +1,18 @@
-import { NoAnswerError, OutcomeUnknownError, UnreachableError } from '../../client/problem.ts'
+import {
+  NoResponseError,
+  OutcomeUnknownError,
+  UnreachableError,
+} from '../../client/client-errors.ts'
 import {
   type CommandFailure,
   EXIT_DENIED,
-  EXIT_DONE,
+  EXIT_SUCCESS,
   EXIT_DIFFERENCES_FOUND,
   EXIT_FAILED,
   EXIT_NOT_FOUND,
   EXIT_UNREACHABLE,
   EXIT_USAGE,
-} from '../../controller/failure.ts'
+} from '../../controller/command-failure.ts'
 import type { ProblemCode } from '../../lib/problems.ts'
 
 interface ExitCode {
@@ -22,7 +26,7 @@ interface ExitCode {
 
 /** Every exit code of the program. A test prints the table into docs/reference/cli.md. */
 export const exitCodes = [
-  { code: EXIT_DONE, meaning: 'done', errorCode: '' },
+  { code: EXIT_SUCCESS, meaning: 'done', errorCode: '' },
   { code: EXIT_FAILED, meaning: 'another failure; stderr gives the reason', errorCode: 'FAILED' },
   { code: EXIT_USAGE, meaning: 'wrong usage, or a fault in a file', errorCode: 'USAGE' },
   {
@@ -75,7 +79,7 @@ interface FailureCause {
 /**
  * The first error with an error code in the chain of causes, beginning with the failure itself.
  */
-export function failureCause(failure: CommandFailure): FailureCause {
+export function findFailureCause(failure: CommandFailure): FailureCause {
   const { exitCode } = failure
   for (let error: unknown = failure; error instanceof Error; { cause: error } = error) {
     const found = causeOf(error)
@@ -97,6 +101,6 @@ function causeOf(error: Error): FailureCause | null {
     const isKnown = Object.hasOwn(exitsOfErrorCodes, code)
     return { errorCode: code, exitCode: (isKnown ? exitsOfErrorCodes[code] : null) ?? EXIT_FAILED }
   }
-  const isSilent = error instanceof UnreachableError || error instanceof NoAnswerError
+  const isSilent = error instanceof UnreachableError || error instanceof NoResponseError
   return isSilent ? { errorCode: 'UNREACHABLE', exitCode: EXIT_UNREACHABLE } : null
 }

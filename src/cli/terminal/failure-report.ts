@@ -2,12 +2,12 @@ import { CommanderError } from 'commander'
 
 import {
   CommandFailure,
-  EXIT_DONE,
+  EXIT_SUCCESS,
   EXIT_FAILED,
   EXIT_USAGE,
-  operatorFailure,
-} from '../../controller/failure.ts'
-import { failureCause } from './exit-codes.ts'
+  toOperatorFailure,
+} from '../../controller/command-failure.ts'
+import { findFailureCause } from './exit-codes.ts'
 import { jsonText, printNote } from './output.ts'
 
 const COMMANDER_PREFIX = 'error: '
@@ -32,11 +32,11 @@ export function isJsonRequested(argv: readonly string[]): boolean {
  * @returns the exit code.
  */
 export function reportFailure(thrown: unknown, isJson: boolean): number {
-  const error = operatorFailure(thrown)
+  const error = toOperatorFailure(thrown)
   if (error instanceof CommanderError) return reportUsage(error, isJson)
   if (isJson) printNote(jsonText({ error: errorObject(error) }))
   else printNote(`flotilla: ${textOf(error)}`)
-  return error instanceof CommandFailure ? failureCause(error).exitCode : EXIT_FAILED
+  return error instanceof CommandFailure ? findFailureCause(error).exitCode : EXIT_FAILED
 }
 
 /**
@@ -44,7 +44,7 @@ export function reportFailure(thrown: unknown, isJson: boolean): number {
  * success.
  */
 function reportUsage(error: CommanderError, isJson: boolean): number {
-  if (error.exitCode === 0) return EXIT_DONE
+  if (error.exitCode === 0) return EXIT_SUCCESS
   if (isJson) {
     const isHelp = error.code === 'commander.help'
     const message = isHelp ? 'name a command; --help lists them' : sentenceIn(error.message)
@@ -67,7 +67,7 @@ function errorObject(error: unknown): Readonly<Record<string, unknown>> {
   if (!(error instanceof CommandFailure)) return { code: 'INTERNAL', message: textOf(error) }
   const { status, field } = error as { readonly status?: unknown; readonly field?: unknown }
   return {
-    code: failureCause(error).errorCode,
+    code: findFailureCause(error).errorCode,
     message: error.message,
     ...(typeof field === 'string' ? { field } : {}),
     ...(typeof status === 'number' ? { status } : {}),

@@ -2,20 +2,20 @@ import { spawnSync } from 'node:child_process'
 import { type Stats, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
-import { usageFailure } from '../../controller/failure.ts'
-import { shellWord } from './output.ts'
+import { usageFailure } from '../../controller/command-failure.ts'
+import { quoteShellWord } from './output.ts'
 
 const WRITABLE_FOR_ALL = 0o002
 
 /**
- * Refuses a command that root runs on folders of another user: its files would belong to root, so
- * the program could not open them when that user runs it.
+ * Refuses a command that root runs on folders of another user: the command would create files that
+ * belong to root, so the program could not open these files when it runs as the other user.
  * @param paths files or folders that the command writes; for a missing path, the owner of the
  * nearest existing folder counts.
  * @param instead command to type instead; null: the same command as the owner.
  * @throws {CommandFailure} exit 2, with the command to type.
  */
-export function refuseFoldersOfOthers(
+export function refuseForeignFolders(
   paths: readonly string[],
   instead: string | null = null,
 ): void {
@@ -47,8 +47,8 @@ function userName(uid: number): string | null {
 
 /** The command line with which the owner runs the same command. */
 function commandAs(name: string | null, { uid, gid }: Stats): string {
-  const typed = ['flotilla', ...process.argv.slice(2)].map(shellWord).join(' ')
+  const typed = ['flotilla', ...process.argv.slice(2)].map(quoteShellWord).join(' ')
   if (name === null) return `setpriv --reuid=${uid} --regid=${gid} --clear-groups ${typed}`
-  if (process.env['SUDO_USER'] !== undefined) return `sudo -u ${shellWord(name)} ${typed}`
-  return `runuser -u ${shellWord(name)} -- ${typed}`
+  if (process.env['SUDO_USER'] !== undefined) return `sudo -u ${quoteShellWord(name)} ${typed}`
+  return `runuser -u ${quoteShellWord(name)} -- ${typed}`
 }

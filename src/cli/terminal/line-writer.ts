@@ -1,7 +1,7 @@
 import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 
 /** Limits for buffered text, in characters, because these determine the memory. */
-export const lineLimits = {
+export const lineBufferLimits = {
   /** Buffered characters above which audit lines are dropped. */
   crowdedCharacters: 1024 * 1024,
   /** Buffered characters above which all lines are dropped. */
@@ -70,7 +70,7 @@ export class LineWriter {
 
   /** True: callers should skip audit lines and count them with `drop`. */
   get isCrowded(): boolean {
-    return this.#characters >= lineLimits.crowdedCharacters
+    return this.#characters >= lineBufferLimits.crowdedCharacters
   }
 
   drop(): void {
@@ -79,13 +79,13 @@ export class LineWriter {
 
   /** Writes a line with its newline. */
   write(line: string): void {
-    if (this.#characters + line.length > lineLimits.waitingCharactersMax) {
+    if (this.#characters + line.length > lineBufferLimits.waitingCharactersMax) {
       this.drop()
       return
     }
     this.#characters += line.length
     const last = this.#chunks.at(-1)
-    if (last === undefined || last.length + line.length > lineLimits.chunkCharactersMax) {
+    if (last === undefined || last.length + line.length > lineBufferLimits.chunkCharactersMax) {
       this.#chunks.push(line)
     } else {
       this.#chunks[this.#chunks.length - 1] = last + line
@@ -98,7 +98,7 @@ export class LineWriter {
     this.#gathering = setTimeout(() => {
       this.#gathering = undefined
       this.#next()
-    }, lineLimits.gatherMs)
+    }, lineBufferLimits.gatherMs)
     this.#gathering.unref()
   }
 
@@ -118,7 +118,7 @@ export class LineWriter {
       this.#isTaken = false
       if (error === null && written > 0) this.#isTorn = bytes[written - 1] !== NEWLINE
       if (error?.code === 'EAGAIN') {
-        this.#retry = setTimeout(() => this.#put(fd, bytes), lineLimits.retryMs)
+        this.#retry = setTimeout(() => this.#put(fd, bytes), lineBufferLimits.retryMs)
         this.#retry.unref()
       } else if (error === null && written < bytes.length) {
         this.#put(fd, bytes.subarray(written))
@@ -144,13 +144,13 @@ export class LineWriter {
   }
 
   /**
-   * Writes the buffered lines synchronously, for at most `endMsMax`; for the end of the process.
+   * Writes the buffered lines synchronously, for at most `endMsMax`; called when the process ends.
    */
   flushSync(): void {
     clearTimeout(this.#retry)
     clearTimeout(this.#gathering)
     this.#gathering = undefined
-    const endMs = performance.now() + lineLimits.endMsMax
+    const endMs = performance.now() + lineBufferLimits.endMsMax
     const waiting = this.#chunks.map((text) => Buffer.from(text))
     if (this.#rest !== null && !this.#isTaken) {
       waiting.unshift(this.#rest)
@@ -195,7 +195,7 @@ function isWrittenBy(endMs: number, fd: number, bytes: Buffer): boolean {
  * mode, so that a write to a full pipe fails instead of blocking a thread. A file or terminal never
  * blocks, and a socket cannot be reopened.
  */
-export function openOutput(): number {
+export function openLineOutput(): number {
   try {
     if (!fstatSync(1).isFIFO()) return 1
     return openSync('/proc/self/fd/1', constants.O_WRONLY | constants.O_NONBLOCK)

@@ -27,7 +27,7 @@ export function jsonLogger(sink: LineSink, { level, base }: LogLinesOptions): Lo
 
 /** Writes readable lines if stdout is a terminal, and JSON lines otherwise. */
 export function stdoutSink(sink: LineSink): LineSink {
-  return isatty(1) ? new ReadableLines(sink, wantsColor(process.env)) : sink
+  return isatty(1) ? new HumanReadableLines(sink, wantsColor(process.env)) : sink
 }
 
 /** False if NO_COLOR is set (https://no-color.org), and on terminals without colors. */
@@ -50,7 +50,7 @@ const LEVEL_COLUMNS = 5
 /**
  * Converts JSON lines to `TIME LEVEL message field=value …`, with the stack of an error below.
  */
-export class ReadableLines implements LineSink {
+export class HumanReadableLines implements LineSink {
   readonly #sink: LineSink
   readonly #isColoured: boolean
 

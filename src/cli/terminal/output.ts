@@ -1,4 +1,4 @@
-import { yamlText } from '../../config/engine/yaml-tree.ts'
+import { formatYaml } from '../../config/engine/yaml-tree.ts'
 import { escapeUnprintable, printableLine, printableText } from '../../lib/text/terminal-text.ts'
 
 /** Output formats of a verb: a table to read, JSON and YAML for programs. */
@@ -8,7 +8,7 @@ export type OutputFormat = (typeof outputFormats)[number]
 /** Set once by the command line, before its verb runs. */
 let format: OutputFormat = 'table'
 
-export function useOutputFormat(chosen: OutputFormat): void {
+export function setOutputFormat(chosen: OutputFormat): void {
   format = chosen
 }
 
@@ -50,12 +50,12 @@ export function printNote(text: string): void {
 
 /** Prints a document for programs: YAML if the command line requests it, otherwise JSON. */
 export function printJson(value: unknown): void {
-  printLine(format === 'yaml' ? yamlText(plain(value)).trimEnd() : jsonText(value, 2))
+  printLine(format === 'yaml' ? formatYaml(plain(value)).trimEnd() : jsonText(value, 2))
 }
 
 /** One document in a sequence: a line of JSON, or a YAML document. */
-export function streamDocument(value: unknown): string {
-  return format === 'yaml' ? `---\n${yamlText(plain(value))}` : `${jsonText(value)}\n`
+export function formatStreamDocument(value: unknown): string {
+  return format === 'yaml' ? `---\n${formatYaml(plain(value))}` : `${jsonText(value)}\n`
 }
 
 /** JSON in which control characters are escaped. */
@@ -70,6 +70,6 @@ function plain(value: unknown): unknown {
 }
 
 /** Quotes a word so that it can be pasted into a shell. */
-export function shellWord(word: string): string {
+export function quoteShellWord(word: string): string {
   return /^[A-Za-z0-9_./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createServer, type Server } from 'node:net'
 
-import { listenAt } from '../../lib/runtime/listening.ts'
+import { startListening } from '../../lib/runtime/listening.ts'
 
 /**
  * Acquires a lock on an abstract Unix socket, which is named after the real path. The kernel gives
@@ -10,10 +10,13 @@ import { listenAt } from '../../lib/runtime/listening.ts'
  * @returns the lock, which does not keep the process alive. Rejects when another process holds the
  * lock.
  */
-export async function lockPath(program: 'quickstart' | 'router', path: string): Promise<Server> {
+export async function acquirePathLock(
+  program: 'quickstart' | 'router',
+  path: string,
+): Promise<Server> {
   const name = createHash('sha256').update(path).digest('hex').slice(0, 32)
   const server = createServer((socket) => socket.destroy())
-  await listenAt(server, { path: `\0flotilla-${program}-${process.getuid?.() ?? 0}-${name}` })
+  await startListening(server, { path: `\0flotilla-${program}-${process.getuid?.() ?? 0}-${name}` })
   server.on('error', () => undefined)
   server.unref()
   return server

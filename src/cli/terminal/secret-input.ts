@@ -1,7 +1,7 @@
 import { readSync } from 'node:fs'
 
-import { readSecretFile, SECRET_FILE_BYTES_MAX, SecretFileError } from '../../pki/key-file.ts'
-import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
+import { readSecretFile, SECRET_FILE_BYTES_MAX, SecretFileError } from '../../pki/secret-file.ts'
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 
@@ -31,7 +31,7 @@ function readFile(path: string, what: string): string {
 
 /** @param what completes the sentence "… is longer than". @throws {CommandFailure} exit 1. */
 export function readStandardInput(what: string, bytesMax = SECRET_FILE_BYTES_MAX): string {
-  const text = readDescriptor(0, bytesMax)
+  const text = readFileDescriptor(0, bytesMax)
   if (text !== null) return text
   throw new CommandFailure(
     EXIT_FAILED,
@@ -40,7 +40,7 @@ export function readStandardInput(what: string, bytesMax = SECRET_FILE_BYTES_MAX
 }
 
 /** Reads a pipe or a file to its end. @returns null if there is more than `bytesMax`. */
-export function readDescriptor(descriptor: number, bytesMax: number): string | null {
+export function readFileDescriptor(descriptor: number, bytesMax: number): string | null {
   const bytes = Buffer.alloc(bytesMax + 1)
   let length = 0
   while (length < bytes.length) {

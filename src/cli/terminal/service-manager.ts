@@ -54,8 +54,8 @@ export class ServiceManager {
   }
 
   /**
-   * Reports that the start is complete: the program works, or everything is open and it waits for
-   * others.
+   * Reports that the start is complete: the program works, or it has opened everything and waits
+   * for other hosts.
    */
   ready(status: string): void {
     this.#send('READY=1', `STATUS=${status}`)

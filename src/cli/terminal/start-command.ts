@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
-import { shellWord } from './output.ts'
+import { quoteShellWord } from './output.ts'
 
 /** Programs with a systemd unit, and the file that the unit reads in the folder of its instance. */
 const unitFiles = { controller: 'config.yml', router: 'router.yml' } as const
@@ -20,7 +20,7 @@ export function startCommand(
   path: string,
   folders: readonly string[] = unitFolders,
 ): string {
-  return unitStart(program, path, folders) ?? `flotilla ${program} run ${shellWord(path)}`
+  return unitStart(program, path, folders) ?? `flotilla ${program} run ${quoteShellWord(path)}`
 }
 
 /** As {@link startCommand}; null if no unit on this host reads the configuration. */

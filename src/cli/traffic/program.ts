@@ -1,12 +1,12 @@
 import { type Command, Option } from 'commander'
 
-import { withContextOption } from '../client/connection-options.ts'
-import { integerBetween } from '../terminal/typed-number.ts'
+import { addContextOption } from '../client/connection-options.ts'
+import { integerBetween } from '../terminal/integer-option.ts'
 import type { TrafficOptions } from './traffic.ts'
 
 /** `flotilla traffic …`. Its code is loaded when it runs. */
 export function addTraffic(program: Command): void {
-  withContextOption(program.command('traffic'))
+  addContextOption(program.command('traffic'))
     .argument('[kind]', 'service (default) or router')
     .argument('[name]', 'name or id; without it, those with the most traffic')
     .option('--day', 'the last day by quarter hour, instead of the last hour by minute')

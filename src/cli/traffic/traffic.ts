@@ -1,12 +1,12 @@
 import { bytesText } from '../../client/bytes-text.ts'
-import { usageFailure } from '../../controller/failure.ts'
+import { usageFailure } from '../../controller/command-failure.ts'
 import {
   listShape,
   nullableShape,
   numberShape,
   objectShape,
   textShape,
-} from '../client/answer-shape.ts'
+} from '../client/response-shape.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
 import { findKind } from '../records/kinds.ts'

@@ -1,10 +1,10 @@
 import { realpathSync } from 'node:fs'
 
-import { isJsonObject, jsonOrNull } from '../../lib/text/json-value.ts'
+import { isJsonObject, parseJsonOrNull } from '../../lib/text/json-value.ts'
 import { createCertificateRequest } from '../../pki/authority/certificate-request.ts'
-import { certificateLife } from '../../pki/authority/renewal.ts'
+import { certificateLifetime } from '../../pki/authority/renewal.ts'
 import { type Certificate, checkKeyMatches, parseCertificates } from '../../pki/certificate.ts'
-import { readSecretFile, writePublicFile, writeSecretFile } from '../../pki/key-file.ts'
+import { readSecretFile, writePublicFile, writeSecretFile } from '../../pki/secret-file.ts'
 import type { IdentityCertificate, IdentityCredential } from '../../tunnel/identity-certificate.ts'
 import { IDENTITY_FILE_BYTES_MAX, pathIn } from './identity-file.ts'
 
@@ -47,7 +47,7 @@ export class IdentityCertificateFile implements IdentityCertificate {
   get renewAtMs(): number {
     const { leaf } = this.#current
     // The time of renewal does not depend on the time at which it is calculated.
-    return certificateLife(leaf, leaf.notBeforeMs).renewAtMs
+    return certificateLifetime(leaf, leaf.notBeforeMs).renewAtMs
   }
 
   get notAfterMs(): number {
@@ -91,7 +91,7 @@ export class IdentityCertificateFile implements IdentityCertificate {
     changed: (id: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>,
   ): void {
     const path = realpathSync(this.#path)
-    const file = jsonOrNull(readSecretFile(path, IDENTITY_FILE_BYTES_MAX).text)
+    const file = parseJsonOrNull(readSecretFile(path, IDENTITY_FILE_BYTES_MAX).text)
     const id = isJsonObject(file) ? file['id'] : null
     if (!isJsonObject(file) || !isJsonObject(id)) {
       throw new Error(`${this.#path} is no identity file any more`)
@@ -101,7 +101,7 @@ export class IdentityCertificateFile implements IdentityCertificate {
 
   /** Null if there is none, or if it cannot be used; the certificate is then renewed again. */
   #readRenewed(): StoredCertificate | null {
-    const file = jsonOrNull(readSecretFile(this.#path, IDENTITY_FILE_BYTES_MAX).text)
+    const file = parseJsonOrNull(readSecretFile(this.#path, IDENTITY_FILE_BYTES_MAX).text)
     const id = isJsonObject(file) ? file['id'] : null
     const text = isJsonObject(id) ? id[RENEWED] : null
     if (typeof text !== 'string' || !text.startsWith(PEM)) return null

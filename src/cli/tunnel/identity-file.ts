@@ -1,15 +1,15 @@
 import { dirname, resolve } from 'node:path'
 
 import { readTextFile } from '../terminal/text-file.ts'
-import { CommandFailure, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { jsonOrNull } from '../../lib/text/json-value.ts'
+import { parseJsonOrNull } from '../../lib/text/json-value.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
   checkKeyMatches,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import { readSecretFile } from '../../pki/key-file.ts'
+import { readSecretFile } from '../../pki/secret-file.ts'
 import type { EnrolledIdentity } from '../enroll/identity-file.ts'
 
 export const IDENTITY_FILE_BYTES_MAX = 1024 * 1024
@@ -35,7 +35,7 @@ export function readIdentityFile(
   } catch (error) {
     throw new CommandFailure(EXIT_USAGE, `--identity: ${errorMessage(error)}`, error)
   }
-  const file = jsonOrNull(text) as Readonly<Record<string, unknown>> | null
+  const file = parseJsonOrNull(text) as Readonly<Record<string, unknown>> | null
   if (typeof file !== 'object' || file === null) throw fail('it is no JSON object')
   const origins = originsIn(file)
   const [origin] = origins

@@ -4,7 +4,7 @@ import { LOG_LEVELS } from '../../config/controller/options.ts'
 import type { RunTunnelOptions } from './run.ts'
 
 /** The `tunnel` verbs. Their code is loaded when one of them runs. */
-export function addTunnel(program: Command): void {
+export function addTunnelCommands(program: Command): void {
   const tunnel = program
     .command('tunnel')
     .description('serve an enrolled identity on a host without a router')

@@ -1,16 +1,16 @@
 import { flushCompileCache } from 'node:module'
 import { BlockList, isIP, isIPv4 } from 'node:net'
 
-import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/failure.ts'
+import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { programVersion, programVersionLine } from '../../controller/version.ts'
 import { systemClock } from '../../lib/clock.ts'
-import { CachedResolver } from '../../lib/runtime/last-addresses.ts'
+import { CachedResolver } from '../../lib/runtime/cached-resolver.ts'
 import { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import {
   type ConfiguredServicePort,
   parseConfiguredService,
-} from '../../overlay/services/offered-services.ts'
+} from '../../overlay/services/proxy-port-services.ts'
 import { limitHeapGrowth } from '../../threads/collect-buffers.ts'
 import { type HostPort, parseHostPort } from '../../lib/text/names.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
@@ -22,10 +22,10 @@ import { tunnelMetrics } from '../../tunnel/tunnel-metrics.ts'
 import {
   createProgramLog,
   exitUnlessStopped,
-  stopSignal,
+  waitForStopSignal,
   switchLevelOnSignal,
   systemRandom,
-} from '../terminal/long-running.ts'
+} from '../terminal/foreground-program.ts'
 import { ServiceManager } from '../terminal/service-manager.ts'
 import { CertificateApi } from '../client/certificate-api.ts'
 import { IdentityCertificateFile } from './identity-certificate-file.ts'
@@ -64,7 +64,7 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   switchLevelOnSignal(log, options.logLevel)
   const { env, pid } = process
   const serviceManager = new ServiceManager({ env, pid, log })
-  const stopped = stopSignal(log, 'tunnel')
+  const stopped = waitForStopSignal(log, 'tunnel')
   const sockets = new TargetSockets()
   const tunnels = identities.map((identity) => {
     const names = new CachedResolver({ path: `${identity.path}.addresses`, clock: systemClock })
@@ -96,7 +96,8 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   // Report `ready` now: the tunnel waits for a controller if none responds, and the start of the
   // systemd unit must not wait for that.
   serviceManager.ready(`runs in mode ${mode}`)
-  // Before the V8 flags change, because the compile cache is keyed by them.
+  // Written before the V8 flags change, because these flags are part of the key of the compile
+  // cache.
   flushCompileCache()
   limitHeapGrowth()
   try {

@@ -3,14 +3,14 @@ import type { Clock } from '../../lib/clock.ts'
 import type { AlarmRaiser } from '../alarm-table.ts'
 import type { MemberView } from '../../ports/cluster-view.ts'
 import type { NodeId, Position } from '../../raft/types.ts'
-import { toleranceNow } from './failure-tolerance.ts'
+import { configurationTolerance } from './failure-tolerance.ts'
 import { quorumClockMs } from './quorum-clock.ts'
 
 /** Maximum by which a log time stamp may exceed the median clock. */
 const CLOCK_SKEW_MS_MAX = 2000
 /**
- * How long a condition must hold before its alarm: one delayed message looks like a slow clock and
- * proves nothing.
+ * How long a condition must last before its alarm is raised: one delayed message looks like a slow
+ * clock and proves nothing.
  */
 const HOLDS_MS = 5000
 /**
@@ -68,7 +68,7 @@ export class AlarmWatch {
     }
   }
 
-  /** @param owed missing tail of the log (raft/owed.ts). */
+  /** @param owed missing tail of the log (raft/missing-tail.ts). */
   lookAtDebt(owed: Position | null): void {
     if (owed === null) {
       this.#alarms.clear('LOG_REPAIRING')
@@ -122,7 +122,7 @@ export class AlarmWatch {
 
   #lookAtTolerance(record: ConfigurationRecord, members: readonly MemberView[]): void {
     const connected = new Set(members.filter((one) => one.connected).map(({ id }) => id))
-    const { voters, spare, nextRisk } = toleranceNow(record, (id) => connected.has(id))
+    const { voters, spare, nextRisk } = configurationTolerance(record, (id) => connected.has(id))
     if (voters < 3) {
       // With fewer than three voters no failure is ever tolerated. An alarm would be permanent, so
       // none is raised.

@@ -22,7 +22,7 @@ export class Alarms implements AlarmRaiser {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #raised = new Map<string, Alarm>()
-  /** Raised alarms whose raising was logged. Only for these, clearing is logged too. */
+  /** Raised alarms whose raising was logged. When one of them is cleared, that is logged too. */
   readonly #logged = new Set<string>()
   readonly #throttle = new LogThrottle({ windowMs: LOG_WINDOW_MS, keysMax: 256 })
 

@@ -23,7 +23,7 @@ export function allVoterIds({ members, outgoingVoters }: ConfigurationRecord): r
  * Tolerance of a configuration. In a joint configuration, both halves need a majority, so the
  * weaker half counts (Raft paper 6).
  */
-export function toleranceNow(
+export function configurationTolerance(
   record: ConfigurationRecord,
   isConnected: (id: NodeId) => boolean,
 ): Tolerance {

@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf'
 import { SharedOptionsSchema } from '../../../proto/gen/soft_pb.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { SharedOption } from '../../ports/membership.ts'
-import type { OpenTopic } from '../../ports/soft-topics.ts'
+import type { OpenSoftTopic } from '../../ports/soft-topics.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { AlarmRaiser, OptionDifference } from '../alarm-table.ts'
 
@@ -25,7 +25,7 @@ export class OptionsWatch {
 
   constructor(
     own: readonly SharedOption[],
-    topic: Pick<OpenTopic<'options'>, 'publish' | 'onChange'>,
+    topic: Pick<OpenSoftTopic<'options'>, 'publish' | 'onChange'>,
     alarms: AlarmRaiser,
   ) {
     this.#own = own

@@ -2,7 +2,7 @@ import type { AdmissionAnswer } from '../../../proto/gen/peer_pb.ts'
 import { Problem } from '../../lib/problems.ts'
 import { decodePeerMessage, encodePeerMessage } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
-import { resolveAddress } from '../mesh/addresses-names.ts'
+import { resolveAddress } from '../mesh/resolve-address.ts'
 import type { MeshIdentity } from '../mesh/mesh-service.ts'
 import { callPeerOnce } from '../mesh/peer-call.ts'
 import {
@@ -19,7 +19,7 @@ interface EnterOptions {
   readonly resolvers?: readonly string[]
   readonly identity: MeshIdentity
   readonly trustDomain: string
-  /** '' if unknown, for example after the loss of a disk. */
+  /** Id of the cluster; '' if unknown, for example after the loss of a disk. */
   readonly clusterId: string
   /** 16 bytes. */
   readonly storeId: Uint8Array
@@ -28,7 +28,8 @@ interface EnterOptions {
   readonly version: string
   readonly featureLevel: number
   /**
-   * Start of this process as in its Hello, UTC ms; any time if the process is not on the mesh yet.
+   * Start time of this process, as in its Hello, UTC ms; any time if the process is not on the mesh
+   * yet.
    */
   readonly startedAtMs: number
   /** Timeout for each address. */
@@ -77,8 +78,8 @@ export async function requestAdmission(options: EnterOptions): Promise<Admission
 }
 
 /**
- * Returns a name that does not resolve unchanged, so that the attempt to connect to it reports the
- * error.
+ * If a name cannot be resolved, the name itself is returned, so that the attempt to connect to it
+ * reports the error.
  */
 async function targetsOf(
   addresses: readonly string[],

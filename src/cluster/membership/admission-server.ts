@@ -15,8 +15,12 @@ import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { decodePeerMessage, encodePeerMessage } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
-import type { MemberChanger } from './changer.ts'
-import { findAdmission, type AdmissionState, type Consensus } from './consensus.ts'
+import type { MemberChanger } from './member-changer.ts'
+import {
+  findAdmission,
+  type AdmissionState,
+  type MembershipConsensus,
+} from './membership-consensus.ts'
 import {
   type AdmissionCaller,
   type AdmissionContext,
@@ -26,17 +30,17 @@ import {
   type AdmissionVerdict,
   decideAdmission,
 } from './decide-admission.ts'
-import type { LeaderCalls } from './leader-calls.ts'
+import type { LeaderRequestForwarder } from './leader-request-forwarder.ts'
 import { membershipLimits } from './limits.ts'
 import { bytesOf, controllerId } from './messages.ts'
-import { isChangeFinished, admissionKeySha256 } from './record.ts'
+import { isChangeFinished, admissionKeySha256 } from './member-keys.ts'
 import { waitUntil } from '../../lib/runtime/wait.ts'
 
 interface AdmissionServerDeps {
-  readonly consensus: Consensus
+  readonly consensus: MembershipConsensus
   readonly state: AdmissionState
   readonly changer: MemberChanger
-  readonly calls: LeaderCalls
+  readonly calls: LeaderRequestForwarder
   readonly clock: Clock
   readonly actions: ActionRecorder
   readonly clusterId: string
@@ -155,7 +159,7 @@ export class AdmissionServer {
     return decideAdmission(caller, request, context)
   }
 
-  /** Start of the process that is connected as this member; null if none is. */
+  /** Start time of the process that is connected as this member; null if none is connected. */
   #liveStartedAtMs(id: NodeId): number | null {
     const { consensus } = this.#deps
     // This controller is running, so any other process with its id is a duplicate.

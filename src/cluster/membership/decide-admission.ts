@@ -9,7 +9,7 @@ import type { AdmissionRequest, AdmissionRequestSchema } from '../../../proto/ge
 import type { Index, NodeId } from '../../raft/types.ts'
 import { membershipLimits } from './limits.ts'
 import { readBoundedText, bytesOf, readCount } from './messages.ts'
-import { forgetRemovedKey, isSameMemberKey, isSameBytes } from './record.ts'
+import { deleteRemovedKey, isSameMemberKey, isSameBytes } from './member-keys.ts'
 
 /** Admission request. The caller itself reports these facts; TLS has proven only its id and key. */
 export interface AdmissionRequestFacts {
@@ -21,8 +21,8 @@ export interface AdmissionRequestFacts {
   readonly version: string
   readonly featureLevel: number
   /**
-   * Start of the caller's process, UTC ms. Distinguishes the process from another one with the same
-   * data folder.
+   * Start time of the caller's process, UTC ms. Distinguishes the process from another one with the
+   * same data folder.
    */
   readonly startedAtMs: number
 }
@@ -72,7 +72,7 @@ export interface AdmissionContext {
   readonly featureLevel: number
   /** Admitted key of the caller's id, and whether it becomes a voter; null without an admission. */
   readonly admitted: { readonly keySha256: Uint8Array; readonly isVoter: boolean } | null
-  /** Start of the process that is connected as this member; null if none is. */
+  /** Start time of the process that is connected as this member; null if none is connected. */
   readonly liveStartedAtMs: number | null
 }
 
@@ -130,7 +130,7 @@ export function decideAdmission(
   const { storeId, address } = request
   const { publicKeySha256 } = caller
   const promote = admitted.isVoter
-  forgetRemovedKey(target, caller)
+  deleteRemovedKey(target, caller)
   target.members.push(create(MemberSchema, { id, address, storeId, publicKeySha256, promote }))
   target.members.sort((a, b) => (a.id < b.id ? -1 : 1))
   return { verdict: 'added', target }

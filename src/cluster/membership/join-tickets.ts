@@ -17,7 +17,7 @@ import { isControllerId, parseHostPort } from '../../lib/text/names.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import {
-  issueControllerCertificateFor,
+  issueControllerCertificateForKey,
   LEAF_LIFETIME_MS,
   validityStartingAt,
 } from '../../pki/authority/authority.ts'
@@ -34,9 +34,9 @@ import {
 } from '../../pki/secrets/ticket.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type {
-  Admission,
+  ControllerAdmission,
   Invitation,
-  JoinAnswer,
+  JoinResponse,
   JoinRequest,
   SharedOption,
   TicketView,
@@ -44,7 +44,7 @@ import type {
 import type { Proposer } from '../../ports/proposer.ts'
 import type { RecordOf, StateView } from '../../ports/state-view.ts'
 import { type Actor, SYSTEM_ACTOR } from '../../ports/actor.ts'
-import type { ConfigurationInForce } from '../cluster-node-parts.ts'
+import type { ConfigurationInForce } from '../cluster-node-deps.ts'
 import type { Logger } from '../logger.ts'
 import type { Keyring } from '../secrets/keyring.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
@@ -62,16 +62,21 @@ interface AdmissionDeps {
   readonly caPem: () => string
   /** Current host:port of a member's mesh; null: use the address in its member record. */
   readonly addressOf?: (id: string) => string | null
-  /** Options that a new controller must have, too. */
+  /** Options that must have the same values on a new controller. */
   readonly sharedOptions: readonly SharedOption[]
 }
 
 /** Limits for requests of anyone who has a ticket. */
 export const admissionLimits = {
+  /** Minimum lifetime of a ticket; a shorter lifetime is refused. */
   lifetimeMsMin: 60_000,
+  /** Maximum lifetime of a ticket; a longer lifetime is refused. */
   lifetimeMsMax: 7 * 24 * 60 * 60_000,
+  /**
+   * Maximum DNS names and IP addresses in one join request; with more, the request is refused.
+   */
   hostsMax: 32,
-  /** Characters of one host, address, version or id. */
+  /** Maximum characters of one host, address, version or id. */
   textCharactersMax: 300,
   /** Maximum wait for this controller to catch up, and for a committed configuration. */
   waitMs: 5000,
@@ -86,7 +91,7 @@ const DNS_NAME = /^(?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9-]{1,63}(?<!-)
  * Admits new controllers with join tickets. Any member checks the request, signs the certificate
  * and wraps the secrets; the log makes the final decision.
  */
-export class JoinTickets implements Admission {
+export class JoinTickets implements ControllerAdmission {
   readonly #deps: AdmissionDeps
 
   constructor(deps: AdmissionDeps) {
@@ -150,7 +155,10 @@ export class JoinTickets implements Admission {
     this.#deps.log.info({ ticketId: id }, 'revoked a ticket')
   }
 
-  /** Fabric API addresses of all members: this one first, then connected ones. */
+  /**
+   * Fabric API addresses of all members: first those of this member, then those of connected
+   * members.
+   */
   #addresses(): readonly string[] {
     const { cluster } = this.#deps
     const rank = (id: string, connected: boolean): number =>
@@ -171,7 +179,7 @@ export class JoinTickets implements Admission {
    * @throws {Problem} TICKET_REFUSED, MEMBERSHIP_REFUSED, COULD_NOT_VALIDATE with the field, and as
    * {@link Proposer.propose}.
    */
-  async admit(request: JoinRequest): Promise<JoinAnswer> {
+  async admit(request: JoinRequest): Promise<JoinResponse> {
     const ticket = this.#ticketOf(request)
     const digest = ticketDigest(request.ticket)
     const publicKeySpki = await this.#judge(request)
@@ -310,13 +318,13 @@ export class JoinTickets implements Admission {
     const { notBeforeMs, notAfterMs } = validityStartingAt(nowMs, LEAF_LIFETIME_MS)
     const validity = { notBeforeMs, notAfterMs: Math.min(notAfterMs, authority.notAfterMs) }
     const leaf = { issuer, trustDomain, id, hosts, publicKeySpki, validity }
-    return await issueControllerCertificateFor(leaf)
+    return await issueControllerCertificateForKey(leaf)
   }
 
   /**
    * Builds the response from the admission in the state, which an earlier request may have created.
    */
-  async #answer(id: string): Promise<JoinAnswer> {
+  async #answer(id: string): Promise<JoinResponse> {
     const { cluster, state, clock, trustDomain, caPem, sharedOptions } = this.#deps
     const { record, index } = await this.#settledConfiguration()
     const admission = state.get('admission', id)

@@ -38,7 +38,7 @@ export interface LeaderCandidate {
    * there is no such period.
    */
   readonly healthySinceMs: number | null
-  /** Its measurements are well below the limits that make a leader slow. */
+  /** True: the member's measurements are well below the limits that make a leader slow. */
   readonly isMuchHealthier: boolean
 }
 
@@ -66,7 +66,7 @@ export const defaultLeadershipTiming: LeadershipTiming = {
   slowHoldMs: 5 * 60_000,
 }
 
-export type HoldReason = 'manual' | 'priority' | 'slow'
+export type LeadershipHoldReason = 'manual' | 'priority' | 'slow'
 
 /**
  * @returns the target of a leadership move and the reason; null when leadership is where it should

@@ -1,18 +1,18 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { ActionRecorder, MembershipControl } from '../../ports/membership.ts'
 import type { Logger } from '../logger.ts'
-import { MemberChanger } from './changer.ts'
-import type { AdmissionState, Consensus } from './consensus.ts'
+import { MemberChanger } from './member-changer.ts'
+import type { AdmissionState, MembershipConsensus } from './membership-consensus.ts'
 import { MembershipService } from './service.ts'
 import { AdmissionServer } from './admission-server.ts'
-import { LeaderCalls } from './leader-calls.ts'
+import { LeaderRequestForwarder } from './leader-request-forwarder.ts'
 import { MembershipReconciler, type ReconcilerDeps } from './reconciler.ts'
 
 interface MemberManagementDeps extends Pick<
   ReconcilerDeps,
   'secrets' | 'featureLevel' | 'joinTimeoutMs'
 > {
-  readonly consensus: Consensus
+  readonly consensus: MembershipConsensus
   readonly state: AdmissionState
   readonly clusterId: string
   readonly generation: number
@@ -25,7 +25,9 @@ interface MemberManagementDeps extends Pick<
 
 export interface MemberManagement {
   readonly control: MembershipControl
-  /** Starts the reconciler. All other parts work before this call. */
+  /**
+   * Starts the reconciler. All other parts of membership management work even before this call.
+   */
   start(): void
   stop(): void
   /**
@@ -41,7 +43,7 @@ export interface MemberManagement {
  */
 export function manageMembers(deps: MemberManagementDeps): MemberManagement {
   const { consensus, state, clock } = deps
-  const calls = new LeaderCalls(consensus, clock)
+  const calls = new LeaderRequestForwarder(consensus, clock)
   const changer = new MemberChanger(consensus, state, clock)
   const control = new MembershipService({ ...deps, changer, calls })
   new AdmissionServer({ ...deps, changer, calls })

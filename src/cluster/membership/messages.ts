@@ -64,7 +64,7 @@ export function readMembershipChange({
   }
 }
 
-export function planMessage(plan: ChangePlan): MessageInitShape<typeof ChangePlanSchema> {
+export function toChangePlanMessage(plan: ChangePlan): MessageInitShape<typeof ChangePlanSchema> {
   const { change, votersBefore, votersAfter, warnings, confirmation, ...rest } = plan
   return {
     ...rest,

@@ -9,9 +9,9 @@ import {
 import type { ChangePlan, MembershipChange } from '../../ports/membership.ts'
 import { REMOVED_KEYS_LEVEL } from '../../ports/feature-level.ts'
 import { membershipLimits } from './limits.ts'
-import { isSameMemberKey, recordRemovedKey } from './record.ts'
+import { isSameMemberKey, addRemovedKey } from './member-keys.ts'
 import type { NodeId } from '../../raft/types.ts'
-import type { MembershipSnapshot } from './members-now.ts'
+import type { MembershipSnapshot } from './membership-snapshot.ts'
 
 type Planned =
   | { readonly ok: true; readonly plan: ChangePlan; readonly target: ConfigurationRecord }
@@ -95,7 +95,10 @@ export function planChange(now: MembershipSnapshot, change: MembershipChange): P
  * Plan of a change that is already done.
  * @param record configuration that resulted from the change.
  */
-export function completedPlan(change: MembershipChange, record: ConfigurationRecord): ChangePlan {
+export function planForCompletedChange(
+  change: MembershipChange,
+  record: ConfigurationRecord,
+): ChangePlan {
   const voters = voterIds(record)
   const tolerance = toleranceOf(voters)
   return {
@@ -111,7 +114,7 @@ export function completedPlan(change: MembershipChange, record: ConfigurationRec
 }
 
 /** Member that the change removes; null if none. */
-export function memberRemovedBy(change: MembershipChange): NodeId | null {
+export function removedMemberId(change: MembershipChange): NodeId | null {
   if (change.verb === 'remove') return change.id
   return change.verb === 'replace' ? change.oldId : null
 }
@@ -206,7 +209,7 @@ function remove(
   }
   const publicKeySha256 = key
   target.departed.push(create(DepartureSchema, { id, publicKeySha256, compromised: isCompromised }))
-  if (now.featureLevel >= REMOVED_KEYS_LEVEL) recordRemovedKey(target, { id, publicKeySha256 })
+  if (now.featureLevel >= REMOVED_KEYS_LEVEL) addRemovedKey(target, { id, publicKeySha256 })
   const warnings =
     member === undefined ? [`${id} was admitted and never connected; its admission is revoked`] : []
   const sessions = member === undefined ? [] : [sessionsWarning(id, isCompromised)]

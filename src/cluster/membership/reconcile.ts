@@ -4,7 +4,7 @@ import type {
 } from '../../../proto/gen/membership_pb.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { isReadyToVote, voterIds } from './plan.ts'
-import type { MembershipSnapshot } from './members-now.ts'
+import type { MembershipSnapshot } from './membership-snapshot.ts'
 
 /**
  * Facts from which the leader derives its steps. All except `silentMs` are the same on the next
@@ -39,10 +39,10 @@ export type ReconcileStep =
   | { readonly type: 'promote'; readonly ids: readonly NodeId[] }
   | { readonly type: 'rotate' }
   | { readonly type: 'share' }
-  /** Every voter runs a release that supports a higher feature level. */
+  /** Raises the feature level, because every voter runs a release that supports a higher one. */
   | { readonly type: 'raise'; readonly level: number }
   /**
-   * Removes a learner that was to become a voter but stays away, or a controller that never
+   * Removes a learner that was to become a voter but stays disconnected, or a controller that never
    * connected.
    */
   | { readonly type: 'drop'; readonly id: NodeId }

@@ -12,12 +12,16 @@ import { errorMessage } from '../../lib/error-code.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
-import { commonVoterLevel } from '../feature-level.ts'
+import { commonVoterFeatureLevel } from '../feature-level.ts'
 import { type Logger, LogThrottle } from '../logger.ts'
 import { callPeer, encodePeerMessage } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
-import type { MemberChanger } from './changer.ts'
-import { findAdmission, type AdmissionState, type Consensus } from './consensus.ts'
+import type { MemberChanger } from './member-changer.ts'
+import {
+  findAdmission,
+  type AdmissionState,
+  type MembershipConsensus,
+} from './membership-consensus.ts'
 import {
   promotableLearners,
   nextReconcileStep,
@@ -26,8 +30,8 @@ import {
 } from './reconcile.ts'
 import { membershipLimits } from './limits.ts'
 import { isReadyToVote, makeVoter, planChange, voterIds } from './plan.ts'
-import { isChangeFinished, isSameMemberKey, admissionKeySha256 } from './record.ts'
-import { membershipSnapshot } from './members-now.ts'
+import { isChangeFinished, isSameMemberKey, admissionKeySha256 } from './member-keys.ts'
+import { takeMembershipSnapshot } from './membership-snapshot.ts'
 
 /** Steps for the shared secrets. Each may be repeated at any time. */
 interface MemberSecrets {
@@ -54,7 +58,7 @@ interface MemberSecrets {
 }
 
 export interface ReconcilerDeps {
-  readonly consensus: Consensus
+  readonly consensus: MembershipConsensus
   readonly state: AdmissionState
   readonly changer: MemberChanger
   readonly clock: Clock
@@ -154,7 +158,7 @@ export class MembershipReconciler {
   async #probe(): Promise<void> {
     const { consensus, state } = this.#deps
     this.#reachedBy.clear()
-    const now = membershipSnapshot(consensus, state)
+    const now = takeMembershipSnapshot(consensus, state)
     if (!promotableLearners(now.record).some((id) => isReadyToVote(now, id))) return
     const voters = now.record.members.filter(({ voter, id }) => voter && id !== now.leaderId)
     await Promise.all(
@@ -178,7 +182,7 @@ export class MembershipReconciler {
   #view(): ReconcilerView {
     const { consensus, state, clock, secrets, featureLevel } = this.#deps
     const nowMs = clock.monotonicMs()
-    const now = membershipSnapshot(consensus, state)
+    const now = takeMembershipSnapshot(consensus, state)
     const known = {
       selfId: consensus.selfId,
       own: featureLevel.own,
@@ -196,7 +200,7 @@ export class MembershipReconciler {
       membersWithExpiredTickets: secrets.membersWithExpiredTickets(),
       featureLevel: {
         inForce: state.featureLevel,
-        ofVoters: commonVoterLevel(voterIds(now.record), known),
+        ofVoters: commonVoterFeatureLevel(voterIds(now.record), known),
       },
     }
   }
@@ -277,7 +281,7 @@ export class MembershipReconciler {
   async #drop(id: NodeId): Promise<string> {
     const { consensus, state } = this.#deps
     await this.#change(`dropping ${id}`, (record) => {
-      const now = { ...membershipSnapshot(consensus, state), record }
+      const now = { ...takeMembershipSnapshot(consensus, state), record }
       const planned = planChange(now, { verb: 'remove', id, isCompromised: false })
       if (!planned.ok) throw new Problem(planned.code, { detail: planned.reason })
       return planned.target
@@ -340,6 +344,6 @@ function nameOf(step: ReconcileStep): string {
   }
 }
 
-function connectedIds(consensus: Consensus): readonly NodeId[] {
+function connectedIds(consensus: MembershipConsensus): readonly NodeId[] {
   return consensus.peerStatuses().flatMap(({ id, isConnected }) => (isConnected ? [id] : []))
 }

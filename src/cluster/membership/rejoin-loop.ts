@@ -3,12 +3,12 @@ import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { Logger } from '../logger.ts'
-import type { Consensus } from './consensus.ts'
+import type { MembershipConsensus } from './membership-consensus.ts'
 import type { AdmissionOutcome } from './decide-admission.ts'
-import { isSameBytes } from './record.ts'
+import { isSameBytes } from './member-keys.ts'
 
 interface RejoinDeps {
-  readonly consensus: Pick<Consensus, 'selfId' | 'configuration' | 'peerStatuses'>
+  readonly consensus: Pick<MembershipConsensus, 'selfId' | 'configuration' | 'peerStatuses'>
   /** Store id of the current data folder, 16 bytes. */
   readonly storeId: Uint8Array
   /** host:port, tried after the addresses of known members. */
@@ -24,7 +24,10 @@ const TURN_MS = 250
 /** Interval between two requests. */
 const INTERVAL_MS = 2_000
 const ADDRESSES_MAX = 32
-/** Time for which a refusal by a peer counts. The peer repeats the refusal while it holds. */
+/**
+ * Time for which a refusal by a peer counts. The peer repeats the refusal as long as its reason
+ * exists.
+ */
 const REFUSED_MS = 5_000
 
 /**

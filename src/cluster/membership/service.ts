@@ -15,34 +15,34 @@ import type { Actor } from '../../ports/actor.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { runWithAudit } from '../action-recorder.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
-import type { MemberChanger } from './changer.ts'
-import type { AdmissionState, Consensus } from './consensus.ts'
-import type { LeaderCalls } from './leader-calls.ts'
+import type { MemberChanger } from './member-changer.ts'
+import type { AdmissionState, MembershipConsensus } from './membership-consensus.ts'
+import type { LeaderRequestForwarder } from './leader-request-forwarder.ts'
 import { membershipLimits } from './limits.ts'
 import {
   readRequesterActor,
   readMembershipChange,
   controllerId,
-  planMessage,
+  toChangePlanMessage,
   planOf,
 } from './messages.ts'
 import {
   describeChange,
-  completedPlan,
+  planForCompletedChange,
   isReadyToVote,
-  memberRemovedBy,
+  removedMemberId,
   planChange,
   voterIds,
 } from './plan.ts'
-import { membershipSnapshot, type MembershipSnapshot } from './members-now.ts'
-import { isChangeFinished, isJointRecord } from './record.ts'
+import { takeMembershipSnapshot, type MembershipSnapshot } from './membership-snapshot.ts'
+import { isChangeFinished, isJointRecord } from './member-keys.ts'
 import { pause, waitUntil } from '../../lib/runtime/wait.ts'
 
 interface MembershipServiceDeps {
-  readonly consensus: Consensus
+  readonly consensus: MembershipConsensus
   readonly state: AdmissionState
   readonly changer: MemberChanger
-  readonly calls: LeaderCalls
+  readonly calls: LeaderRequestForwarder
   readonly actions: ActionRecorder
   readonly clock: Clock
   readonly log: { info(fields: object, message: string): void }
@@ -84,13 +84,13 @@ export class MembershipService implements MembershipControl {
     deps.calls.serve(peerMethods.plan, async (request) => {
       const change = readMembershipChange(request)
       await this.#untilHeard(() => this.#isBeforeItIsHeard(change))
-      return { plan: planMessage(this.#planHere(change)) }
+      return { plan: toChangePlanMessage(this.#planHere(change)) }
     })
     deps.calls.serve(peerMethods.change, async (request, timeoutMs) => {
       const { confirmation = null, by } = request
       const change = readMembershipChange(request)
       const plan = await this.#changeHere(change, confirmation, readRequesterActor(by), timeoutMs)
-      return { plan: planMessage(plan) }
+      return { plan: toChangePlanMessage(plan) }
     })
     deps.calls.serve(peerMethods.transfer, async (request, timeoutMs) => {
       const target = request.target === undefined ? null : controllerId(request.target, 'target')
@@ -145,7 +145,7 @@ export class MembershipService implements MembershipControl {
     return leaderId
   }
 
-  /** The other controllers have removed this one and no longer respond to it. */
+  /** Called when the other controllers have removed this one and no longer respond to it. */
   onSelfRemoved(): void {
     this.#isSelfRemoved = true
   }
@@ -157,20 +157,20 @@ export class MembershipService implements MembershipControl {
    */
   #doneHere(change: MembershipChange): MessageInitShape<typeof MemberChangeAnswerSchema> | null {
     const { consensus, state } = this.#deps
-    const now = membershipSnapshot(consensus, state)
-    if (this.#isSelfRemoved && memberRemovedBy(change) === consensus.selfId) {
+    const now = takeMembershipSnapshot(consensus, state)
+    if (this.#isSelfRemoved && removedMemberId(change) === consensus.selfId) {
       const record = clone(ConfigurationSchema, now.record)
       record.members = record.members.filter(({ id }) => id !== consensus.selfId)
-      return { plan: planMessage(completedPlan(change, record)) }
+      return { plan: toChangePlanMessage(planForCompletedChange(change, record)) }
     }
     if (isJointRecord(now.record)) return null
     const planned = planChange(now, change)
-    return planned.ok && !planned.plan.isNeeded ? { plan: planMessage(planned.plan) } : null
+    return planned.ok && !planned.plan.isNeeded ? { plan: toChangePlanMessage(planned.plan) } : null
   }
 
   #isBeforeItIsHeard(change: MembershipChange): boolean {
     const { consensus, state } = this.#deps
-    const planned = planChange(membershipSnapshot(consensus, state), change)
+    const planned = planChange(takeMembershipSnapshot(consensus, state), change)
     return !planned.ok && planned.mayPass
   }
 
@@ -185,7 +185,7 @@ export class MembershipService implements MembershipControl {
 
   #planHere(change: MembershipChange): ChangePlan {
     const { consensus, state } = this.#deps
-    const planned = planChange(membershipSnapshot(consensus, state), change)
+    const planned = planChange(takeMembershipSnapshot(consensus, state), change)
     if (!planned.ok) throw new Problem(planned.code, { detail: planned.reason })
     const { plan } = planned
     if (isChangeFinished(consensus.configuration())) return plan
@@ -304,9 +304,9 @@ export class MembershipService implements MembershipControl {
     if (target !== null) {
       const isVoter = voterIds(consensus.configuration().record).includes(target)
       await this.#untilHeard(
-        () => isVoter && !membershipSnapshot(consensus, state).inContact.has(target),
+        () => isVoter && !takeMembershipSnapshot(consensus, state).inContact.has(target),
       )
-      refuseHeir(membershipSnapshot(consensus, state), target)
+      refuseHeir(takeMembershipSnapshot(consensus, state), target)
     }
     const deadlineMs = clock.monotonicMs() + timeoutMs
     for (let attempts = 1; ; attempts += 1) {
@@ -335,7 +335,8 @@ export class MembershipService implements MembershipControl {
     } catch (error) {
       if (!(error instanceof Problem) || error.code !== 'TRANSFER_LEADERSHIP_ERROR') throw error
       if (isLeader()) {
-        const lag = target === null ? null : membershipSnapshot(consensus, state).lagEntries(target)
+        const lag =
+          target === null ? null : takeMembershipSnapshot(consensus, state).lagEntries(target)
         const lacks = lag === null || lag === 0 ? '' : `, as it lacked ${lag} entries of the log`
         return { reason: `${error.detail ?? `${wanted} did not become leader in time`}${lacks}` }
       }

@@ -15,7 +15,7 @@ interface ServerInternals {
 }
 
 /** Private members that this file relies on, with the `typeof` of each. */
-export const serverInternals = {
+export const grpcServerInternals = {
   commonServerOptions: 'object',
   createHttp2Server: 'function',
 } as const satisfies Record<keyof ServerInternals, string>
@@ -32,9 +32,9 @@ interface InjectedHttp2 {
  * certificate.
  * @param options for node:http2, in addition to those that grpc-js sets.
  */
-export function injectedHttp2(server: Server, options: ServerOptions): InjectedHttp2 {
+export function createInjectedHttp2(server: Server, options: ServerOptions): InjectedHttp2 {
   const internals = server as unknown as ServerInternals
-  for (const [name, type] of Object.entries(serverInternals)) {
+  for (const [name, type] of Object.entries(grpcServerInternals)) {
     const actual = typeof internals[name as keyof ServerInternals]
     assert(actual === type, `grpc-js has Server.${name}`)
   }

@@ -9,16 +9,16 @@ import {
 } from '@grpc/grpc-js'
 
 import { assert } from '../../lib/assert.ts'
-import { injectedHttp2 } from './grpc-internals.ts'
+import { createInjectedHttp2 } from './grpc-internals.ts'
 import { meshLimits } from './limits.ts'
-import { serverOptions, STREAM_WINDOW_BYTES } from './mesh-service.ts'
+import { grpcServerOptions, STREAM_WINDOW_BYTES } from './mesh-service.ts'
 
 /** Whether the session may open another stream. */
 type StreamGuard = (session: ServerHttp2Session, stream: ServerHttp2Stream) => boolean
 
 /** Serves gRPC on connections whose TLS handshake is complete. It does not listen itself. */
 export class GrpcServer {
-  readonly #server = new Server(serverOptions)
+  readonly #server = new Server(grpcServerOptions)
   readonly #injector: ConnectionInjector
   readonly #http2: Http2Server
 
@@ -29,7 +29,7 @@ export class GrpcServer {
     mayOpen: StreamGuard,
   ) {
     this.#server.addService(service, implementation)
-    const { injector, http2 } = injectedHttp2(this.#server, http2Options)
+    const { injector, http2 } = createInjectedHttp2(this.#server, http2Options)
     this.#injector = injector
     this.#http2 = http2
     this.#guardStreams(mayOpen)

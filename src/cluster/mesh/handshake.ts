@@ -18,7 +18,7 @@ export interface PeerVerificationFacts {
 }
 
 /** Claims that a peer has presented on a stream so far. */
-export interface PeerClaim {
+export interface PeerHandshakeInput {
   /**
    * DER of the leaf certificate whose key TLS has proven and whose chain TLS has verified against
    * the cluster CA; null otherwise.
@@ -30,7 +30,7 @@ export interface PeerClaim {
   readonly expectedId: NodeId | null
 }
 
-export type RefusalReason =
+export type PeerRefusalReason =
   | 'no-certificate'
   | 'wrong-identity'
   | 'not-a-member'
@@ -46,11 +46,11 @@ export type RefusalReason =
   | 'rolled-back'
   | 'superseded'
 
-export type Verdict =
+export type PeerVerdict =
   | { readonly ok: true; readonly id: NodeId; readonly leafPem: string }
   | {
       readonly ok: false
-      readonly reason: RefusalReason
+      readonly reason: PeerRefusalReason
       readonly status: status
       /** The proven id of the peer, if known. */
       readonly id: NodeId | null
@@ -63,9 +63,16 @@ export type Verdict =
 
 /** Limits for the fields of a Hello that appear in the list of controllers. */
 export const HELLO_LIMITS = {
+  /**
+   * Maximum characters of the version, the advertised address, or the name and version of an
+   * API; above that, the peer is refused.
+   */
   textBytesMax: 256,
+  /** Maximum characters of the URL of one API; above that, the peer is refused. */
   urlBytesMax: 2048,
+  /** Maximum API addresses in one Hello; above that, the peer is refused. */
   apiAddressesMax: 32,
+  /** Maximum characters of the PEM certificate in a Hello; above that, the peer is refused. */
   certificateBytesMax: 64 * 1024,
 } as const
 
@@ -76,7 +83,7 @@ export const HELLO_LIMITS = {
  * sends anything to a peer that it dialed. A newer release or feature level is no reason for a
  * refusal: members of two releases work together and ignore unknown frames.
  */
-export function verifyPeer(claim: PeerClaim, roster: PeerVerificationFacts): Verdict {
+export function verifyPeer(claim: PeerHandshakeInput, roster: PeerVerificationFacts): PeerVerdict {
   if (claim.leafDer === null) {
     return refuse('no-certificate', null, 'it presented no certificate of the cluster CA')
   }
@@ -132,7 +139,7 @@ function parsedLeaf(leafDer: Uint8Array): Certificate {
 export function verifyCaller(
   leafDer: Uint8Array | null,
   roster: PeerVerificationFacts,
-): { readonly ok: true; readonly caller: PeerCaller } | (Verdict & { readonly ok: false }) {
+): { readonly ok: true; readonly caller: PeerCaller } | (PeerVerdict & { readonly ok: false }) {
   if (leafDer === null) {
     return refuse('no-certificate', null, 'it presented no certificate of the cluster CA')
   }
@@ -157,7 +164,7 @@ export function verifyConnection(
   roster: PeerVerificationFacts,
 ):
   | { readonly ok: true; readonly standing: { readonly id: NodeId; readonly isMember: boolean } }
-  | (Verdict & { readonly ok: false }) {
+  | (PeerVerdict & { readonly ok: false }) {
   const verdict = verifyCaller(leafDer, roster)
   // @guard http2-at-the-mesh--controllers
   if (!verdict.ok) return verdict
@@ -168,7 +175,11 @@ export function verifyConnection(
   }
 }
 
-function verifyHello(hello: Hello, member: Member, roster: PeerVerificationFacts): Verdict | null {
+function verifyHello(
+  hello: Hello,
+  member: Member,
+  roster: PeerVerificationFacts,
+): PeerVerdict | null {
   const id = member.id
   if (isTooLarge(hello)) {
     return refuse('hello-too-large', id, 'its Hello frame is too large')
@@ -196,7 +207,7 @@ function verifyHello(hello: Hello, member: Member, roster: PeerVerificationFacts
   return null
 }
 
-const STATUS: Readonly<Record<RefusalReason, status>> = {
+const STATUS: Readonly<Record<PeerRefusalReason, status>> = {
   'no-certificate': status.UNAUTHENTICATED,
   'wrong-identity': status.UNAUTHENTICATED,
   'not-a-member': status.PERMISSION_DENIED,
@@ -213,7 +224,7 @@ const STATUS: Readonly<Record<RefusalReason, status>> = {
   superseded: status.FAILED_PRECONDITION,
 }
 
-export function isRefusalReason(text: string): text is RefusalReason {
+export function isPeerRefusalReason(text: string): text is PeerRefusalReason {
   return Object.hasOwn(STATUS, text)
 }
 
@@ -226,7 +237,7 @@ export function detectRollback(
   hello: Hello,
   isCaller: boolean,
   witness: RollbackDetector,
-): (Verdict & { readonly ok: false }) | null {
+): (PeerVerdict & { readonly ok: false }) | null {
   const fault = witness.judge(id, hello, isCaller)
   switch (fault) {
     case null:
@@ -243,10 +254,10 @@ export function detectRollback(
 }
 
 function refuse(
-  reason: RefusalReason,
+  reason: PeerRefusalReason,
   id: NodeId | null,
   detail: string,
-): Verdict & { readonly ok: false } {
+): PeerVerdict & { readonly ok: false } {
   return { ok: false, reason, status: STATUS[reason], id, detail }
 }
 

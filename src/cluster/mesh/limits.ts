@@ -18,10 +18,13 @@ export const meshLimits = {
   /** Maximum connections of one source; connections above the limit are closed at once. */
   meshConnectionsPerSourceMax: 192,
   /**
-   * Connections that one source may open at once (burst), and then per second. Connections above
-   * the limit are closed at once.
+   * Connections that one source may open at once (burst); further connections are closed at once.
    */
   meshConnectionsBurst: 128,
+  /**
+   * Connections that one source may open per second after the burst; further connections are
+   * closed at once.
+   */
   meshConnectionsPerSecond: 32,
   /** Maximum sources whose rate is tracked. */
   meshSourcesMax: 10_000,
@@ -44,16 +47,23 @@ export const meshLimits = {
   /** Maximum concurrent streams of one connection of a non-member. */
   meshStreamsOfStrangerMax: 4,
   /**
-   * Streams that a connection may open at once (burst), and then per second. A connection that
-   * exceeds this is closed.
+   * Streams that a connection may open at once (burst); a connection that exceeds this is closed.
    */
   meshStreamsBurst: 16,
+  /**
+   * Streams that a connection may open per second after the burst; a connection that exceeds
+   * this is closed.
+   */
   meshStreamsPerSecond: 2,
   /**
-   * Pings and settings that a connection may send at once (burst), and then per second. A
-   * connection that exceeds this is closed.
+   * Pings and settings that a connection may send at once (burst); a connection that exceeds this
+   * is closed.
    */
   meshControlsBurst: 64,
+  /**
+   * Pings and settings that a connection may send per second after the burst; a connection that
+   * exceeds this is closed.
+   */
   meshControlsPerSecond: 16,
   /** Maximum invalid frames of a connection; the next invalid frame closes it. */
   meshInvalidFramesMax: 16,

@@ -15,8 +15,8 @@ import type { MembershipRecord } from '../../ports/membership-cache.ts'
 import { hasMemberStore } from '../../raft/configuration.ts'
 import type { CoreStatus } from '../../raft/effects.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
-import type { AddressBook } from './addresses.ts'
-import type { ConsensusThreadEvent } from '../link.ts'
+import type { AddressBook } from './address-book.ts'
+import type { ConsensusThreadEvent } from '../thread-channel.ts'
 import { LogThrottle } from '../logger.ts'
 import type { MeshRefusal } from './mesh-refusal.ts'
 import { integer } from '../message-codec.ts'
@@ -53,7 +53,11 @@ type Standing = 'listed' | 'other-store' | 'absent'
 
 /** Limits for a received frame. */
 export const MEMBERSHIP_CACHE_LIMITS = {
+  /**
+   * Maximum bytes of the encoded configuration in one frame; a larger configuration is ignored.
+   */
   configurationBytesMax: 256 * 1024,
+  /** Maximum address claims that are read from one frame; further claims are ignored. */
   claimsMax: 256,
 } as const
 

@@ -8,16 +8,16 @@ import {
   PositionSchema,
 } from '../../../proto/gen/mesh_pb.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
-import type { FullStatus } from '../../raft/core.ts'
+import type { FullCoreStatus } from '../../raft/core.ts'
 import type { Index, Position } from '../../raft/types.ts'
 import type { ConsensusOptions } from '../consensus-options.ts'
 
 /** Hello of this member with its current positions, the first frame on every stream. */
-export function makeHello(
+export function createMeshHello(
   options: ConsensusOptions,
   now: {
     readonly boot: number
-    readonly onDisk: FullStatus['onDisk']
+    readonly onDisk: FullCoreStatus['onDisk']
     readonly owed: Position | null
     readonly applied: Index
     readonly configurationIndex: Index

@@ -6,8 +6,8 @@ import type { Clock } from '../../lib/clock.ts'
 import { limitConnections } from '../../lib/bounds/connections.ts'
 import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
 import { meshLimits } from './limits.ts'
-import { contextOptions, type MeshIdentity } from './mesh-service.ts'
-import { listenAt, listeningPort } from '../../lib/runtime/listening.ts'
+import { tlsContextOptions, type MeshIdentity } from './mesh-service.ts'
+import { startListening, listeningPort } from '../../lib/runtime/listening.ts'
 
 interface MeshListenerDeps {
   readonly clock: Clock
@@ -90,7 +90,7 @@ export class MeshListener {
       if (this.#isClosed || socket.alpnProtocol !== 'h2') socket.destroy()
       else this.#deps.onConnection(socket)
     })
-    await listenAt(server, { port, host })
+    await startListening(server, { port, host })
     server.on('error', () => undefined)
     this.#servers.push(server)
     return listeningPort(server)
@@ -109,7 +109,7 @@ function hostAndPort(bind: string): { readonly host: string; readonly port: numb
  */
 function tlsOptions(identity: MeshIdentity) {
   return {
-    ...contextOptions(identity),
+    ...tlsContextOptions(identity),
     minVersion: 'TLSv1.3',
     secureOptions: constants.SSL_OP_NO_TICKET,
   } as const

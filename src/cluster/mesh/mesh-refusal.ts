@@ -1,14 +1,14 @@
 import { Metadata } from '@grpc/grpc-js'
 
 import type { Index } from '../../raft/types.ts'
-import { isRefusalReason, type RefusalReason } from './handshake.ts'
+import { isPeerRefusalReason, type PeerRefusalReason } from './handshake.ts'
 
 /**
  * Reason for refusing a peer and the refusing member's state, in the trailing metadata of the
  * stream.
  */
 export interface MeshRefusal {
-  readonly reason: RefusalReason
+  readonly reason: PeerRefusalReason
   /** Index of the newest configuration that the refusing member knows to be committed. */
   readonly configurationIndex: Index
   /** Generation of the refusing member; 0 from a release that does not send it. */
@@ -34,7 +34,7 @@ export function readMeshRefusal(metadata: Metadata | undefined): MeshRefusal | n
   const [sent] = metadata?.get(GENERATION) ?? []
   const configurationIndex = Number(index)
   const generation = Number(sent ?? 0)
-  if (typeof reason !== 'string' || !isRefusalReason(reason)) return null
+  if (typeof reason !== 'string' || !isPeerRefusalReason(reason)) return null
   if (!Number.isSafeInteger(configurationIndex) || configurationIndex < 0) return null
   if (!Number.isSafeInteger(generation) || generation < 0) return null
   return { reason, configurationIndex, generation }

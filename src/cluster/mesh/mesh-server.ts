@@ -18,13 +18,13 @@ import {
 import { requirePresent } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
-import type { Verdict } from './handshake.ts'
+import type { PeerVerdict } from './handshake.ts'
 import {
   decodeForward,
   decodeRaft,
   encodeForward,
   encodeRaftHello,
-  type RaftContent,
+  type RaftStreamFrame,
 } from '../message-codec.ts'
 import { refusalMetadata } from './mesh-refusal.ts'
 import { GrpcServer } from './grpc-server.ts'
@@ -41,22 +41,25 @@ interface MeshServerDeps {
   readonly hello: () => Hello
   /** Judges a connection by its certificate, before the first byte of HTTP/2. */
   readonly standing: (leafDer: Uint8Array, remote: string) => CallerMembership
-  readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => Verdict
-  /** Like `judge`, and also compares the first Hello of a stream with the history of the member. */
-  readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => Verdict
+  readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => PeerVerdict
+  /**
+   * Judges like `judge`, and also compares the first Hello of a stream with the history of the
+   * member.
+   */
+  readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => PeerVerdict
   /** Index of the newest configuration known to be committed; sent to refused peers. */
   readonly configurationIndex: () => Index
-  /** Generation, also sent to refused peers. */
+  /** Generation of the cluster; sent to refused peers as well. */
   readonly generation: number
-  readonly onRefused: (verdict: Verdict & { ok: false }, remote: string) => void
+  readonly onRefused: (verdict: PeerVerdict & { ok: false }, remote: string) => void
   /**
    * A stream of the caller was accepted. Called for each stream, so the caller's other stream may
    * still be missing.
    */
   readonly onCaller: (from: NodeId) => void
   readonly onHeard: (from: NodeId) => void
-  /** `storeId`: disk that the stream is bound to. */
-  readonly onRaft: (from: NodeId, content: RaftContent, storeId: Uint8Array) => void
+  /** A message on a Raft stream has arrived. `storeId`: the disk to which the stream is bound. */
+  readonly onRaft: (from: NodeId, content: RaftStreamFrame, storeId: Uint8Array) => void
   readonly onForward: (from: NodeId, frame: ForwardFrame['frame']) => void
   /** A single request, outside of streams, whose caller has only proven its certificate. */
   readonly onCall: (
@@ -294,7 +297,7 @@ export class MeshServer {
     return null
   }
 
-  #refuse(inbound: Inbound, verdict: Verdict & { ok: false }): void {
+  #refuse(inbound: Inbound, verdict: PeerVerdict & { ok: false }): void {
     this.#deps.onRefused(verdict, inbound.call.getPeer())
     this.#end(
       inbound,

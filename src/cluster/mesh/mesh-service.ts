@@ -48,14 +48,14 @@ const bothEnds: ChannelOptions = {
 }
 
 /** The dialing side keeps the connection alive; the server only closes dead connections. */
-export const serverOptions: ChannelOptions = {
+export const grpcServerOptions: ChannelOptions = {
   ...bothEnds,
   'grpc.keepalive_time_ms': 10_000,
   'grpc.keepalive_timeout_ms': 5_000,
 }
 
 /** A dead connection is closed within three seconds. */
-export const clientOptions: ChannelOptions = {
+export const grpcClientOptions: ChannelOptions = {
   ...bothEnds,
   'grpc.keepalive_time_ms': 1_500,
   'grpc.keepalive_timeout_ms': 1_500,
@@ -75,9 +75,13 @@ export const clientOptions: ChannelOptions = {
 
 /** TLS 1.3 only: no renegotiation, no static key exchange, and an encrypted client certificate. */
 export function meshSecureContext(identity: MeshIdentity): SecureContext {
-  return createSecureContext({ ...contextOptions(identity), minVersion: 'TLSv1.3' })
+  return createSecureContext({ ...tlsContextOptions(identity), minVersion: 'TLSv1.3' })
 }
 
-export function contextOptions(identity: MeshIdentity): { ca: string; cert: string; key: string } {
+export function tlsContextOptions(identity: MeshIdentity): {
+  ca: string
+  cert: string
+  key: string
+} {
   return { ca: identity.caPem, cert: identity.certificatePem, key: identity.privateKeyPem }
 }

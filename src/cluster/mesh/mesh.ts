@@ -1,6 +1,6 @@
 import type { SecureContext } from 'node:tls'
 import { logVerbosity, setLogVerbosity, status as Status } from '@grpc/grpc-js'
-import { CachedResolver, type Resolution } from '../../lib/runtime/last-addresses.ts'
+import { CachedResolver, type Resolution } from '../../lib/runtime/cached-resolver.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { Member } from '../../../proto/gen/membership_pb.ts'
 import { create } from '@bufbuild/protobuf'
@@ -15,18 +15,18 @@ import {
 } from '../../../proto/gen/mesh_pb.ts'
 import type { Index, Message, NodeId, Term, Transport } from '../../raft/types.ts'
 import type { PeerCaller } from '../peer-channel.ts'
-import { lookUpWithResolvers, resolveHostPort } from './addresses-names.ts'
-import { SeedFinder } from './addresses-seeds.ts'
+import { lookUpWithResolvers, resolveHostPort } from './resolve-address.ts'
+import { SeedFinder } from './seed-finder.ts'
 import {
   verifyCaller,
   verifyConnection,
   detectRollback,
   verifyPeer,
-  type PeerClaim,
+  type PeerHandshakeInput,
   type PeerVerificationFacts,
-  type Verdict,
+  type PeerVerdict,
 } from './handshake.ts'
-import { MeshReports } from './mesh-reports.ts'
+import { MeshEventLogger } from './mesh-event-logger.ts'
 import {
   encodeForward,
   encodeSnapshotAck,
@@ -44,7 +44,7 @@ import {
   type MeshDeps,
   type MeshPeer,
   peerVerificationFacts,
-} from './mesh-parts.ts'
+} from './mesh-deps.ts'
 
 interface PeerRecord {
   readonly link: PeerLink
@@ -69,7 +69,7 @@ export class Mesh implements Transport {
   readonly #server: MeshServer
   readonly #encoder = new MessageEncoder()
   readonly #peers = new Map<NodeId, PeerRecord>()
-  readonly #reports: MeshReports
+  readonly #reports: MeshEventLogger
   readonly #raftQueueBytesMax: number
   readonly #forwardQueueBytesMax: number
   readonly #silenceMsMax: number
@@ -88,7 +88,7 @@ export class Mesh implements Transport {
     this.#options = options
     this.#deps = deps
     this.#events = events
-    this.#reports = new MeshReports(deps.clock, deps.log)
+    this.#reports = new MeshEventLogger(deps.clock, deps.log)
     this.#raftQueueBytesMax = options.raftQueueBytesMax ?? 2 * FRAME_BYTES_MAX
     this.#forwardQueueBytesMax = options.forwardQueueBytesMax ?? 2 * FRAME_BYTES_MAX
     this.#silenceMsMax = options.silenceMsMax ?? 3000
@@ -348,7 +348,7 @@ export class Mesh implements Transport {
   }
 
   /** Judges the first Hello of a caller (`expectedId` null) or of a dialed peer. */
-  #greet(claim: PeerClaim): Verdict {
+  #greet(claim: PeerHandshakeInput): PeerVerdict {
     const verdict = verifyPeer(claim, this.#roster)
     const { hello, expectedId } = claim
     if (!verdict.ok || hello === null || hello === undefined) return verdict
@@ -445,7 +445,7 @@ export class Mesh implements Transport {
 }
 
 /** The part of the mesh that a host uses. */
-export type HostMesh = Transport &
+export type ConsensusMesh = Transport &
   Pick<
     Mesh,
     | 'start'

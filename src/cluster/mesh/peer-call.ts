@@ -6,8 +6,13 @@ import { Problem } from '../../lib/problems.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
 import type { NodeId } from '../../raft/types.ts'
-import { clientOptions, type MeshIdentity, meshSecureContext, meshService } from './mesh-service.ts'
-import { stripGrpcPrefix } from './mesh-reports.ts'
+import {
+  grpcClientOptions,
+  type MeshIdentity,
+  meshSecureContext,
+  meshService,
+} from './mesh-service.ts'
+import { stripGrpcPrefix } from './mesh-event-logger.ts'
 import { toCallProblem } from '../peer/peer-rpc.ts'
 
 interface PeerAnswer {
@@ -45,7 +50,7 @@ export async function callPeerOnce(options: {
         }
       },
     }),
-    clientOptions,
+    grpcClientOptions,
   )
   const { path, requestSerialize, responseDeserialize } = meshService.call
   const request = Buffer.from(

@@ -3,12 +3,12 @@ import type { SecureContext } from 'node:tls'
 
 import type { ForwardFrame, Hello } from '../../../proto/gen/mesh_pb.ts'
 import type { Random } from '../../lib/random.ts'
-import type { Resolution } from '../../lib/runtime/last-addresses.ts'
+import type { Resolution } from '../../lib/runtime/cached-resolver.ts'
 import type { NodeId } from '../../raft/types.ts'
-import type { Verdict } from './handshake.ts'
+import type { PeerVerdict } from './handshake.ts'
 import { decodeForward, decodeRaft, encodeForward, encodeRaftHello } from '../message-codec.ts'
 import { type MeshRefusal, readMeshRefusal } from './mesh-refusal.ts'
-import { clientOptions, meshService } from './mesh-service.ts'
+import { grpcClientOptions, meshService } from './mesh-service.ts'
 import { OutboundStream } from './outbound-stream.ts'
 
 const HELLO_TIMEOUT_MS = 5000
@@ -22,13 +22,16 @@ const BACKOFF_MAX_MS = 1000
 interface PeerLinkDeps {
   readonly selfId: NodeId
   readonly hello: () => Hello
-  /** Whether `hello` reports everything that this member has acknowledged; retried soon if not. */
+  /**
+   * Whether `hello` reports everything that this member has acknowledged. If not, the link does not
+   * dial yet and checks again soon.
+   */
   readonly canDial: () => boolean
   /** Resolves a name to host:port with IP addresses; null for tests without names. */
   readonly resolve: ((address: string) => Promise<Resolution>) | null
   readonly secureContext: () => SecureContext
   /** `hello` undefined: judges only the certificate. */
-  readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => Verdict
+  readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => PeerVerdict
   readonly random: Random
   /** Both streams are open and the peer is authenticated. */
   readonly onReady: (hello: Hello, leafPem: string) => void
@@ -36,9 +39,9 @@ interface PeerLinkDeps {
   readonly onLost: () => void
   readonly onForward: (frame: ForwardFrame['frame']) => void
   readonly onHeard: () => void
-  readonly onRefused: (verdict: Verdict & { ok: false }) => void
-  /** Like `judge`, and also compares the Hello with the peer's history. */
-  readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => Verdict
+  readonly onRefused: (verdict: PeerVerdict & { ok: false }) => void
+  /** Judges like `judge`, and also compares the Hello with the history of the peer. */
+  readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => PeerVerdict
   /** The callee, authenticated by its pinned key, refuses this member. */
   readonly onRefusedByPeer: (refusal: MeshRefusal) => void
   /**
@@ -82,7 +85,7 @@ export class PeerLink {
   readonly peerId: NodeId
   readonly #deps: PeerLinkDeps
   #addresses: readonly string[]
-  /** Position of the dialed address; incremented by each failed attempt. */
+  /** Selects the address to dial; incremented by each failed attempt. */
   #turn = 0
   #attempt: Attempt | null = null
   #redialTimer: NodeJS.Timeout | null = null
@@ -256,7 +259,7 @@ export class PeerLink {
           return fault
         },
       }),
-      clientOptions,
+      grpcClientOptions,
     )
     const open = ({ path, requestSerialize, responseDeserialize }: typeof meshService.raft) =>
       client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize)
@@ -348,7 +351,7 @@ export class PeerLink {
     return false
   }
 
-  #onUnproven(attempt: Attempt, verdict: Verdict & { ok: false }): void {
+  #onUnproven(attempt: Attempt, verdict: PeerVerdict & { ok: false }): void {
     this.#deps.onRefused(verdict)
     this.#fail(attempt, null)
   }

@@ -45,8 +45,9 @@ type HistoryFault = 'rolled-back' | 'superseded'
  * - Its start count is no higher than before, but its process started later. A process counts its
  *   start durably before it sends anything.
  *
- * A store with a damaged log reports its missing tail (raft/owed.ts), and is treated as if it had
- * that tail: until it has the tail, it grants no vote that a store with the tail would refuse.
+ * A store with a damaged log reports its missing tail (raft/missing-tail.ts), and is treated as if
+ * it had that tail: until it has the tail, it grants no vote that a store with the tail would
+ * refuse.
  *
  * A comparison needs an order. Frames of one direction of streams are ordered; frames of different
  * directions are not. So within one process start, the Hello of a caller is compared with frames on

@@ -59,7 +59,7 @@ interface OpenedLeaderCall<Q extends DescMessage> {
   readonly timeoutMs: number
 }
 
-/** Encodes a request for the leader with its remaining time. */
+/** Encodes a request for the leader, with the time that the caller still waits. */
 export function encodeLeaderCall<Q extends DescMessage>(
   schema: Q,
   init: MessageInitShape<Q>,

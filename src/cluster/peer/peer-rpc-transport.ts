@@ -11,8 +11,12 @@ import {
 } from '../../../proto/gen/mesh_pb.ts'
 import { PEER_PAYLOAD_BYTES_MAX, type PeerCaller } from '../peer-channel.ts'
 import type { NodeId } from '../../raft/types.ts'
-import type { CallFailure, ConsensusThreadCommand, ConsensusThreadEvent } from '../link.ts'
-import { withOwnBuffer } from '../../lib/runtime/own-buffer.ts'
+import type {
+  PeerCallFailure,
+  ConsensusThreadCommand,
+  ConsensusThreadEvent,
+} from '../thread-channel.ts'
+import { toTransferableBytes } from '../../lib/runtime/transferable-bytes.ts'
 import { integer } from '../message-codec.ts'
 
 interface PeerFramesDeps {
@@ -37,7 +41,7 @@ const TEXT_CHARACTERS_MAX = 64
 /** Notes and calls between the main threads of members, as frames of their forward streams. */
 export class PeerRpcFrames {
   readonly #deps: PeerFramesDeps
-  /** Calls of this controller's main thread: call id to callee. */
+  /** Calls that this controller's main thread has in progress: the callee by call id. */
   readonly #calls = new Map<number, NodeId>()
   /**
    * Calls that the main thread is processing, with their caller and the function that sends the
@@ -84,7 +88,7 @@ export class PeerRpcFrames {
     if (frame.case === 'note') {
       const { topic, payload } = frame.value
       if (payload.length > PEER_PAYLOAD_BYTES_MAX || topic.length > TEXT_CHARACTERS_MAX) return
-      const owned = withOwnBuffer(payload)
+      const owned = toTransferableBytes(payload)
       this.#deps.post({ type: 'note', from, topic, payload: owned }, [owned.buffer])
     } else if (frame.case === 'call' && !isAnswer) {
       this.#onCall(from, integer(frame.value.id), frame.value.request)
@@ -155,7 +159,7 @@ export class PeerRpcFrames {
       this.#fail(id, `response of ${from} is too large`)
       return
     }
-    const sent: CallFailure | null =
+    const sent: PeerCallFailure | null =
       failure === undefined ? null : { code: failure.code, reason: failure.reason }
     this.#deps.post({ type: 'callAnswered', id, payload, failure: sent })
   }

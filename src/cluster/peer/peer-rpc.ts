@@ -1,5 +1,5 @@
 import { assert } from '../../lib/assert.ts'
-import { withOwnBuffer } from '../../lib/runtime/own-buffer.ts'
+import { toTransferableBytes } from '../../lib/runtime/transferable-bytes.ts'
 import { Problem, isProblemCode } from '../../lib/problems.ts'
 import {
   PEER_PAYLOAD_BYTES_MAX,
@@ -8,7 +8,7 @@ import {
   type PeerHandler,
 } from '../peer-channel.ts'
 import type { NodeId } from '../../raft/types.ts'
-import type { CallFailure, ConsensusThreadEvent, MainLink } from '../link.ts'
+import type { PeerCallFailure, ConsensusThreadEvent, MainThreadLink } from '../thread-channel.ts'
 
 /** Maximum calls of this controller that wait for a response. */
 const CALLS_MAX = 1024
@@ -31,7 +31,7 @@ type PeerEvent = Extract<
 
 /** The main thread's side of the {@link PeerChannel}; the host sends the frames. */
 export class PeerRpc implements PeerChannel {
-  readonly #post: MainLink['post']
+  readonly #post: MainThreadLink['post']
   readonly #onUnhandled: (method: string, error: unknown) => void
   readonly #listeners = new Map<string, (from: NodeId, payload: Uint8Array) => void>()
   readonly #linkListeners: ((peer: NodeId, isReady: boolean) => void)[] = []
@@ -41,7 +41,7 @@ export class PeerRpc implements PeerChannel {
   #nextCall = 1
 
   /** @param onUnhandled called with errors of handlers that are not a {@link Problem}. */
-  constructor(post: MainLink['post'], onUnhandled: (method: string, error: unknown) => void) {
+  constructor(post: MainThreadLink['post'], onUnhandled: (method: string, error: unknown) => void) {
     this.#post = post
     this.#onUnhandled = onUnhandled
   }
@@ -49,7 +49,7 @@ export class PeerRpc implements PeerChannel {
   note(to: NodeId, topic: string, payload: Uint8Array): void {
     assert(payload.length <= PEER_PAYLOAD_BYTES_MAX, 'a note is within its limit')
     if (!this.#ready.has(to)) return
-    const owned = withOwnBuffer(payload)
+    const owned = toTransferableBytes(payload)
     this.#post({ type: 'note', to, topic, payload: owned }, [owned.buffer])
   }
 
@@ -148,7 +148,7 @@ export class PeerRpc implements PeerChannel {
     }
   }
 
-  #onAnswer(id: number, payload: Uint8Array, failure: CallFailure | null): void {
+  #onAnswer(id: number, payload: Uint8Array, failure: PeerCallFailure | null): void {
     const pending = this.#calls.get(id)
     if (pending === undefined) return
     this.#calls.delete(id)
@@ -158,8 +158,11 @@ export class PeerRpc implements PeerChannel {
   }
 }
 
-/** Replaces a code that this release does not know by UNHANDLED: a newer release may send one. */
-export function toCallProblem({ code, reason }: CallFailure): Problem {
+/**
+ * Replaces a code that this release does not know with UNHANDLED, because a newer release may send
+ * such a code.
+ */
+export function toCallProblem({ code, reason }: PeerCallFailure): Problem {
   return new Problem(isProblemCode(code) ? code : 'UNHANDLED', { detail: reason.slice(0, 500) })
 }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
-import type { AppliedEntry, Machine } from '../../ports/machine.ts'
+import type { AppliedEntry, ReplicatedStateMachine } from '../../ports/replicated-state-machine.ts'
 import { releaseBuffer } from '../../lib/bounds/release-buffer.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { decodeEntries } from '../../raft/entry-codec.ts'
@@ -14,7 +14,7 @@ const SLICE_MS = 8
 const SLICE_ENTRIES = 32
 
 interface ApplyQueueDeps {
-  readonly machine: Machine
+  readonly machine: ReplicatedStateMachine
   readonly clock: Clock
   readonly onApplied: (entry: Entry, applied: AppliedEntry) => void
   /** Called after every slice that applied entries. */

@@ -2,17 +2,17 @@ import { toBinary } from '@bufbuild/protobuf'
 
 import { type Configuration, ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
-import type { ConsensusThreadCommand, MainLink } from '../link.ts'
+import type { ConsensusThreadCommand, MainThreadLink } from '../thread-channel.ts'
 
 /**
  * Requests of the main thread to the consensus thread. Each receives one response with its id.
  */
 export class ConsensusRequests {
-  readonly #post: MainLink['post']
+  readonly #post: MainThreadLink['post']
   readonly #waiting = new Map<number, (reason: string | null) => void>()
   #nextId = 1
 
-  constructor(post: MainLink['post']) {
+  constructor(post: MainThreadLink['post']) {
     this.#post = post
   }
 

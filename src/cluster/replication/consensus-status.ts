@@ -1,16 +1,16 @@
-import type { LoopDelayGauge } from '../../lib/runtime/loop-delay.ts'
-import { threadMemory } from '../../lib/runtime/thread-memory.ts'
-import { type DiskStats, type ConsensusStats, NO_DISK_VITALS } from '../../ports/stats.ts'
-import type { FullStatus } from '../../raft/core.ts'
+import type { EventLoopDelayGauge } from '../../lib/runtime/event-loop-delay.ts'
+import { readThreadMemory } from '../../lib/runtime/thread-memory.ts'
+import { type DiskStats, type ConsensusStats, ZERO_DISK_STATS } from '../../ports/stats.ts'
+import type { FullCoreStatus } from '../../raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../../raft/effects.ts'
-import type { ConsensusThreadStatus, PeerReport } from '../link.ts'
-import type { MeshPeer } from '../mesh/mesh-parts.ts'
-import type { HostMesh } from '../mesh/mesh.ts'
+import type { ConsensusThreadStatus, PeerReport } from '../thread-channel.ts'
+import type { MeshPeer } from '../mesh/mesh-deps.ts'
+import type { ConsensusMesh } from '../mesh/mesh.ts'
 
 interface ConsensusStatusDeps {
   readonly tickMs: number
-  readonly mesh: Pick<HostMesh, 'droppedFrames' | 'peers' | 'queuedBytes'>
-  readonly loopDelay: LoopDelayGauge
+  readonly mesh: Pick<ConsensusMesh, 'droppedFrames' | 'peers' | 'queuedBytes'>
+  readonly loopDelay: EventLoopDelayGauge
   readonly diskVitals?: (() => DiskStats) | undefined
 }
 
@@ -20,7 +20,7 @@ interface ConsensusStatusDeps {
 export class ConsensusStatus {
   readonly #deps: ConsensusStatusDeps
   readonly #counts = { elections: 0, leaderChanges: 0, proposalsAccepted: 0, proposalsRefused: 0 }
-  #memory = threadMemory()
+  #memory = readThreadMemory()
 
   constructor(deps: ConsensusStatusDeps) {
     this.#deps = deps
@@ -34,17 +34,18 @@ export class ConsensusStatus {
   }
 
   countChanges(before: CoreStatus, now: CoreStatus): void {
-    // A pre-candidate that becomes a candidate continues the same election.
+    // Counts an election when its pre-vote begins: a pre-candidate that becomes a candidate
+    // continues the same election.
     if (now.role !== before.role && now.role === 'preCandidate') this.#counts.elections += 1
     if (now.leader !== null && now.leader !== before.leader) this.#counts.leaderChanges += 1
   }
 
   measureMemory(): void {
-    this.#memory = threadMemory()
+    this.#memory = readThreadMemory()
   }
 
   /** @param configuration the encoded configuration in force. */
-  of(full: FullStatus, configuration: Uint8Array): ConsensusThreadStatus {
+  of(full: FullCoreStatus, configuration: Uint8Array): ConsensusThreadStatus {
     const { leaderSilenceTicks, peers } = full
     const matches = new Map(peers.map(({ id, matchIndex }) => [id, matchIndex]))
     return {
@@ -63,11 +64,11 @@ export class ConsensusStatus {
     }
   }
 
-  #vitals({ last, base, logBytes }: FullStatus): ConsensusStats {
+  #vitals({ last, base, logBytes }: FullCoreStatus): ConsensusStats {
     const { mesh, loopDelay, diskVitals } = this.#deps
     return {
       ...this.#counts,
-      disk: diskVitals?.() ?? NO_DISK_VITALS,
+      disk: diskVitals?.() ?? ZERO_DISK_STATS,
       loopDelayP99Ms: loopDelay.p99Ms,
       memory: this.#memory,
       logEntries: last.index - base.index,

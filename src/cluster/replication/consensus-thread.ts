@@ -1,10 +1,10 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { ForwardFrame, Hello } from '../../../proto/gen/mesh_pb.ts'
-import { LoopDelay, type LoopDelayGauge } from '../../lib/runtime/loop-delay.ts'
+import { EventLoopDelay, type EventLoopDelayGauge } from '../../lib/runtime/event-loop-delay.ts'
 import { seededRandom } from '../../lib/random.ts'
 import { encodeConfiguration } from '../../raft/configuration.ts'
-import { Core } from '../../raft/core.ts'
+import { RaftCore } from '../../raft/core.ts'
 import type { CoreStatus, ProposalResult } from '../../raft/effects.ts'
 import { encodeEntries } from '../../raft/entry-codec.ts'
 import { defaultRaftNodeLimits } from '../../raft/node-start.ts'
@@ -12,22 +12,22 @@ import { RaftNode, systemScheduler } from '../../raft/node.ts'
 import type { Message, NodeId, RestoredLog } from '../../raft/types.ts'
 import type { ConsensusOptions, ConsensusDeps } from '../consensus-options.ts'
 import { ConsensusStatus } from './consensus-status.ts'
-import { makeHello } from '../mesh/mesh-hello.ts'
+import { createMeshHello } from '../mesh/mesh-hello.ts'
 import { MembershipCache } from '../mesh/membership-cache.ts'
 import { RollbackDetector } from '../mesh/rollback-detector.ts'
 import {
   type ConsensusThreadCommand,
-  type HostLink,
-  logOverLink,
+  type ConsensusThreadLink,
+  createLinkLogger,
   type ConsensusThreadEvent,
-} from '../link.ts'
+} from '../thread-channel.ts'
 import type { Logger } from '../logger.ts'
-import type { RaftContent } from '../message-codec.ts'
-import { Forwarding, forwardedRefusal } from './forwarding.ts'
+import type { RaftStreamFrame } from '../message-codec.ts'
+import { LeaderForwarder, toForwardRefusalCode } from './leader-forwarder.ts'
 import { unpackProposals } from './proposal-codec.ts'
 import { SnapshotTransfers } from '../state-transfer/snapshot-transfers.ts'
-import { AddressBook } from '../mesh/addresses.ts'
-import { Mesh, type HostMesh } from '../mesh/mesh.ts'
+import { AddressBook } from '../mesh/address-book.ts'
+import { Mesh, type ConsensusMesh } from '../mesh/mesh.ts'
 import { PeerRpcFrames } from '../peer/peer-rpc-transport.ts'
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -44,13 +44,13 @@ export class ConsensusThread {
   readonly #options: ConsensusOptions
   readonly #deps: ConsensusDeps
   readonly #log: Logger
-  readonly #raft: Core
+  readonly #raft: RaftCore
   readonly #node: RaftNode
   readonly #book: AddressBook
   readonly #witness: RollbackDetector
   readonly #roster: MembershipCache
-  readonly #mesh: HostMesh
-  readonly #forwarding: Forwarding
+  readonly #mesh: ConsensusMesh
+  readonly #forwarding: LeaderForwarder
   readonly #peerFrames: PeerRpcFrames
   readonly #snapshots: SnapshotTransfers
   readonly #replies: ConsensusReplies
@@ -58,18 +58,18 @@ export class ConsensusThread {
   #stopStatusTimer: (() => void) | null = null
   #core: CoreStatus
   #configuration: Uint8Array
-  readonly #loopDelay: LoopDelayGauge
+  readonly #loopDelay: EventLoopDelayGauge
   #isStatusPlanned = false
   #isOver = false
 
   constructor(options: ConsensusOptions, parts: ConsensusDeps) {
     this.#options = options
     this.#deps = parts
-    this.#loopDelay = parts.loopDelay ?? new LoopDelay()
-    this.#log = logOverLink(parts.link)
+    this.#loopDelay = parts.loopDelay ?? new EventLoopDelay()
+    this.#log = createLinkLogger(parts.link)
     const core = restoreCore(options, parts)
     const { tickMs = defaultRaftNodeLimits.tickMs } = options
-    const post: HostLink['post'] = (event, transfer) => parts.link.post(event, transfer)
+    const post: ConsensusThreadLink['post'] = (event, transfer) => parts.link.post(event, transfer)
     this.#raft = core
     this.#core = core.status
     // The core's configuration comes from the log, which may be ahead of the state.
@@ -116,7 +116,7 @@ export class ConsensusThread {
   }
 
   /** The core, for tests; callers must not step it. */
-  get core(): Core {
+  get core(): RaftCore {
     return this.#raft
   }
 
@@ -156,7 +156,7 @@ export class ConsensusThread {
     })
   }
 
-  #makeMesh(): HostMesh {
+  #makeMesh(): ConsensusMesh {
     const parts = this.#deps
     const { selfId, clusterId, generation, storeId, trustDomain, bind, identity } = this.#options
     const { seeds = [], resolvers = [], lastAddressesFile = null } = this.#options
@@ -197,7 +197,7 @@ export class ConsensusThread {
 
   #hello(): Hello {
     const { onDisk, owed, applied } = this.#raft.fullStatus
-    return makeHello(this.#options, {
+    return createMeshHello(this.#options, {
       boot: this.#deps.restored.boot,
       onDisk,
       owed,
@@ -207,8 +207,8 @@ export class ConsensusThread {
     })
   }
 
-  #makeForwarding(): Forwarding {
-    return new Forwarding({
+  #makeForwarding(): LeaderForwarder {
+    return new LeaderForwarder({
       selfId: this.#options.selfId,
       target: {
         propose: (proposals) => this.#node.propose(proposals),
@@ -293,7 +293,7 @@ export class ConsensusThread {
     }
   }
 
-  #onRaft(from: NodeId, content: RaftContent, storeId: Uint8Array): void {
+  #onRaft(from: NodeId, content: RaftStreamFrame, storeId: Uint8Array): void {
     switch (content.kind) {
       case 'message':
         // Ignored: only this thread creates a snapshot message, and only from a complete, verified
@@ -357,7 +357,7 @@ export class ConsensusThread {
   #onProposals(results: readonly ProposalResult[]): void {
     this.#status.countProposals(results)
     for (const result of results) {
-      this.#forwarding.onProposed(result.id, result.ok ? null : forwardedRefusal(result.code))
+      this.#forwarding.onProposed(result.id, result.ok ? null : toForwardRefusalCode(result.code))
     }
   }
 
@@ -471,10 +471,10 @@ class ConsensusReplies {
 }
 
 /** Restores the core from log and state. */
-function restoreCore(options: ConsensusOptions, deps: ConsensusDeps): Core {
+function restoreCore(options: ConsensusOptions, deps: ConsensusDeps): RaftCore {
   const { selfId, storeId, applied, appliedTimeMs, appliedSetbackMs = 0, core } = options
   const { restored, clock } = deps
-  return Core.restore({
+  return RaftCore.restore({
     id: selfId,
     storeId,
     options: { ...defaultCoreOptions, ...core },

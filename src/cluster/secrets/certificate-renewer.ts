@@ -4,7 +4,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import {
   type CertifiedKey,
-  issueControllerCertificateFor,
+  issueControllerCertificateForKey,
   LEAF_LIFETIME_MS,
 } from '../../pki/authority/authority.ts'
 import { CertificateError, checkChain, parseCertificates } from '../../pki/certificate.ts'
@@ -15,23 +15,23 @@ import {
   readIdentitySet,
 } from '../../pki/verify/identity-files.ts'
 import { inspectChain, type InspectedCertificate } from '../../pki/authority/inspection.ts'
-import { writePublicFile } from '../../pki/key-file.ts'
+import { writePublicFile } from '../../pki/secret-file.ts'
 import {
   certificateHealth,
   type CertificateHealth,
-  certificateLife,
+  certificateLifetime,
   expirySentence,
   isIssuerName,
   missingHosts,
   renewalReason,
   type RenewalReason,
-  validityLimitedBy,
+  limitValidity,
 } from '../../pki/authority/renewal.ts'
 import type { AlarmRaiser } from '../alarm-table.ts'
 import type { Logger } from '../logger.ts'
 import type { MeshIdentity } from '../mesh/mesh-service.ts'
-import { WatchedFiles } from './watched-files.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { CertificateFileWatcher } from './certificate-file-watcher.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 /**
  * Interval of the check. Changed files are read once they have stayed unchanged for one interval.
@@ -82,7 +82,7 @@ export class CertificateRenewer {
   readonly #owner: IdentityOwner
   #set: IdentityFileContents
   #hosts: readonly string[]
-  readonly #files: WatchedFiles
+  readonly #files: CertificateFileWatcher
   #alarm: string | null = null
   #retryAtMs = Number.NEGATIVE_INFINITY
   #stopTimer: (() => void) | null = null
@@ -98,7 +98,7 @@ export class CertificateRenewer {
     this.#owner = { id: selfId, trustDomain, publicKeySha256: chain[0].publicKeySha256 }
     this.#set = { ...identity, chain, anchors }
     // The files may have changed since `identity` was read, so the first check reads them again.
-    this.#files = new WatchedFiles(deps.paths, deps.alarms)
+    this.#files = new CertificateFileWatcher(deps.paths, deps.alarms)
   }
 
   start(): void {
@@ -192,7 +192,7 @@ export class CertificateRenewer {
       certificates: inspectChain(chain, anchors, nowMs),
       issuingPem: issuing?.certificatePem ?? null,
       isRenewedHere,
-      renewAtMs: isRenewedHere ? certificateLife(chain[0], nowMs).renewAtMs : null,
+      renewAtMs: isRenewedHere ? certificateLifetime(chain[0], nowMs).renewAtMs : null,
       refused: this.#files.refusal,
       alarm: this.#alarm,
     }
@@ -268,7 +268,7 @@ export class CertificateRenewer {
     const [leaf] = chain
     const nowMs = clock.nowMs()
     const validity = validityOf(issuing, nowMs)
-    const certificatePem = await issueControllerCertificateFor({
+    const certificatePem = await issueControllerCertificateForKey({
       issuer: issuing,
       trustDomain,
       id: selfId,
@@ -309,9 +309,9 @@ export class CertificateRenewer {
 }
 
 /** @throws {CertificateError} when the authority has expired. */
-function validityOf(issuing: CertifiedKey, nowMs: number): ReturnType<typeof validityLimitedBy> {
+function validityOf(issuing: CertifiedKey, nowMs: number): ReturnType<typeof limitValidity> {
   const [issuer] = parseCertificates(issuing.certificatePem)
-  const validity = validityLimitedBy(issuer, nowMs, LEAF_LIFETIME_MS)
+  const validity = limitValidity(issuer, nowMs, LEAF_LIFETIME_MS)
   if (validity.notAfterMs > nowMs) return validity
   throw new CertificateError(
     'expired',

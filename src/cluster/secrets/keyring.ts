@@ -3,10 +3,10 @@ import {
   type SecretVersion,
   type SharedSecretName,
   sharedSecretNames,
-} from '../../lib/cluster-records.ts'
+} from '../../lib/shared-secrets.ts'
 import type { CertifiedKey } from '../../pki/authority/authority.ts'
 import { CLUSTER_KEY_BYTES } from '../../pki/secrets/cluster-key.ts'
-import { openSecret } from '../../pki/secrets/wrapped-secret.ts'
+import { unwrapSecret } from '../../pki/secrets/wrapped-secret.ts'
 import type { ChangeFeed } from '../../ports/change-feed.ts'
 import type { RecordOf, StateView } from '../../ports/state-view.ts'
 import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
@@ -16,7 +16,7 @@ import type { Logger } from '../logger.ts'
 interface KeyringDeps {
   readonly state: Pick<StateView, 'get' | 'clusterId'>
   readonly selfId: NodeId
-  /** Called for each decryption. */
+  /** Returns the private key; called for each decryption. */
   readonly privateKeyPem: () => string
   readonly log: Logger
 }
@@ -38,7 +38,7 @@ interface HeldSecret {
  * exists only in memory.
  */
 export class Keyring implements TokenKeys {
-  /** Called after the set of held secrets has changed. Any number of listeners. */
+  /** Functions that are called after the set of held secrets has changed; any number. */
   readonly #listeners: (() => void)[] = []
   readonly #deps: KeyringDeps
   /** Decrypted secrets by their ciphertext, so that an unchanged one is decrypted once. */
@@ -160,7 +160,7 @@ export class Keyring implements TokenKeys {
     const { state, selfId, privateKeyPem, log } = this.#deps
     try {
       const context = { clusterId: state.clusterId, name, version, nodeId: selfId }
-      const secret = await openSecret(jwe, privateKeyPem(), context)
+      const secret = await unwrapSecret(jwe, privateKeyPem(), context)
       if (!isRandomKey(name) || secret.length === CLUSTER_KEY_BYTES) return secret
       log.error({ secret: name, version }, 'ignoring a shared secret of the wrong length')
     } catch (error) {

@@ -12,7 +12,7 @@ import {
   type SecretVersion,
   type SharedSecretName,
   sharedSecretNames,
-} from '../../lib/cluster-records.ts'
+} from '../../lib/shared-secrets.ts'
 import { commandLevel } from '../../ports/feature-level.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
 import type { CertifiedKey } from '../../pki/authority/authority.ts'
@@ -26,7 +26,7 @@ import type { Logger } from '../logger.ts'
 import type { Keyring } from './keyring.ts'
 import { type SecretRecipient, authorityKeyBytes, wrapSecretsForAll } from './wrap-secrets.ts'
 
-export interface RotationDeps {
+export interface SecretRotationDeps {
   readonly proposer: Proposer
   readonly state: StateView
   readonly keyring: Pick<Keyring, 'held' | 'refresh'>
@@ -38,7 +38,7 @@ export interface RotationDeps {
 interface RemovalManner {
   /** Revokes all former versions at once, without an overlap. */
   readonly isCompromised: boolean
-  /** The id was admitted again with another key; that admission stays. */
+  /** True: the id was admitted again with another key; that admission stays. */
   readonly isAdmittedAgain?: boolean
 }
 
@@ -125,7 +125,7 @@ function lacking(
  * @throws {Problem} when the rotation failed or its outcome is unknown.
  */
 export async function rotateClusterKey(
-  deps: RotationDeps,
+  deps: SecretRotationDeps,
   reason: string,
   { isCompromised }: RemovalManner,
 ): Promise<void> {
@@ -140,7 +140,7 @@ export async function rotateClusterKey(
  * their owners should not lose them.
  * @throws {Problem} like `rotateClusterKey`.
  */
-async function rotateFactorKey(deps: RotationDeps, reason: string): Promise<void> {
+async function rotateFactorKey(deps: SecretRotationDeps, reason: string): Promise<void> {
   const version = await putInForce(deps, 'factorKey', newClusterKey(), '', 0)
   deps.log.info({ version, reason }, 'rotated the key of second factors')
 }
@@ -151,7 +151,10 @@ async function rotateFactorKey(deps: RotationDeps, reason: string): Promise<void
  * @throws {CertificateError} when key and certificate do not match.
  * @throws {Problem} like `rotateClusterKey`.
  */
-export async function installIssuing(deps: RotationDeps, authority: CertifiedKey): Promise<void> {
+export async function installIssuingAuthority(
+  deps: SecretRotationDeps,
+  authority: CertifiedKey,
+): Promise<void> {
   const [certificate] = parseCertificates(authority.certificatePem)
   checkKeyMatches(certificate, authority.privateKeyPem)
   const secret = authorityKeyBytes(authority)
@@ -166,7 +169,7 @@ export async function installIssuing(deps: RotationDeps, authority: CertifiedKey
  * @returns the version.
  */
 async function putInForce(
-  deps: RotationDeps,
+  deps: SecretRotationDeps,
   name: SharedSecretName,
   secret: Uint8Array,
   certificatePem: string,
@@ -194,7 +197,7 @@ async function putInForce(
 }
 
 /** Wraps secrets that admitted controllers cannot decrypt yet. @returns whether there were any. */
-export async function wrapMissingSecrets(deps: RotationDeps): Promise<boolean> {
+export async function wrapMissingSecrets(deps: SecretRotationDeps): Promise<boolean> {
   const { state, keyring } = deps
   await keyring.refresh()
   const wrapped = []
@@ -226,7 +229,7 @@ export async function wrapMissingSecrets(deps: RotationDeps): Promise<boolean> {
  * @throws {Problem}
  */
 export async function rotateAfterRemoval(
-  deps: RotationDeps,
+  deps: SecretRotationDeps,
   id: NodeId,
   { isCompromised, isAdmittedAgain = false }: RemovalManner,
 ): Promise<void> {
@@ -248,7 +251,10 @@ export async function rotateAfterRemoval(
  * This follows the rotation, so that nothing that the removed controller encrypted or signed can
  * open another session.
  */
-async function revokeAccess({ proposer, state, log }: RotationDeps, id: NodeId): Promise<void> {
+async function revokeAccess(
+  { proposer, state, log }: SecretRotationDeps,
+  id: NodeId,
+): Promise<void> {
   if (state.featureLevel < commandLevel(CommandKind.ACCESS_REVOKE)) {
     log.warn(
       {},
@@ -285,7 +291,7 @@ function joiningIds(state: StateView) {
 }
 
 /** Ends the overlap at once, when a normal removal is declared compromised later. */
-async function endExposed(deps: RotationDeps, reason: string): Promise<void> {
+async function endExposed(deps: SecretRotationDeps, reason: string): Promise<void> {
   const { state } = deps
   const isHonored = versionsOf(state, 'clusterKey').some(
     ({ exposure, overlapEndsAt }) =>
@@ -300,7 +306,10 @@ async function endExposed(deps: RotationDeps, reason: string): Promise<void> {
  * Called on a new leader when {@link isRotationDue} is true.
  * @throws {Problem}
  */
-export async function rotateClusterKeyIfDue(deps: RotationDeps, reason: string): Promise<void> {
+export async function rotateClusterKeyIfDue(
+  deps: SecretRotationDeps,
+  reason: string,
+): Promise<void> {
   const { state } = deps
   const exposure = exposureOf(state, 'clusterKey')
   if (exposure !== 'none') {
@@ -311,8 +320,8 @@ export async function rotateClusterKeyIfDue(deps: RotationDeps, reason: string):
   if (isFactorKeyDue(state)) await rotateFactorKey(deps, reason)
 }
 
-/** Only an operator with the offline root key can replace the key of the authority. */
-function warnOfAuthority({ state, log }: RotationDeps): void {
+/** Warns that only an operator with the offline root key can replace the key of the authority. */
+function warnOfAuthority({ state, log }: SecretRotationDeps): void {
   if ((versionsOf(state, 'issuingAuthority').at(-1)?.exposure ?? 'none') === 'none') return
   log.warn(
     {},
@@ -321,7 +330,7 @@ function warnOfAuthority({ state, log }: RotationDeps): void {
 }
 
 async function deleteAdmission(
-  deps: RotationDeps,
+  deps: SecretRotationDeps,
   nodeId: NodeId,
   compromised: boolean,
 ): Promise<void> {
@@ -339,7 +348,7 @@ function recipientOf({ id, publicKeySpki }: RecordOf<'admission'>): SecretRecipi
 }
 
 async function propose(
-  { proposer }: Pick<RotationDeps, 'proposer'>,
+  { proposer }: Pick<SecretRotationDeps, 'proposer'>,
   kind: CommandKind,
   payload: Uint8Array,
 ): Promise<Outcome> {

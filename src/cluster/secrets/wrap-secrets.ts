@@ -6,7 +6,7 @@ import {
   WrappedSecretSchema,
 } from '../../../proto/gen/command_pb.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
-import type { SecretVersion, SharedSecretName } from '../../lib/cluster-records.ts'
+import type { SecretVersion, SharedSecretName } from '../../lib/shared-secrets.ts'
 import type { CertifiedKey } from '../../pki/authority/authority.ts'
 import { newClusterKey } from '../../pki/secrets/cluster-key.ts'
 import { wrapSecret } from '../../pki/secrets/wrapped-secret.ts'

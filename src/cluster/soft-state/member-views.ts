@@ -8,7 +8,7 @@ import {
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { KnownMember } from './known-members.ts'
-import type { ConsensusThreadStatus, PeerReport } from '../link.ts'
+import type { ConsensusThreadStatus, PeerReport } from '../thread-channel.ts'
 import type { PresenceReport, Presence } from './presence-topic.ts'
 
 /**
@@ -43,7 +43,7 @@ interface MemberSources {
 
 /**
  * The members as seen from this controller: identity from the replicated configuration, status from
- * live data. Needs no quorum, so an isolated controller responds too.
+ * live data. Works without a quorum, so an isolated controller responds too.
  */
 export function memberViews(sources: MemberSources): MemberView[] {
   const { record, status, self, ageMs } = sources

@@ -3,13 +3,13 @@ import { create } from '@bufbuild/protobuf'
 import { type Presence as PresenceMessage, PresenceSchema } from '../../../proto/gen/soft_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ApiAddress } from '../../ports/cluster-view.ts'
-import type { OpenTopic, SoftState } from '../../ports/soft-topics.ts'
+import type { OpenSoftTopic, SoftState } from '../../ports/soft-topics.ts'
 import type { Index, NodeId, Term } from '../../raft/types.ts'
-import type { MachineProgress } from '../link.ts'
+import type { MainThreadProgress } from '../thread-channel.ts'
 import { integer } from '../message-codec.ts'
 
 /** Status of a controller, as reported by itself. */
-export interface Presence extends MachineProgress {
+export interface Presence extends MainThreadProgress {
   /** `learner` for a member without a vote. */
   readonly role: string
   readonly term: Term
@@ -55,7 +55,7 @@ const KEY = 'self'
  * Reports of members about themselves, over the soft state; used by lists, status and leadership.
  */
 export class PresenceTopic {
-  readonly #topic: OpenTopic<'presence'>
+  readonly #topic: OpenSoftTopic<'presence'>
   readonly #clock: Clock
   readonly #heard = new Map<NodeId, PresenceReport>()
   /** Called for each report of a peer. */

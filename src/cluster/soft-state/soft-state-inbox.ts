@@ -8,7 +8,7 @@ import type { NodeId } from '../../raft/types.ts'
 import { integer } from '../message-codec.ts'
 
 /** The part of a topic that receives values. */
-export interface SoftReader {
+export interface SoftValueReceiver {
   readonly ttlMs: number
   readonly ownerBytesMax: number
   readonly isVital: boolean
@@ -53,15 +53,15 @@ const FORGET_EPOCH_MS = 3000
 const KEY_CHARACTERS_MAX = 128
 
 /** Values of other controllers, by owner and stream. */
-export class SoftInbox {
+export class SoftStateInbox {
   readonly #totalBytesMax: number
-  readonly #readers: ReadonlyMap<string, SoftReader>
+  readonly #readers: ReadonlyMap<string, SoftValueReceiver>
   readonly #owners = new Map<NodeId, Owner>()
   /** Counters of values that were received but not retained; see `SoftStateCounts`. */
   readonly ignored = { unknownTopics: 0, malformed: 0, tooLarge: 0 }
   #bytes = 0
 
-  constructor(totalBytesMax: number, readers: ReadonlyMap<string, SoftReader>) {
+  constructor(totalBytesMax: number, readers: ReadonlyMap<string, SoftValueReceiver>) {
     this.#totalBytesMax = totalBytesMax
     this.#readers = readers
   }
@@ -140,7 +140,8 @@ export class SoftInbox {
     const { topic, key, payload } = value
     const reader = this.#readers.get(topic)
     if (reader === undefined) {
-      // A newer release may have topics that this release does not know.
+      // Counts the value as ignored: a newer release may have topics that this release does not
+      // know.
       this.ignored.unknownTopics += 1
       return
     }

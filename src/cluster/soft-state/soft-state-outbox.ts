@@ -22,7 +22,7 @@ interface Stream {
   number: number
   id: number
   isComplete: boolean
-  /** Vital values are sent first. Both maps are in sequence order. */
+  /** Unsent vital values, which are sent before all others. Both maps are in sequence order. */
   readonly urgent: Map<string, OwnValue>
   readonly pending: Map<string, OwnValue>
   beganMs: number
@@ -37,7 +37,7 @@ interface SoftOutboxOptions {
 }
 
 /** This controller's own values, and the unsent changes of each connected peer. */
-export class SoftOutbox {
+export class SoftStateOutbox {
   readonly #options: SoftOutboxOptions
   /** Values by slot in sequence order; a changed value moves to the end. */
   readonly #values = new Map<string, OwnValue>()

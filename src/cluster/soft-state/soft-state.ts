@@ -21,9 +21,9 @@ import {
 import type { SoftState, SoftTopics } from '../../ports/soft-topics.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { integer } from '../message-codec.ts'
-import { SoftStateBarrier } from './soft-reach.ts'
-import { SoftInbox, type SoftReader } from './soft-state-inbox.ts'
-import { SoftOutbox } from './soft-state-outbox.ts'
+import { SoftStateBarrier } from './soft-state-barrier.ts'
+import { SoftStateInbox, type SoftValueReceiver } from './soft-state-inbox.ts'
+import { SoftStateOutbox } from './soft-state-outbox.ts'
 
 export interface SoftStateOptions {
   readonly selfId: NodeId
@@ -67,7 +67,7 @@ const KEY_CHARACTERS_MAX = 128
 const LOOK_MS = 250
 const SWEEP_MS = 500
 
-interface Topic<T> extends SoftReader {
+interface Topic<T> extends SoftValueReceiver {
   readonly name: string
   readonly definition: SoftTopicDefinition<T>
   readonly own: Map<string, { readonly value: T; readonly bytes: number }>
@@ -89,8 +89,8 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
    * All topics of the table, so that values which arrive before a topic is opened are retained.
    */
   readonly #topics: ReadonlyMap<string, Topic<unknown>>
-  readonly #outbox: SoftOutbox
-  readonly #inbox: SoftInbox
+  readonly #outbox: SoftStateOutbox
+  readonly #inbox: SoftStateInbox
   readonly #reach: SoftStateBarrier
   readonly #resyncAskedMs = new Map<NodeId, number>()
   #stopLooking: (() => void) | null = null
@@ -104,8 +104,8 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
     )
     this.#options = options
     this.#deps = deps
-    this.#outbox = new SoftOutbox(options)
-    this.#inbox = new SoftInbox(options.totalBytesMax, this.#topics)
+    this.#outbox = new SoftStateOutbox(options)
+    this.#inbox = new SoftStateInbox(options.totalBytesMax, this.#topics)
     peers.onNote(BATCH_TOPIC, (from, payload) => this.#onBatch(from, payload))
     peers.onNote(RESYNC_TOPIC, (from, payload) => this.#onResync(from, payload))
     this.#reach = new SoftStateBarrier({
@@ -193,7 +193,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
     this.#deps.peers.note(peer, BATCH_TOPIC, toBinary(SoftBatchSchema, batch))
   }
 
-  /** A timer runs only while there are changes to send. */
+  /** Runs a timer only while there are changes to send. */
   #planBatch(): void {
     if (this.#stopLooking === null || this.#batchTimer !== null || !this.#outbox.isWaiting) return
     this.#batchTimer = setTimeout(() => {

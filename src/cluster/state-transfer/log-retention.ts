@@ -3,8 +3,8 @@ import type { Entry, Index, Position } from '../../raft/types.ts'
 
 export interface RetentionOptions {
   /**
-   * Entries retained behind apply, so that a member that was away for a short time needs no
-   * snapshot.
+   * Number of entries before the applied index that are retained, so that a member that was away
+   * for a short time can catch up without a snapshot.
    */
   readonly entries: number
   /** Maximum bytes that are retained for a slow connected peer beyond `entries`. */
@@ -27,10 +27,16 @@ interface Milestone {
   readonly bytes: number
 }
 
-/** A milestone follows after this many entries or bytes, whichever comes first. */
+/**
+ * A milestone (a position at which the log can be cut) is recorded after this many entries or
+ * bytes, whichever comes first.
+ */
 const MILESTONE_ENTRIES = 256
 const MILESTONE_BYTES_MAX = 1024 * 1024
-/** Milestones per retained amount, so that a few large entries do not make the steps too coarse. */
+/**
+ * Number of milestones into which the retained bytes are divided, so that a few large entries do
+ * not make the distance between two milestones too long.
+ */
 const MILESTONES_A_RETENTION = 64
 
 /**
@@ -43,7 +49,7 @@ export class LogRetention {
   readonly #options: RetentionOptions
   #milestones: Milestone[] = []
   #bytes = 0
-  /** Index of the last milestone. */
+  /** Index of the newest milestone (a position at which the log can be cut). */
   #milestoneIndex: Index = 0
   #milestoneBytes = 0
   /** Bytes at the last cut. */

@@ -16,7 +16,7 @@ type QuarantinePhase = 'well' | 'rebuilding' | 'proving' | 'stuck'
  * Mark of a quarantine that survives a restart: a state that was found wrong must not answer
  * requests before it is compared again.
  */
-export interface QuarantineMark {
+export interface QuarantineRecord {
   isSet(): boolean
   /** Durable when it returns. @throws the error of the file system. */
   set(reason: string): void
@@ -28,16 +28,21 @@ interface QuarantineDeps {
   readonly clock: Clock
   readonly alarms: AlarmRaiser
   readonly log: Logger
-  /** null: the quarantine ends with the process. */
-  readonly mark: QuarantineMark | null
+  /** Mark of a quarantine that survives a restart; null: the quarantine ends with the process. */
+  readonly mark: QuarantineRecord | null
 }
 
 export const quarantineLimits = {
   /** Maximum rebuilds within `rebuildsWindowMs`; more indicate a systematic fault. */
   rebuildsMax: 3,
+  /** Time window in which `rebuildsMax` counts rebuilds. */
   rebuildsWindowMs: 3_600_000,
   /** Delay between two attempts to get another state; doubled after each failure. */
   retryMsMin: 500,
+  /**
+   * Maximum delay between two attempts to get another state; the delay stops growing at this
+   * value.
+   */
   retryMsMax: 30_000,
   /**
    * Maximum time that apply is paused while no other state is available. After that, apply
@@ -85,7 +90,7 @@ export class Quarantine {
   }
 
   /**
-   * Called when a majority has another state.
+   * Called when a majority has a state that differs from this controller's.
    * @returns whether this changes the phase.
    */
   foundOdd(index: Index, agreeing: readonly NodeId[]): boolean {

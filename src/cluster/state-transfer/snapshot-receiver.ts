@@ -8,11 +8,12 @@ import {
 import type { Clock } from '../../lib/clock.ts'
 import { decodeMembership } from '../../raft/configuration.ts'
 import type { NodeId, Position, Term } from '../../raft/types.ts'
-import type { ConsensusThreadEvent } from '../link.ts'
+import type { ConsensusThreadEvent } from '../thread-channel.ts'
 import { decodePosition as positionOf } from '../message-codec.ts'
-import { ChunkCheck } from './state-chunks.ts'
+import { StateChunkVerifier } from './state-chunks.ts'
 
 interface SnapshotReceiverOptions {
+  /** Maximum bytes of one chunk of a snapshot; a larger chunk aborts the transfer. */
   readonly chunkBytesMax: number
   /**
    * Maximum bytes passed to the main thread and not written yet; the sender never has more in
@@ -57,7 +58,7 @@ interface Transfer extends ReceivedSnapshot {
   readonly id: number
   readonly snapshotId: Uint8Array
   /** Verifies the chunks and counts those received. */
-  readonly check: ChunkCheck
+  readonly check: StateChunkVerifier
   /** Chunks written by main. */
   written: number
   /** Sizes of chunks that are received but not written. */
@@ -83,8 +84,8 @@ interface Settled {
 
 const SNAPSHOT_ID_BYTES = 16
 /**
- * Normally the core handles an offer in its next turn. If it has not, the offer is repeated after
- * this time.
+ * Time after which an offer is repeated if the core has not handled it. Normally the core handles
+ * an offer in its next turn.
  */
 const OFFER_MS = 1000
 
@@ -245,7 +246,8 @@ export class SnapshotReceiver {
     const position = positionOf(chunk.position)
     const isFirst = chunk.number === 0 && chunk.snapshotId.length === SNAPSHOT_ID_BYTES
     if (!isFirst || position.index === 0 || !isConfiguration(chunk.configuration)) return null
-    // An offered snapshot must stay available until the core has installed it.
+    // No other transfer may begin: an offered snapshot must stay available until the core has
+    // installed it.
     if (this.#transfer?.isOffered === true) return null
     if (this.#transfer !== null) this.#fail(this.#transfer, 'superseded by another snapshot')
     const id = this.#nextId
@@ -258,7 +260,7 @@ export class SnapshotReceiver {
       // A copy, because the view would keep the whole frame in memory.
       configuration: Uint8Array.from(chunk.configuration),
       snapshotId: Uint8Array.from(chunk.snapshotId),
-      check: new ChunkCheck(this.#options.chunkBytesMax),
+      check: new StateChunkVerifier(this.#options.chunkBytesMax),
       written: 0,
       unwritten: [],
       isOffered: false,
@@ -328,7 +330,10 @@ function isEqual(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0
 }
 
-/** Checked here, because the core treats an unreadable configuration as a fatal error. */
+/**
+ * Whether the bytes are a valid configuration; checked here, because the core treats an unreadable
+ * configuration as a fatal error.
+ */
 function isConfiguration(bytes: Uint8Array): boolean {
   try {
     decodeMembership(0, bytes)

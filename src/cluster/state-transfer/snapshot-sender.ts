@@ -3,8 +3,8 @@ import { assert } from '../../lib/assert.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { newOpaqueId } from '../../lib/random.ts'
 import type { Index, NodeId, Position, Term } from '../../raft/types.ts'
-import type { ConsensusThreadEvent } from '../link.ts'
-import { ChunkMaker } from './state-chunks.ts'
+import type { ConsensusThreadEvent } from '../thread-channel.ts'
+import { StateChunkEncoder } from './state-chunks.ts'
 import { TransferPacer } from './transfer-pacer.ts'
 
 const MIB = 1024 * 1024
@@ -46,12 +46,12 @@ interface Transfer {
   readonly to: NodeId
   readonly term: Term
   readonly snapshotId: Uint8Array
-  readonly maker: ChunkMaker
+  readonly maker: StateChunkEncoder
   position: Position
   configuration: Uint8Array
   /**
-   * `asked`, and the next two fields: numbers of chunks that were requested from the main thread,
-   * read by it, and written by the receiver.
+   * `asked` and the next two fields: the number of chunks that were requested from the main thread,
+   * that the main thread has read, and that the receiver has written.
    */
   asked: number
   read: number
@@ -75,7 +75,7 @@ interface Transfer {
   wayMsMin: number
   isOpen: boolean
   isWhole: boolean
-  /** Nothing can be sent until the connection is ready again. */
+  /** True: nothing can be sent until the connection is ready again. */
   isSuspended: boolean
   bytes: number
   readonly begunMs: number
@@ -96,8 +96,8 @@ const PAUSE_MS_MIN = 1000
 const PAUSE_MS_MAX = 60_000
 const WINDOW_AT_START = 2
 /**
- * Heartbeats share the connection, so a chunk that is queued longer than this would delay them too
- * much.
+ * Maximum time that a chunk may be queued: heartbeats share the connection, and a longer queue
+ * would delay them too much.
  */
 const QUEUEING_MS_MAX = 400
 
@@ -114,7 +114,7 @@ export class SnapshotSender {
   readonly #byPeer = new Map<NodeId, Transfer>()
   readonly #byId = new Map<number, Transfer>()
   readonly #failures = new Map<NodeId, Failures>()
-  /** Requests during a pause, with their terms. */
+  /** Peers whose transfer starts after a pause, with the term of each request. */
   readonly #waiting = new Map<NodeId, Term>()
   #nextId = 1
 
@@ -246,7 +246,7 @@ export class SnapshotSender {
       to,
       term,
       snapshotId: newOpaqueId(),
-      maker: new ChunkMaker(),
+      maker: new StateChunkEncoder(),
       position: { term: 0, index: 0 },
       configuration: new Uint8Array(0),
       asked: 0,

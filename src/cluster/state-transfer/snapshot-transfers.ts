@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { CoreStatus } from '../../raft/effects.ts'
 import { memberIds } from '../../raft/configuration.ts'
 import type { Index, NodeId, Position, Term } from '../../raft/types.ts'
-import type { ConsensusThreadCommand, ConsensusThreadEvent } from '../link.ts'
+import type { ConsensusThreadCommand, ConsensusThreadEvent } from '../thread-channel.ts'
 import type { Logger } from '../logger.ts'
 import {
   defaultSnapshotReceiverOptions,

@@ -23,7 +23,7 @@ export interface StatePiece {
  * The bytes of a store, in copies because a chunk of the store may be a view of memory with another
  * owner. Each piece is held back until the next one is known, so that the last one can be marked.
  */
-export async function* statePieces(
+export async function* copyStatePieces(
   snapshot: Pick<StoreSnapshot, 'chunks'>,
   pieceBytesMax = Infinity,
 ): AsyncGenerator<StatePiece, void> {
@@ -49,7 +49,7 @@ export interface AnnouncedState {
  * Numbers the pieces of one transfer. The first chunk announces the state, and the last one has the
  * checksum of all bytes.
  */
-export class ChunkMaker {
+export class StateChunkEncoder {
   readonly #hash = createHash('sha256')
   #next = 0
 
@@ -78,7 +78,7 @@ export class ChunkMaker {
 }
 
 /** Verifies the chunks of one transfer. */
-export class ChunkCheck {
+export class StateChunkVerifier {
   readonly #hash = createHash('sha256')
   readonly #chunkBytesMax: number
   #received = 0
@@ -102,7 +102,7 @@ export class ChunkCheck {
     if (this.#isWhole) return `unexpected chunk ${number} after the last one`
     if (number !== this.#received) return `received chunk ${number}, expected ${this.#received}`
     if (data.length > this.#chunkBytesMax) return `chunk ${number} is too large`
-    // An empty chunk makes no progress, so a sender could continue forever.
+    // Refuses an empty chunk: it makes no progress, so a sender could continue forever.
     if (data.length === 0) return `chunk ${number} is empty`
     // @guard crc-of-a-snapshot-chunk
     if (crc32(data) !== sum) return `chunk ${number} is damaged`

@@ -1,11 +1,11 @@
 import type { SnapshotChunk } from '../../../proto/gen/mesh_pb.ts'
-import type { Machine } from '../../ports/machine.ts'
+import type { ReplicatedStateMachine } from '../../ports/replicated-state-machine.ts'
 import { PEER_PAYLOAD_BYTES_MAX, type PeerChannel } from '../peer-channel.ts'
 import type { StoreReceiver } from '../../ports/state-store.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import { callPeer } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
-import { ChunkCheck } from './state-chunks.ts'
+import { StateChunkVerifier } from './state-chunks.ts'
 
 const DIGEST_MS_MAX = 2000
 const OPEN_MS_MAX = 10_000
@@ -37,7 +37,7 @@ export async function fetchDigests(
  * @throws when the state is not available or no longer wanted; no files remain then.
  */
 export async function fetchState(
-  { peers, machine }: { readonly peers: PeerChannel; readonly machine: Machine },
+  { peers, machine }: { readonly peers: PeerChannel; readonly machine: ReplicatedStateMachine },
   from: NodeId,
   least: Index,
   isUnwanted: () => boolean,
@@ -68,7 +68,7 @@ async function receive(
   receiver: StoreReceiver,
   read: (number: number) => Promise<SnapshotChunk>,
 ): Promise<void> {
-  const check = new ChunkCheck(PEER_PAYLOAD_BYTES_MAX)
+  const check = new StateChunkVerifier(PEER_PAYLOAD_BYTES_MAX)
   while (!check.isWhole) {
     const chunk = await read(check.received)
     const fault = check.take(chunk)

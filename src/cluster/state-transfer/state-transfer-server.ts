@@ -1,13 +1,18 @@
 import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newOpaqueId } from '../../lib/random.ts'
-import type { Machine } from '../../ports/machine.ts'
+import type { ReplicatedStateMachine } from '../../ports/replicated-state-machine.ts'
 import type { PeerCaller, PeerChannel } from '../peer-channel.ts'
 import type { StoreSnapshot } from '../../ports/state-store.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import { decodePeerMessage, encodePeerMessage } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
-import { type AnnouncedState, ChunkMaker, type StatePiece, statePieces } from './state-chunks.ts'
+import {
+  type AnnouncedState,
+  StateChunkEncoder,
+  type StatePiece,
+  copyStatePieces,
+} from './state-chunks.ts'
 
 export const stateTransferLimits = {
   /** Maximum snapshots open for members that rebuild their state; one per member. */
@@ -16,12 +21,13 @@ export const stateTransferLimits = {
   idleMsMax: 30_000,
   /** Maximum wait for this controller to reach the requested index. */
   reachMsMax: 2000,
+  /** Maximum bytes of state in one response to a member that rebuilds its state. */
   pieceBytesMax: 128 * 1024,
 } as const
 
 interface StateTransferServerDeps {
   readonly peers: PeerChannel
-  readonly machine: Machine
+  readonly machine: ReplicatedStateMachine
   readonly clock: Clock
   /** This controller's own digest at an index; null if unknown. */
   readonly digestAt: (index: Index) => string | null
@@ -35,7 +41,7 @@ interface Lending {
   readonly snapshot: StoreSnapshot
   readonly state: AnnouncedState
   readonly pieces: AsyncGenerator<StatePiece, void>
-  readonly maker: ChunkMaker
+  readonly maker: StateChunkEncoder
   next: number
   isReading: boolean
   usedMs: number
@@ -123,8 +129,8 @@ export class StateTransferServer {
         position: snapshot.mark.position,
         configuration: Uint8Array.from(Buffer.from(snapshot.mark.configuration, 'base64')),
       },
-      pieces: statePieces(snapshot, stateTransferLimits.pieceBytesMax),
-      maker: new ChunkMaker(),
+      pieces: copyStatePieces(snapshot, stateTransferLimits.pieceBytesMax),
+      maker: new StateChunkEncoder(),
       next: 0,
       isReading: false,
       usedMs: this.#deps.clock.monotonicMs(),

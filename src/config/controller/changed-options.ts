@@ -1,6 +1,6 @@
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
-import type { Fields, List, Option } from '../engine/schema.ts'
-import { formatOptionValue } from '../engine/shown.ts'
+import type { SchemaFields, SectionList, Option } from '../engine/schema.ts'
+import { formatOptionValue } from '../engine/option-display.ts'
 import { type ControllerConfig, controllerOptions } from './options.ts'
 
 /** An option whose value in the file differs from the value in force. */
@@ -37,7 +37,7 @@ export function compareConfigs(running: ControllerConfig, read: ControllerConfig
 type Values = Readonly<Record<string, unknown>>
 
 function mergedFields(
-  fields: Fields,
+  fields: SchemaFields,
   running: object,
   read: object,
   prefix: string,
@@ -69,7 +69,7 @@ function mergedFields(
 }
 
 function shown(
-  node: Fields[string] | Option<unknown> | List<Fields>,
+  node: SchemaFields[string] | Option<unknown> | SectionList<SchemaFields>,
   from: unknown,
   to: unknown,
 ): Pick<ChangedOption, 'from' | 'to'> {

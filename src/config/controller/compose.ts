@@ -1,7 +1,7 @@
 import { isMap, isScalar, parseDocument } from 'yaml'
 
-import { yamlText } from '../engine/yaml-tree.ts'
-import { WEB_DEFAULTS } from './options.ts'
+import { formatYaml } from '../engine/yaml-tree.ts'
+import { DEFAULT_WEB_API_NAMES } from './options.ts'
 
 /** Values that differ between controllers of a cluster; addresses are `host:port`. */
 interface ComposedConfig {
@@ -37,10 +37,16 @@ export function composeConfig(composed: ComposedConfig): string {
       ...(seeds.length === 0 ? {} : { seeds: [...seeds] }),
     },
     routers: { bind: composed.routersBind },
-    web: [{ bind: composed.webBind, advertise: composed.webAdvertise, apis: [...WEB_DEFAULTS] }],
+    web: [
+      {
+        bind: composed.webBind,
+        advertise: composed.webAdvertise,
+        apis: [...DEFAULT_WEB_API_NAMES],
+      },
+    ],
   }
   const comment = `# Controller ${composed.id}. Relative paths start at the folder of this file; 'flotilla controller options' lists every key.`
-  return `${comment}\n${yamlText(values)}`
+  return `${comment}\n${formatYaml(values)}`
 }
 
 /**
@@ -48,7 +54,7 @@ export function composeConfig(composed: ComposedConfig): string {
  * @param text a configuration that loads without faults.
  * @param values by key, such as `cluster.seeds`.
  */
-export function setOptions(text: string, values: Readonly<Record<string, unknown>>): string {
+export function setConfigOptions(text: string, values: Readonly<Record<string, unknown>>): string {
   const document = parseDocument(text)
   if (!isMap(document.contents)) throw new TypeError('a configuration is a map of sections')
   for (const [key, value] of Object.entries(values)) {

@@ -2,10 +2,10 @@ import type { Environment } from '../engine/environment.ts'
 import { type ConfigTable, loadConfig, type LoadedConfig, parseConfig } from '../engine/load.ts'
 import { type ControllerConfig, controllerOptions } from './options.ts'
 import { withRaftProfile } from './raft-profiles.ts'
-import { checkRelations } from './relations.ts'
+import { checkOptionRelations } from './option-relations.ts'
 
 /** The overridden environment name of, for example, `raft.tickMs` is FLOTILLA_RAFT_TICK_MS. */
-export const controllerTable: ConfigTable<ControllerConfig> = {
+export const controllerConfigTable: ConfigTable<ControllerConfig> = {
   fields: controllerOptions,
   overridePrefix: 'FLOTILLA_',
   unknownKeys: 'faults',
@@ -13,7 +13,7 @@ export const controllerTable: ConfigTable<ControllerConfig> = {
     // Stops if there are faults: profiles and rules use the values, so all values must be valid.
     if (reader.faults.length > 0) return read
     const config = withRaftProfile(read, reader)
-    checkRelations(config, (key, problem) => reader.fault(key, problem))
+    checkOptionRelations(config, (key, problem) => reader.fault(key, problem))
     return config
   },
 }
@@ -21,7 +21,7 @@ export const controllerTable: ConfigTable<ControllerConfig> = {
 type Loaded = LoadedConfig<ControllerConfig>
 
 export function loadControllerConfig(path: string, environment: Environment): Loaded {
-  return loadConfig(controllerTable, path, environment)
+  return loadConfig(controllerConfigTable, path, environment)
 }
 
 /** Parses configuration text; relative paths are relative to the folder of `file`. */
@@ -30,5 +30,5 @@ export function parseControllerConfig(
   text: string,
   environment: Environment,
 ): Loaded {
-  return parseConfig(controllerTable, file, text, environment)
+  return parseConfig(controllerConfigTable, file, text, environment)
 }

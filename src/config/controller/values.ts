@@ -4,29 +4,31 @@ import { isAbsolute } from 'node:path'
 import { isControllerId, isTrustDomain, parseHostPort } from '../../lib/text/names.ts'
 import { parsePattern } from '../../lib/text/text-pattern.ts'
 import type { RawValue, ValueType } from '../engine/schema.ts'
-import { choice, listOf, optional, text } from '../engine/values.ts'
+import { choice, listType, optionalType, text } from '../engine/values.ts'
 
 // Value types that only the controller's configuration uses.
 
 /** The value or null; an empty environment variable means null. */
-export function nullable<T>(type: ValueType<T>): ValueType<T | null> {
-  return { ...optional(type), expected: `${type.expected}; or null`, show: String }
+export function nullableType<T>(type: ValueType<T>): ValueType<T | null> {
+  return { ...optionalType(type), expected: `${type.expected}; or null`, show: String }
 }
 
 /** One or more of the choices without duplicates; sorted in the order of `of`. */
-export function choices<const C extends string>(of: readonly C[]): ValueType<readonly C[]> {
+export function choicesType<const C extends string>(of: readonly C[]): ValueType<readonly C[]> {
   return choicesFrom(1, of)
 }
 
 /** Zero or more of the choices, without duplicates. */
-export function choicesOrNone<const C extends string>(of: readonly C[]): ValueType<readonly C[]> {
+export function choicesOrNoneType<const C extends string>(
+  of: readonly C[],
+): ValueType<readonly C[]> {
   return choicesFrom(0, of)
 }
 
 function choicesFrom<C extends string>(itemsMin: 0 | 1, of: readonly C[]): ValueType<readonly C[]> {
   const some = itemsMin === 0 ? 'none or more' : 'one or more'
   const expected = `a list of ${some} of ${of.join(', ')}, each once`
-  const many = listOf(choice(of), { expected, itemsMin, isDistinct: true })
+  const many = listType(choice(of), { expected, itemsMin, isDistinct: true })
   return {
     ...many,
     read: (raw, folder) => {
@@ -40,7 +42,7 @@ function choicesFrom<C extends string>(itemsMin: 0 | 1, of: readonly C[]): Value
  * A pattern of literal text and the regular expression operators `.`, `.*`, `^`, `$` and `|`; ''
  * matches everything.
  */
-export function pattern(): ValueType<string> {
+export function patternType(): ValueType<string> {
   return {
     expected: 'a pattern of text, ".", ".*", "^", "$" and "|", at most 256 characters',
     read: (raw) => (typeof raw === 'string' && parsePattern(raw) !== null ? raw : undefined),
@@ -54,7 +56,7 @@ export function controllerId(): ValueType<string> {
   )
 }
 
-export function trustDomain(): ValueType<string> {
+export function trustDomainType(): ValueType<string> {
   return text("1 to 255 lower-case letters, digits, '.', '_' or '-'", isTrustDomain)
 }
 
@@ -62,7 +64,7 @@ export function trustDomain(): ValueType<string> {
  * A `host:port` string. Only its syntax is checked, because whether the host resolves can change at
  * any time.
  */
-export function hostPortText(): ValueType<string> {
+export function hostPortTextType(): ValueType<string> {
   return text('host:port with a port from 1 to 65535, an IPv6 address in brackets', isHostPort)
 }
 
@@ -82,7 +84,7 @@ const TAKEN_PATHS = new Set([
 ])
 
 /** One path segment that no API uses. */
-export function mountPath(): ValueType<string> {
+export function mountPathType(): ValueType<string> {
   return text(
     'a slash and one name of letters, digits, "-" or "_", which no API takes',
     (value) => /^\/[A-Za-z0-9_-]{1,64}$/.test(value) && !TAKEN_PATHS.has(value),
@@ -96,17 +98,17 @@ function distinctTexts(
   isItem: (item: string) => boolean,
 ): ValueType<readonly string[]> {
   const expected = `a list of up to ${itemsMax} ${items}`
-  return listOf(text(items, isItem), { expected, itemsMax, isDistinct: true })
+  return listType(text(items, isItem), { expected, itemsMax, isDistinct: true })
 }
 
-export function hostPortTexts(itemsMax: number): ValueType<readonly string[]> {
+export function hostPortTextsType(itemsMax: number): ValueType<readonly string[]> {
   return distinctTexts(itemsMax, 'host:port, each once', isHostPort)
 }
 
 /** One `host:port`, or a list of them; null or nothing means an empty list. */
 export function hostPortOrTexts(itemsMax: number): ValueType<readonly string[]> {
   const expected = `host:port with a port from 1 to 65535, an IPv6 address in brackets; a list of up to ${itemsMax} of them, each once; or null`
-  const many = listOf(hostPortText(), { expected, itemsMax, isDistinct: true })
+  const many = listType(hostPortTextType(), { expected, itemsMax, isDistinct: true })
   return {
     ...many,
     read: (raw, folder) => many.read(typeof raw === 'string' ? [raw] : (raw ?? []), folder),
@@ -117,7 +119,7 @@ export function hostPortOrTexts(itemsMax: number): ValueType<readonly string[]> 
  * DNS names without wildcards, and IP addresses without brackets: the hosts that a controller may
  * request when it joins.
  */
-export function hostNames(itemsMax: number): ValueType<readonly string[]> {
+export function hostNamesType(itemsMax: number): ValueType<readonly string[]> {
   return distinctTexts(itemsMax, 'DNS names or IP addresses, each once, without ports', isHostName)
 }
 
@@ -133,7 +135,7 @@ function isHostName(value: string): boolean {
   return isShort && endsAsName && labels.every((label) => HOST_LABEL.test(label))
 }
 
-export function addressPorts(itemsMax: number): ValueType<readonly string[]> {
+export function ipPortListType(itemsMax: number): ValueType<readonly string[]> {
   return distinctTexts(
     itemsMax,
     'address:port, each once, with IP addresses',
@@ -142,7 +144,7 @@ export function addressPorts(itemsMax: number): ValueType<readonly string[]> {
 }
 
 /** IPv4 or IPv6 networks in CIDR notation. */
-export function networks(itemsMax: number): ValueType<readonly string[]> {
+export function cidrListType(itemsMax: number): ValueType<readonly string[]> {
   return distinctTexts(itemsMax, 'networks like 10.0.0.0/8, each once', isNetwork)
 }
 
@@ -158,7 +160,7 @@ const WORD_LENGTH_MAX = 4096
  * A command with its arguments, executed without a shell; an empty list means no command. In an
  * environment variable, the command is a JSON list.
  */
-export function command(wordsMax: number): ValueType<readonly string[]> {
+export function commandType(wordsMax: number): ValueType<readonly string[]> {
   return {
     expected: `a list of up to ${wordsMax} words, the first of them the absolute path of a program`,
     read(raw) {

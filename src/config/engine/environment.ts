@@ -25,7 +25,7 @@ const temporary: ReadonlySet<string> = new Set(['TMP', 'TEMP', 'TMPDIR'])
 const FILLED_CHARACTERS_MAX = 256 * 1024
 
 /** Replaces `$NAME` and `${NAME}`. There is no syntax for defaults or escapes. */
-export function fillVariables(text: string, environment: Environment): Filled {
+export function substituteVariables(text: string, environment: Environment): Filled {
   const names: string[] = []
   const missing: string[] = []
   if (!text.includes('$')) return { text, names, missing }

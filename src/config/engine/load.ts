@@ -4,10 +4,11 @@ import { resolve } from 'node:path'
 import type { Environment } from './environment.ts'
 import { type ConfigFault, shortenText } from './fault.ts'
 import { ConfigReader, type EffectiveValue, type UnknownKeys } from './reader.ts'
-import type { Fields } from './schema.ts'
+import type { SchemaFields } from './schema.ts'
 import { parseYamlTree, yamlTreeLimits } from './yaml-tree.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 
+/** Maximum bytes of a configuration file; a larger file is refused. */
 export const CONFIG_BYTES_MAX = 1024 * 1024
 /**
  * Maximum number of faults, and of warnings, reported for one file. Limited, because a file that
@@ -17,7 +18,7 @@ export const CONFIG_FAULTS_MAX = 1000
 
 /** All keys of a program's configuration, and the rules between them. */
 export interface ConfigTable<T> {
-  readonly fields: Fields
+  readonly fields: SchemaFields
   /**
    * Prefix of environment variables that override keys. null: no overrides; instead, variables
    * within values are replaced.

@@ -1,21 +1,21 @@
 import { dirname } from 'node:path'
 
-import { type Environment, environmentName, fillVariables } from './environment.ts'
+import { type Environment, environmentName, substituteVariables } from './environment.ts'
 import { type ConfigFault, shortenText } from './fault.ts'
 import {
-  type Fields,
+  type SchemaFields,
   type KeyedSections,
-  type List,
+  type SectionList,
   type Option,
   type RawValue,
   REQUIRED_OPTION,
   type SchemaNode,
   type Section,
   type ValueType,
-  type Variants,
+  type VariantSection,
 } from './schema.ts'
-import { formatOptionValue } from './shown.ts'
-import { nearestWord } from './suggest.ts'
+import { formatOptionValue } from './option-display.ts'
+import { nearestWord } from './nearest-word.ts'
 import type { YamlScalar, YamlTree } from './yaml-tree.ts'
 
 type ValueSource =
@@ -64,7 +64,7 @@ interface Given {
 
 /** Fields of a section or list item. */
 interface FieldsAt {
-  readonly fields: Fields
+  readonly fields: SchemaFields
   /** For example `ctrl.` or `listeners[0].`; empty at the top level. */
   readonly prefix: string
   readonly hasEffect: boolean
@@ -112,7 +112,7 @@ export class ConfigReader {
   }
 
   /** Reads all values. They are meaningful only if there are no faults. */
-  read(fields: Fields, tree: YamlTree): Values {
+  read(fields: SchemaFields, tree: YamlTree): Values {
     const values = this.#readFields(isNothing(tree) ? emptyMap(1) : tree, {
       fields,
       prefix: '',
@@ -313,7 +313,7 @@ export class ConfigReader {
     return { raw, folder: dirname(this.#deps.file), source, shown: shownTree(tree) }
   }
 
-  #readSection({ node, tree, key, hasEffect }: At<Section<Fields>>): Values | null {
+  #readSection({ node, tree, key, hasEffect }: At<Section<SchemaFields>>): Values | null {
     const isEmpty = tree !== undefined && isNothing(tree)
     const isAbsent = tree === undefined || (isEmpty && node.isPresentWhenEmpty !== true)
     if (!isAbsent && node.deprecated !== undefined) {
@@ -332,7 +332,7 @@ export class ConfigReader {
     return this.#readFields(map, { ...node, prefix: `${key}.`, hasEffect })
   }
 
-  #readList({ node, tree, key, hasEffect }: At<List<Fields>>): Values[] {
+  #readList({ node, tree, key, hasEffect }: At<SectionList<SchemaFields>>): Values[] {
     const { fields, itemsMin, itemsMax } = node
     const sections = `sections with the keys ${Object.keys(fields).join(', ')}`
     if (tree === undefined || isNothing(tree)) {
@@ -359,7 +359,7 @@ export class ConfigReader {
     })
   }
 
-  #readKeyed({ node, tree, key, hasEffect }: At<KeyedSections<Fields>>): Values {
+  #readKeyed({ node, tree, key, hasEffect }: At<KeyedSections<SchemaFields>>): Values {
     const { fields, itemsMax } = node
     if (tree === undefined || isNothing(tree)) return {}
     if (tree.kind !== 'map') {
@@ -389,7 +389,10 @@ export class ConfigReader {
     return values
   }
 
-  #readVariants({ node, tree, key, hasEffect }: At<Variants>, siblings: Readonly<Values>): Values {
+  #readVariants(
+    { node, tree, key, hasEffect }: At<VariantSection>,
+    siblings: Readonly<Values>,
+  ): Values {
     const kind = siblings[node.by]
     // Skips the fields: a wrong or missing kind is already a fault, and without the kind its fields
     // are unknown.
@@ -434,7 +437,7 @@ export class ConfigReader {
   #fill(scalar: YamlScalar, key: string, names: string[]): YamlScalar {
     const { overridePrefix, environment } = this.#deps
     if (typeof scalar !== 'string' || overridePrefix !== null) return scalar
-    const filled = fillVariables(scalar, environment)
+    const filled = substituteVariables(scalar, environment)
     names.push(...filled.names.filter((name) => !names.includes(name)))
     for (const name of filled.missing) {
       this.warn(
@@ -452,7 +455,7 @@ function parentOf(key: string): string {
 }
 
 /** Maps each accepted name of a key to its name in the table. */
-function namesOf(fields: Fields): Map<string, string> {
+function namesOf(fields: SchemaFields): Map<string, string> {
   const names = new Map<string, string>()
   for (const name of Object.keys(fields)) {
     for (const accepted of aliasesOf(fields, name)) names.set(accepted, name)
@@ -460,7 +463,7 @@ function namesOf(fields: Fields): Map<string, string> {
   return names
 }
 
-function aliasesOf(fields: Fields, name: string): readonly string[] {
+function aliasesOf(fields: SchemaFields, name: string): readonly string[] {
   const node = fields[name]
   return [name, ...(node?.kind === 'option' ? (node.aliases ?? []) : [])]
 }

@@ -88,7 +88,7 @@ export interface Section<F, A extends Absence = Absence> extends SectionSettings
 }
 
 /** A list of sections with the same fields. */
-export interface List<F> extends Effective, Pick<SectionSettings, 'refusesMisspellings'> {
+export interface SectionList<F> extends Effective, Pick<SectionSettings, 'refusesMisspellings'> {
   readonly kind: 'list'
   readonly fields: F
   readonly itemsMin: 0 | 1
@@ -107,10 +107,10 @@ export interface KeyedSections<F> extends Effective {
 }
 
 /** A section whose fields depend on the value of the sibling key `by`. */
-export interface Variants extends Effective {
+export interface VariantSection extends Effective {
   readonly kind: 'variants'
   readonly by: string
-  readonly fieldsOf: Readonly<Record<string, Fields>>
+  readonly fieldsOf: Readonly<Record<string, SchemaFields>>
   readonly why: string
 }
 
@@ -127,13 +127,13 @@ interface Ignored extends Effective {
 
 export type SchemaNode =
   | Option<unknown>
-  | Section<Fields>
-  | List<Fields>
-  | KeyedSections<Fields>
-  | Variants
+  | Section<SchemaFields>
+  | SectionList<SchemaFields>
+  | KeyedSections<SchemaFields>
+  | VariantSection
   | Ignored
 
-export interface Fields {
+export interface SchemaFields {
   readonly [key: string]: SchemaNode
 }
 
@@ -145,22 +145,25 @@ type ValueOf<N> =
       ? 'null' extends A
         ? ConfigValues<F> | null
         : ConfigValues<F>
-      : N extends List<infer F>
+      : N extends SectionList<infer F>
         ? readonly ConfigValues<F>[]
         : N extends KeyedSections<infer F>
           ? Readonly<Record<string, ConfigValues<F>>>
-          : N extends Variants
+          : N extends VariantSection
             ? Readonly<Record<string, unknown>>
             : null
 
-export function option<T>(type: ValueType<T>, settings: OptionSettings<NoInfer<T>>): Option<T> {
+export function defineOption<T>(
+  type: ValueType<T>,
+  settings: OptionSettings<NoInfer<T>>,
+): Option<T> {
   return { kind: 'option', type, ...settings }
 }
 
 /**
  * A section that, when absent, has default values; if it has required keys, they are then missing.
  */
-export function section<F>(
+export function defineSection<F>(
   why: string,
   fields: F,
   settings: SectionSettings = {},
@@ -168,7 +171,7 @@ export function section<F>(
   return { kind: 'section', absence: 'defaults', why, fields, ...settings }
 }
 
-export function requiredSection<F>(
+export function defineRequiredSection<F>(
   why: string,
   fields: F,
   settings: SectionSettings = {},
@@ -179,7 +182,7 @@ export function requiredSection<F>(
 /**
  * A section that is null when absent; environment variables for its keys do not make it present.
  */
-export function optionalSection<F>(
+export function defineOptionalSection<F>(
   why: string,
   fields: F,
   settings: SectionSettings = {},
@@ -188,33 +191,40 @@ export function optionalSection<F>(
 }
 
 /** A list of any number of sections; empty when absent. */
-export function list<F>(
+export function defineSectionList<F>(
   itemsMax: number,
   why: string,
   fields: F,
-  settings: Pick<List<F>, 'refusesMisspellings' | 'isReloaded'> = {},
-): List<F> {
+  settings: Pick<SectionList<F>, 'refusesMisspellings' | 'isReloaded'> = {},
+): SectionList<F> {
   return { kind: 'list', fields, itemsMin: 0, itemsMax, why, ...settings }
 }
 
 /** A list of one or more sections; required, because it has no default. */
-export function requiredList<F>(itemsMax: number, why: string, fields: F): List<F> {
+export function defineRequiredSectionList<F>(
+  itemsMax: number,
+  why: string,
+  fields: F,
+): SectionList<F> {
   return { kind: 'list', fields, itemsMin: 1, itemsMax, why }
 }
 
-export function keyedSections<F>(itemsMax: number, why: string, fields: F): KeyedSections<F> {
+export function defineKeyedSections<F>(itemsMax: number, why: string, fields: F): KeyedSections<F> {
   return { kind: 'keyed', fields, itemsMax, why }
 }
 
-export function variants(
+export function defineVariantSection(
   by: string,
   why: string,
-  fieldsOf: Readonly<Record<string, Fields>>,
-): Variants {
+  fieldsOf: Readonly<Record<string, SchemaFields>>,
+): VariantSection {
   return { kind: 'variants', by, why, fieldsOf }
 }
 
-export function ignoredSection(why: string, settings: Pick<Ignored, 'isQuiet'> = {}): Ignored {
+export function defineIgnoredSection(
+  why: string,
+  settings: Pick<Ignored, 'isQuiet'> = {},
+): Ignored {
   return { kind: 'ignored', why, ...settings }
 }
 
@@ -222,6 +232,6 @@ export function ignoredSection(why: string, settings: Pick<Ignored, 'isQuiet'> =
  * Marks all keys of a section or list as without effect. The documentation and the display of the
  * effective configuration show this mark.
  */
-export function withoutEffect<N extends Exclude<SchemaNode, Option<unknown>>>(node: N): N {
+export function markWithoutEffect<N extends Exclude<SchemaNode, Option<unknown>>>(node: N): N {
   return { ...node, hasEffect: false }
 }

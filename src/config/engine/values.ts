@@ -22,12 +22,12 @@ export function integer(min: number, max: number): ValueType<number> {
 }
 
 /** An integer of milliseconds, without a unit. */
-export function milliseconds(min: number, max: number): ValueType<number> {
+export function millisecondsType(min: number, max: number): ValueType<number> {
   const type = integer(min, max)
   return { ...type, expected: `an integer of milliseconds from ${min} to ${max}, without a unit` }
 }
 
-export function number(min: number, max: number): ValueType<number> {
+export function numberType(min: number, max: number): ValueType<number> {
   return {
     expected: `a number from ${min} to ${max}`,
     read: (raw) => (typeof raw === 'number' && raw >= min && raw <= max ? raw : undefined),
@@ -36,11 +36,12 @@ export function number(min: number, max: number): ValueType<number> {
 }
 
 /** A duration with units, such as `5s`, `1m`, `24h` or `1h30m`, as milliseconds. */
-export function duration(minMs = 0, maxMs = 365 * DAY_MS): ValueType<number> {
+export function durationType(minMs = 0, maxMs = 365 * DAY_MS): ValueType<number> {
   return {
     expected: `a duration as 5s, 1m or 24h, from ${durationWords(minMs)} to ${durationWords(maxMs)}`,
     read: (raw) => {
-      // Every duration must have a unit here; Go also accepts 0 without a unit.
+      // Refuses a number without a unit: every duration must have one here, although Go also
+      // accepts 0.
       if (typeof raw !== 'string' || !/[a-zµμ]$/.test(raw) || raw.startsWith('+')) return undefined
       const ms = parseDuration(raw)
       return ms !== null && ms >= minMs && ms <= maxMs ? ms : undefined
@@ -79,10 +80,10 @@ export function text(
   expected = 'a text that is not empty',
   isValid: (text: string) => boolean = () => true,
 ): ValueType<string> {
-  return { expected, read: (raw) => (isText(raw) && isValid(raw) ? raw : undefined) }
+  return { expected, read: (raw) => (isTextValue(raw) && isValid(raw) ? raw : undefined) }
 }
 
-export function isText(raw: RawValue): raw is string {
+export function isTextValue(raw: RawValue): raw is string {
   return (
     typeof raw === 'string' &&
     raw !== '' &&
@@ -92,7 +93,7 @@ export function isText(raw: RawValue): raw is string {
 }
 
 /** Like `type`, but an empty value is accepted and means null. */
-export function optional<T>(type: ValueType<T>): ValueType<T | null> {
+export function optionalType<T>(type: ValueType<T>): ValueType<T | null> {
   const { expected, read, fromText, show, redacted } = type
   return {
     expected,
@@ -114,7 +115,7 @@ interface ListSettings {
 }
 
 /** A list of values of one type; in an environment variable, commas separate them. */
-export function listOf<T>(item: ValueType<T>, settings: ListSettings): ValueType<readonly T[]> {
+export function listType<T>(item: ValueType<T>, settings: ListSettings): ValueType<readonly T[]> {
   const { expected, itemsMin = 0, itemsMax = LIST_ITEMS_MAX, isDistinct = false } = settings
   return {
     expected,
@@ -135,17 +136,17 @@ export function texts(
   expected = 'a list of texts',
   isValid: (text: string) => boolean = () => true,
 ): ValueType<readonly string[]> {
-  const many = listOf(text(expected, isValid), { expected })
+  const many = listType(text(expected, isValid), { expected })
   return { ...many, read: (raw, folder) => many.read(raw ?? [], folder) }
 }
 
 /** One string, or a list of one or more strings. */
-export function textOrTexts(
+export function textOrTextsType(
   expected = 'a text, or a list of one or more',
   isValid: (text: string) => boolean = () => true,
 ): ValueType<readonly string[]> {
   const one = text(expected, isValid)
-  const many = listOf(one, { expected, itemsMin: 1 })
+  const many = listType(one, { expected, itemsMin: 1 })
   return {
     ...many,
     read: (raw, folder) => many.read(typeof raw === 'string' ? [raw] : raw, folder),
@@ -156,11 +157,11 @@ export function textOrTexts(
  * A path. It is relative to the folder of the configuration file; from an environment variable, to
  * the working folder.
  */
-export function path(): ValueType<string> {
+export function pathType(): ValueType<string> {
   return {
     expected: 'a path',
     read: (raw, folder) => {
-      if (!isText(raw)) return undefined
+      if (!isTextValue(raw)) return undefined
       return isAbsolute(raw) ? resolve(raw) : resolve(folder, raw)
     },
   }

@@ -12,7 +12,7 @@ import {
   type YAMLError,
 } from 'yaml'
 
-import { escapeUnprintable, firstUnprintable } from '../../lib/text/terminal-text.ts'
+import { escapeUnprintable, firstUnprintableCharacter } from '../../lib/text/terminal-text.ts'
 
 /**
  * Limits of a YAML tree after its aliases are expanded, because aliases let a small file describe a
@@ -21,7 +21,15 @@ import { escapeUnprintable, firstUnprintable } from '../../lib/text/terminal-tex
 export const yamlTreeLimits = { yamlNodesMax: 100_000, yamlDepthMax: 32 } as const
 
 interface YamlTreeLimits {
+  /**
+   * Maximum values of one YAML document after its aliases are expanded; above that, the document
+   * is refused.
+   */
   readonly yamlNodesMax: number
+  /**
+   * Maximum nesting of one YAML document after its aliases are expanded; above that, the
+   * document is refused.
+   */
   readonly yamlDepthMax: number
 }
 
@@ -90,7 +98,7 @@ export function parseYamlTree(
 }
 
 /** Formats plain data as YAML without folded lines, and escapes terminal control characters. */
-export function yamlText(value: unknown): string {
+export function formatYaml(value: unknown): string {
   const document = new Document(value)
   visit(document, {
     Scalar(_, scalar) {
@@ -108,7 +116,7 @@ export function yamlText(value: unknown): string {
  * other control characters.
  */
 function needsEscapes(text: string): boolean {
-  return firstUnprintable(text.replace(/[\t\n]/g, '')) !== null
+  return firstUnprintableCharacter(text.replace(/[\t\n]/g, '')) !== null
 }
 
 class TreeFault extends Error {

@@ -1,4 +1,4 @@
-import { yamlText } from '../engine/yaml-tree.ts'
+import { formatYaml } from '../engine/yaml-tree.ts'
 import { CONFIG_VERSION } from './table.ts'
 
 /**
@@ -29,5 +29,5 @@ export function composeRouterConfig(options: {
     ...sections,
   }
   const comment = `# Router ${name}. Relative paths start at the folder of this file; 'flotilla router options' lists every key.`
-  return `${comment}\n${yamlText(values)}`
+  return `${comment}\n${formatYaml(values)}`
 }

@@ -1,13 +1,13 @@
 import type { Environment } from '../engine/environment.ts'
 import { type ConfigTable, loadConfig, type LoadedConfig, parseConfig } from '../engine/load.ts'
 import type { EffectiveValue } from '../engine/reader.ts'
-import { checkRouterRelations, withEndpointsFile } from './relations.ts'
+import { checkRouterRelations, withEndpointsFile } from './router-relations.ts'
 import { controllerKeyLocations, type RouterConfig, routerFields } from './table.ts'
 
 /**
  * Table for routers: environment variables do not override keys; they are replaced within values.
  */
-export const routerTable: ConfigTable<RouterConfig> = {
+export const routerConfigTable: ConfigTable<RouterConfig> = {
   fields: routerFields,
   overridePrefix: null,
   unknownKeys: 'warnings',
@@ -17,7 +17,7 @@ export const routerTable: ConfigTable<RouterConfig> = {
 export type LoadedRouterConfig = LoadedConfig<RouterConfig>
 
 export function loadRouterConfig(path: string, environment: Environment): LoadedRouterConfig {
-  return withPlaces(loadConfig(routerTable, path, environment))
+  return withPlaces(loadConfig(routerConfigTable, path, environment))
 }
 
 /** Parses configuration text; relative paths are relative to the folder of `file`. */
@@ -26,7 +26,7 @@ export function parseRouterConfig(
   text: string,
   environment: Environment,
 ): LoadedRouterConfig {
-  return withPlaces(parseConfig(routerTable, file, text, environment))
+  return withPlaces(parseConfig(routerConfigTable, file, text, environment))
 }
 
 function withPlaces(loaded: LoadedRouterConfig): LoadedRouterConfig {

@@ -1,19 +1,19 @@
 import { isIP } from 'node:net'
 
-import { type Fields, ignoredSection, option } from '../engine/schema.ts'
+import { type SchemaFields, defineIgnoredSection, defineOption } from '../engine/schema.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../engine/units.ts'
 import {
   boolean,
   choice,
-  duration,
+  durationType,
   integer,
-  milliseconds,
-  number,
-  optional,
+  millisecondsType,
+  numberType,
+  optionalType,
   text,
-  textOrTexts,
+  textOrTextsType,
 } from '../engine/values.ts'
-import { address, addresses, advertisedAddress, cidr } from './values.ts'
+import { addressType, addressListType, advertisedAddressType, cidrType } from './values.ts'
 
 const BYTES_MAX = 1024 * 1024 * 1024
 
@@ -32,7 +32,10 @@ function isPort(text: string): boolean {
   return port > 0 && port <= 65_535
 }
 
-/** A name server with an IP address, so that it needs no name resolution. The port is optional. */
+/**
+ * Whether the string is a name server with an IP address, which can be reached without name
+ * resolution. The port is optional.
+ */
 function isServer(text: string): boolean {
   const place = text.replace(/^udp:\/\//, '')
   const host = isPort(place) ? place.slice(0, place.lastIndexOf(':')) : place
@@ -41,41 +44,41 @@ function isServer(text: string): boolean {
 
 /** Options of a channel; `connectTimeoutMs` and `connectTimeout` are the same option. */
 export const channelOptions = {
-  outQueueSize: option(integer(0, 10_000), {
+  outQueueSize: defineOption(integer(0, 10_000), {
     default: 4,
     why: 'Maximum messages that wait to be sent.',
     hasEffect: false,
   }),
-  maxQueuedConnects: option(integer(1, 5000), {
+  maxQueuedConnects: defineOption(integer(1, 5000), {
     default: 1,
-    why: 'Accepted connections that may wait for their hello.',
+    why: 'Maximum number of accepted connections that wait for processing of their hello.',
     hasEffect: false,
   }),
-  maxOutstandingConnects: option(integer(1, 1000), {
+  maxOutstandingConnects: defineOption(integer(1, 1000), {
     default: 16,
-    why: 'Maximum connections whose hello is awaited.',
+    why: 'Maximum number of connections from which a hello is awaited.',
     hasEffect: false,
   }),
-  connectTimeoutMs: option(milliseconds(30, MINUTE_MS), {
+  connectTimeoutMs: defineOption(millisecondsType(30, MINUTE_MS), {
     default: 5000,
-    why: 'From the first packet to the end of the hello.',
+    why: 'Maximum time from the first packet of a connection to the end of the hello.',
   }),
-  connectTimeout: option(optional(duration(30, MINUTE_MS)), {
+  connectTimeout: defineOption(optionalType(durationType(30, MINUTE_MS)), {
     default: null,
-    why: 'Like `connectTimeoutMs`, as a duration with a unit; takes precedence over it.',
+    why: 'The same limit as `connectTimeoutMs`, as a duration with a unit. If both are set, `connectTimeout` applies.',
   }),
-  writeTimeout: option(optional(duration(1, HOUR_MS)), {
+  writeTimeout: defineOption(optionalType(durationType(1, HOUR_MS)), {
     default: null,
-    why: 'Timeout for sending one message; then the channel is closed. Absent: none.',
+    why: 'Timeout for sending one message, after which the channel is closed. Absent: no timeout.',
   }),
 } as const
 
 /** The same options for links, where payloads and acknowledgements have separate queues. */
 export const linkChannelOptions = {
   ...channelOptions,
-  outQueueSize: option(integer(0, 10_000), {
+  outQueueSize: defineOption(integer(0, 10_000), {
     default: 64,
-    why: 'Messages that may wait beside `payloadSenderQueueSize` and `ackSenderQueueSize`.',
+    why: 'Maximum number of waiting messages, in addition to those that `payloadSenderQueueSize` and `ackSenderQueueSize` allow.',
   }),
 } as const
 
@@ -84,15 +87,15 @@ export const linkChannelOptions = {
  */
 export function heartbeatOptions(closeAfterMs: number) {
   return {
-    sendInterval: option(duration(100, HOUR_MS), {
+    sendInterval: defineOption(durationType(100, HOUR_MS), {
       default: 10_000,
       why: 'Interval of heartbeats.',
     }),
-    checkInterval: option(duration(10, HOUR_MS), {
+    checkInterval: defineOption(durationType(10, HOUR_MS), {
       default: 1000,
       why: 'Interval of the check whether a heartbeat or its response is due.',
     }),
-    closeUnresponsiveTimeout: option(duration(1000, DAY_MS), {
+    closeUnresponsiveTimeout: defineOption(durationType(1000, DAY_MS), {
       default: closeAfterMs,
       why: 'Silence after which the channel is closed and dialed again.',
     }),
@@ -100,246 +103,258 @@ export function heartbeatOptions(closeAfterMs: number) {
 }
 
 /** Options of every dialer and listener, for the flow control of a circuit endpoint (xgress). */
-export const flowOptions = {
-  mtu: option(integer(0, 65_535), { default: 0, why: 'Largest payload in bytes; 0: no limit.' }),
-  randomDrops: option(boolean(), {
+export const flowControlOptions = {
+  mtu: defineOption(integer(0, 65_535), {
+    default: 0,
+    why: 'Largest payload in bytes; 0: no limit.',
+  }),
+  randomDrops: defineOption(boolean(), {
     default: false,
     why: 'Drops random payloads, to test retransmission.',
   }),
-  drop1InN: option(integer(1, 1_000_000), {
+  drop1InN: defineOption(integer(1, 1_000_000), {
     default: 100,
     why: 'With randomDrops: one payload in this many is dropped.',
   }),
-  txQueueSize: option(integer(1, 100_000), {
+  txQueueSize: defineOption(integer(1, 100_000), {
     default: 1,
     why: 'Maximum payloads that wait to be sent.',
   }),
-  txPortalStartSize: option(integer(1, BYTES_MAX), {
+  txPortalStartSize: defineOption(integer(1, BYTES_MAX), {
     default: 4 * 1024 * 1024,
     why: 'Initial limit of unacknowledged bytes (bytes in flight).',
   }),
-  txPortalMinSize: option(integer(1, BYTES_MAX), {
+  txPortalMinSize: defineOption(integer(1, BYTES_MAX), {
     default: 16 * 1024,
     why: 'Lower bound of the limit of bytes in flight.',
   }),
-  txPortalMaxSize: option(integer(1, BYTES_MAX), {
+  txPortalMaxSize: defineOption(integer(1, BYTES_MAX), {
     default: 4 * 1024 * 1024,
     why: 'Upper bound of the limit of bytes in flight.',
   }),
-  txPortalIncreaseThresh: option(integer(1, 1_000_000), {
+  txPortalIncreaseThresh: defineOption(integer(1, 1_000_000), {
     default: 28,
     why: 'Acknowledgments after which the bytes in flight increase.',
   }),
-  txPortalIncreaseScale: option(number(0, 1000), {
+  txPortalIncreaseScale: defineOption(numberType(0, 1000), {
     default: 1,
-    why: 'Share of the bytes acknowledged since the last increase by which the bytes in flight increase.',
+    why: 'At an increase, the limit of bytes in flight grows by this factor times the bytes acknowledged since the last increase.',
   }),
-  txPortalRetxThresh: option(integer(1, 1_000_000), {
+  txPortalRetxThresh: defineOption(integer(1, 1_000_000), {
     default: 64,
     why: 'Retransmitted payloads after which the bytes in flight decrease.',
   }),
-  txPortalRetxScale: option(number(0, 1000), {
+  txPortalRetxScale: defineOption(numberType(0, 1000), {
     default: 0.75,
-    why: 'Factor for the bytes in flight after `txPortalRetxThresh`.',
+    why: 'Factor by which the limit of bytes in flight is multiplied when `txPortalRetxThresh` is reached.',
   }),
-  txPortalDupAckThresh: option(integer(1, 1_000_000), {
+  txPortalDupAckThresh: defineOption(integer(1, 1_000_000), {
     default: 64,
     why: 'Duplicate acknowledgments after which the bytes in flight decrease.',
   }),
-  txPortalDupAckScale: option(number(0, 1000), {
+  txPortalDupAckScale: defineOption(numberType(0, 1000), {
     default: 0.9,
-    why: 'Factor for the bytes in flight after `txPortalDupAckThresh`.',
+    why: 'Factor by which the limit of bytes in flight is multiplied when `txPortalDupAckThresh` is reached.',
     hasEffect: false,
   }),
-  rxBufferSize: option(integer(1, BYTES_MAX), {
+  rxBufferSize: defineOption(integer(1, BYTES_MAX), {
     default: 4 * 1024 * 1024,
     why: 'Maximum received bytes that wait for the application.',
   }),
-  retxStartMs: option(milliseconds(0, HOUR_MS), {
+  retxStartMs: defineOption(millisecondsType(0, HOUR_MS), {
     default: 200,
-    why: 'Time after which a payload is retransmitted, until the round trip was measured.',
+    why: 'Time after which a payload is retransmitted, used until the first round trip has been measured.',
   }),
-  retxScale: option(number(0, 1000), {
+  retxScale: defineOption(numberType(0, 1000), {
     default: 1.5,
-    why: 'Factor for the measured round trip that gives the time until a retransmission.',
+    why: 'A payload is retransmitted after the measured round trip times this factor, plus `retxAddMs`.',
   }),
-  retxAddMs: option(milliseconds(0, HOUR_MS), { default: 0, why: 'Time added to that product.' }),
-  retxMaxMs: option(milliseconds(0, HOUR_MS), {
+  retxAddMs: defineOption(millisecondsType(0, HOUR_MS), {
+    default: 0,
+    why: 'Time that is added to the measured round trip times `retxScale`.',
+  }),
+  retxMaxMs: defineOption(millisecondsType(0, HOUR_MS), {
     default: 10_000,
     why: 'Maximum time until a retransmission.',
   }),
-  maxRttScale: option(integer(0, 1000), {
+  maxRttScale: defineOption(integer(0, 1000), {
     default: 4,
-    why: 'A measured round trip counts as at most this many times the previous one; 0: no limit.',
+    why: 'A measured round trip is limited to this many times the previously measured round trip; 0: no limit.',
   }),
-  maxCloseWaitMs: option(milliseconds(0, DAY_MS), {
+  maxCloseWaitMs: defineOption(millisecondsType(0, DAY_MS), {
     default: 30_000,
     why: 'How long a closing circuit waits for data in flight.',
   }),
-  getCircuitTimeout: option(duration(1, HOUR_MS), {
+  getCircuitTimeout: defineOption(durationType(1, HOUR_MS), {
     default: 30_000,
     why: 'Timeout of a circuit request to a controller.',
   }),
-  circuitStartTimeout: option(duration(1, HOUR_MS), {
+  circuitStartTimeout: defineOption(durationType(1, HOUR_MS), {
     default: 3 * MINUTE_MS,
     why: 'Maximum time until the first payload of a circuit.',
   }),
-  connectTimeout: option(duration(0, HOUR_MS), {
+  connectTimeout: defineOption(durationType(0, HOUR_MS), {
     default: 0,
     why: 'Timeout for connecting to a service; 0s: the timeout of the operating system.',
   }),
 } as const
 
 /**
- * `connectTimeout` has no effect here, because listeners do not connect to services. Dialers do,
- * and so does a tunnel, with the config of each service.
+ * `connectTimeout` has no effect here, because listeners do not connect to services. Dialers
+ * connect to services, and so does a tunnel, with the config of each service.
  */
 const listenerFlow = {
-  ...flowOptions,
-  connectTimeout: { ...flowOptions.connectTimeout, hasEffect: false },
+  ...flowControlOptions,
+  connectTimeout: { ...flowControlOptions.connectTimeout, hasEffect: false },
 } as const
 
 /** `getCircuitTimeout` has no effect here, because dialers request no circuits. */
 export const dialerOptions = {
-  ...flowOptions,
-  getCircuitTimeout: { ...flowOptions.getCircuitTimeout, hasEffect: false },
+  ...flowControlOptions,
+  getCircuitTimeout: { ...flowControlOptions.getCircuitTimeout, hasEffect: false },
 } as const
 
 /**
  * @param both defaults of minRetryInterval and maxRetryInterval in ms, and of the backoff factor.
  */
 export function backoffOptions(both: { min: number; max: number; factor: number }) {
-  const bounds = duration(10, DAY_MS)
+  const bounds = durationType(10, DAY_MS)
   return {
-    minRetryInterval: option(bounds, { default: both.min, why: 'Wait after the first failure.' }),
-    maxRetryInterval: option(bounds, { default: both.max, why: 'The longest wait.' }),
-    retryBackoffFactor: option(number(1, 100), {
+    minRetryInterval: defineOption(bounds, {
+      default: both.min,
+      why: 'Wait after the first failure.',
+    }),
+    maxRetryInterval: defineOption(bounds, { default: both.max, why: 'The longest wait.' }),
+    retryBackoffFactor: defineOption(numberType(1, 100), {
       default: both.factor,
-      why: 'By which the wait grows with each failure.',
+      why: 'Factor by which the wait grows with each failure.',
     }),
   } as const
 }
 
-export const groups = option(textOrTexts(), {
+export const linkGroupsOption = defineOption(textOrTextsType(), {
   default: ['default'],
-  why: 'A dialer dials the listeners that it shares a group with.',
+  why: 'Groups of this dialer or listener. A dialer dials only listeners with which it has a group in common.',
 })
 
 /**
  * Addresses of the controllers and their connection options. `ctrl.options` accepts the same
  * fields.
  */
-export const controllerAddressing = {
-  endpoint: option(optional(address(addressProtocols.controller, true)), {
+export const controllerAddressOptions = {
+  endpoint: defineOption(optionalType(addressType(addressProtocols.controller, true)), {
     default: null,
-    why: 'Address of a controller. With it `endpoints` is ignored.',
+    why: 'Address of a controller. If it is set, `endpoints` is ignored.',
   }),
-  endpoints: option(optional(addresses(addressProtocols.controller, 64)), {
+  endpoints: defineOption(optionalType(addressListType(addressProtocols.controller, 64)), {
     default: null,
-    why: 'Addresses of controllers. Once connected, the set follows the members of the cluster.',
+    why: 'Addresses of controllers. Once the router is connected, it follows the members of the cluster.',
   }),
-  bind: option(optional(text('an interface name or one of its IP addresses')), {
+  bind: defineOption(optionalType(text('an interface name or one of its IP addresses')), {
     default: null,
-    why: 'Local interface that controllers are dialed from.',
+    why: 'Local interface from which the router dials controllers.',
   }),
-  defaultRequestTimeout: option(duration(1, HOUR_MS), {
+  defaultRequestTimeout: defineOption(durationType(1, HOUR_MS), {
     default: 5000,
-    why: 'Wait for the answer of a controller.',
+    why: 'How long the router waits for the answer of a controller.',
   }),
 } as const
 
-const plain = (fields: Fields): Fields => fields
+const plain = (fields: SchemaFields): SchemaFields => fields
 
 /** Marks all fields as having no effect in this version. */
-function inert(fields: Fields): Fields {
+function inert(fields: SchemaFields): SchemaFields {
   const entries = Object.entries(fields)
   return Object.fromEntries(entries.map(([name, node]) => [name, { ...node, hasEffect: false }]))
 }
 
 /** Fields of a listener's `options`, by the listener's binding. */
-export const listenerOptions: Readonly<Record<string, Fields>> = {
+export const listenerOptions: Readonly<Record<string, SchemaFields>> = {
   edge: plain({
-    advertise: option(optional(advertisedAddress(addressProtocols.edge)), {
+    advertise: defineOption(optionalType(advertisedAddressType(addressProtocols.edge)), {
       default: null,
-      why: 'Other place of `advertise`.',
+      why: 'Address of the listener for clients, as `advertise` of the listener itself, which takes precedence.',
     }),
-    lookupApiSessionTimeout: option(duration(0, HOUR_MS), {
+    lookupApiSessionTimeout: defineOption(durationType(0, HOUR_MS), {
       default: 5000,
-      why: 'Wait for an API session that is not known yet.',
+      why: 'How long the router waits for a controller to report the API session of a connecting client.',
     }),
-    lookupSessionTimeout: option(duration(0, HOUR_MS), {
+    lookupSessionTimeout: defineOption(durationType(0, HOUR_MS), {
       default: 5000,
-      why: 'The same for a session of a service.',
+      why: 'How long the router waits for a controller to report a service session.',
       hasEffect: false,
     }),
-    getSessionTimeout: ignoredSection('generators write it, and no router reads it', {
+    getSessionTimeout: defineIgnoredSection('generators write it, and no router reads it', {
       isQuiet: true,
     }),
-    ...flowOptions,
+    ...flowControlOptions,
     ...channelOptions,
   }),
   tunnel: plain({
-    mode: option(
+    mode: defineOption(
       text('host, tproxy, tproxy:<program> or proxy', (mode) =>
         /^(?:host|proxy|tproxy(?::.+)?)$/.test(mode),
       ),
       {
         default: 'host',
-        why: 'host: reverse-proxies services by Bind policies. proxy: listeners for `services`, and includes host. tproxy: takes over connections of this host to addresses and names of services by Dial policies, and includes host; the program after the colon is not called.',
+        why: 'host: hosts the services that Bind policies grant. proxy: like host, and opens a listener for each of `services`. tproxy: like host, and intercepts connections from this host to addresses and names of the services that Dial policies grant; the program after the colon is not called.',
       },
     ),
-    services: option(
-      textOrTexts(
+    services: defineOption(
+      textOrTextsType(
         'a list of <service name>:<port>, each with :tcp or :udp after it or neither',
         (service) => isPort(service.replace(/:(?:tcp|udp)$/, '')),
       ),
       {
         default: [],
-        why: 'proxy: a listener for each, as <service name>:<port> or <service name>:<port>:udp. A config proxy.v1 of a service counts before it.',
+        why: 'proxy: services for which the router opens a listener, as <service name>:<port> or <service name>:<port>:udp. A config proxy.v1 of the service takes precedence.',
       },
     ),
-    resolver: option(
-      textOrTexts(
+    resolver: defineOption(
+      textOrTextsType(
         'udp://<IP address>:<port>',
         (url) => url.startsWith('udp://') && isPort(url) && isServer(url),
       ),
       {
         default: ['udp://127.0.0.1:53'],
-        why: 'tproxy: address of the name server; it answers clients of this host, and of `lanIf`.',
+        why: 'tproxy: address of the name server in the router, which answers this host and hosts in the networks of `lanIf`.',
       },
     ),
-    dnsSvcIpRange: option(cidr(), {
+    dnsSvcIpRange: defineOption(cidrType(), {
       default: '100.64.0.1/10',
-      why: 'tproxy: addresses given to DNS names of services; a network of IPv4.',
+      why: 'tproxy: IPv4 network from which the router assigns addresses to DNS names of services.',
     }),
-    dnsUpstream: option(
-      optional(textOrTexts('<IP address> or udp://<IP address>:<port>', isServer)),
+    dnsUpstream: defineOption(
+      optionalType(textOrTextsType('<IP address> or udp://<IP address>:<port>', isServer)),
       {
         default: null,
-        why: 'tproxy: name servers asked for other names.',
+        why: 'tproxy: name servers to which the router forwards queries for all other names.',
       },
     ),
-    dnsUpstreamMode: option(choice(['parallel', 'serial', 'failover', 'random']), {
+    dnsUpstreamMode: defineOption(choice(['parallel', 'serial', 'failover', 'random']), {
       default: 'parallel',
-      why: 'tproxy: all at once, one after the other, the last that has answered first, or any first.',
+      why: 'tproxy: order in which the router queries `dnsUpstream`. parallel: all at once. serial: one after the other. failover: first the server that answered last. random: first any of them.',
     }),
-    dnsUnanswerable: option(choice(['timeout', 'servfail', 'refused']), {
+    dnsUnanswerable: defineOption(choice(['timeout', 'servfail', 'refused']), {
       default: 'refused',
-      why: 'tproxy: answer to other names that no `dnsUpstream` answers.',
+      why: 'tproxy: answer to a query for another name if no `dnsUpstream` answers it.',
     }),
-    lanIf: option(optional(textOrTexts()), {
+    lanIf: defineOption(optionalType(textOrTextsType()), {
       default: null,
-      why: 'tproxy: interfaces whose networks may use services and names, other than this host.',
+      why: 'tproxy: interfaces; hosts in the networks of these interfaces may use services and names, in addition to this host.',
     }),
     ...inert({
-      svcPollRate: option(optional(duration(1, DAY_MS)), {
+      svcPollRate: defineOption(optionalType(durationType(1, DAY_MS)), {
         default: null,
         why: 'How often services were polled.',
         deprecated: 'services are pushed; it has no effect',
       }),
-      udpCheckInterval: option(duration(0, DAY_MS), { default: 0, why: 'Interval of the check.' }),
+      udpCheckInterval: defineOption(durationType(0, DAY_MS), {
+        default: 0,
+        why: 'Interval of the check.',
+      }),
     }),
-    udpIdleTimeout: option(duration(0, DAY_MS), {
+    udpIdleTimeout: defineOption(durationType(0, DAY_MS), {
       default: 0,
       why: 'Silence after which a UDP flow ends; 0s: one minute.',
     }),
@@ -351,11 +366,11 @@ export const listenerOptions: Readonly<Record<string, Fields>> = {
   proxy_udp: withAdvertise(),
 }
 
-function withAdvertise(): Fields {
+function withAdvertise(): SchemaFields {
   return plain({
-    advertise: option(optional(advertisedAddress(addressProtocols.stream)), {
+    advertise: defineOption(optionalType(advertisedAddressType(addressProtocols.stream)), {
       default: null,
-      why: 'Alternative place for `advertise`; the router does not publish it.',
+      why: 'Accepted because OpenZiti reads `advertise` here, too.',
       hasEffect: false,
     }),
     ...listenerFlow,

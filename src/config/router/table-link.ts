@@ -1,83 +1,92 @@
-import { list, option, optionalSection, REQUIRED_OPTION, section } from '../engine/schema.ts'
+import {
+  defineSectionList,
+  defineOption,
+  defineOptionalSection,
+  REQUIRED_OPTION,
+  defineSection,
+} from '../engine/schema.ts'
 import { HOUR_MS, MINUTE_MS } from '../engine/units.ts'
-import { boolean, choice, duration, integer, optional, text } from '../engine/values.ts'
-import { address, advertisedAddress } from './values.ts'
+import { boolean, choice, durationType, integer, optionalType, text } from '../engine/values.ts'
+import { addressType, advertisedAddressType } from './values.ts'
 import {
   addressProtocols,
   backoffOptions,
-  groups,
+  linkGroupsOption,
   heartbeatOptions,
   linkChannelOptions,
 } from './shared-options.ts'
 
 /** Keys of `link`: dialers and listeners for other routers. */
-export const linkSection = optionalSection('Links to other routers.', {
-  listeners: list(16, 'Where other routers connect.', {
-    binding: option(choice(['transport']), {
+export const linkSection = defineOptionalSection('Links to other routers.', {
+  listeners: defineSectionList(16, 'Listeners to which other routers connect.', {
+    binding: defineOption(choice(['transport']), {
       default: REQUIRED_OPTION,
-      why: 'The subsystem that creates it.',
+      why: 'Type of the listener.',
     }),
-    bind: option(address(addressProtocols.link), {
+    bind: defineOption(addressType(addressProtocols.link), {
       default: REQUIRED_OPTION,
-      why: 'Where it listens.',
+      why: 'Listen address.',
     }),
-    advertise: option(optional(advertisedAddress(addressProtocols.link)), {
+    advertise: defineOption(optionalType(advertisedAddressType(addressProtocols.link)), {
       default: null,
-      why: 'Under which address other routers reach it; `bind` when that names one address.',
+      why: 'Address at which other routers reach this listener. May be left out if `bind` names a single address.',
     }),
-    bindInterface: option(optional(text()), {
+    bindInterface: defineOption(optionalType(text()), {
       default: null,
       why: 'Interface that it is reported under.',
       hasEffect: false,
     }),
-    groups,
-    options: section('Options of the channel.', linkChannelOptions),
+    groups: linkGroupsOption,
+    options: defineSection('Options of the channel.', linkChannelOptions),
   }),
-  dialers: list(16, 'How other routers are dialed.', {
-    binding: option(choice(['transport']), { default: REQUIRED_OPTION, why: 'The subsystem.' }),
-    split: option(boolean(), {
+  dialers: defineSectionList(16, 'Settings with which this router dials other routers.', {
+    binding: defineOption(choice(['transport']), {
+      default: REQUIRED_OPTION,
+      why: 'Type of the dialer.',
+    }),
+    split: defineOption(boolean(), {
       default: true,
-      why: 'Several connections a link, some of them for acknowledgements alone; false: one.',
+      why: 'true: a link has several connections, some of them only for acknowledgements. false: a link has one connection.',
     }),
-    bind: option(optional(text('a local interface or IP address')), {
+    bind: defineOption(optionalType(text('a local interface or IP address')), {
       default: null,
-      why: 'Local interface or IP address that is dialed from.',
+      why: 'Local interface or IP address from which this router dials.',
     }),
-    bindInterface: option(optional(text()), {
+    bindInterface: defineOption(optionalType(text()), {
       default: null,
       why: 'Interface that it is reported under.',
       hasEffect: false,
     }),
-    groups,
-    options: section('Options of the channel.', linkChannelOptions),
-    maxDefaultConnections: option(integer(1, 100), {
+    groups: linkGroupsOption,
+    options: defineSection('Options of the channel.', linkChannelOptions),
+    maxDefaultConnections: defineOption(integer(1, 100), {
       default: 3,
-      why: 'Connections of one link for payloads.',
+      why: 'Number of connections for payloads in one link.',
     }),
-    maxAckConnections: option(integer(0, 100), {
+    maxAckConnections: defineOption(integer(0, 100), {
       default: 1,
-      why: 'Connections of one link for acknowledgements.',
+      why: 'Number of connections for acknowledgements in one link.',
     }),
-    startupDelay: option(duration(0, HOUR_MS), {
+    startupDelay: defineOption(durationType(0, HOUR_MS), {
       default: 3000,
-      why: 'Wait before the further connections of a link are dialed.',
+      why: 'Wait after the first connection of a link before the router dials the further connections.',
     }),
-    healthyDialBackoff: section(
+    healthyDialBackoff: defineSection(
       'Retries while the other router is connected to a controller.',
       backoffOptions({ min: 5000, max: 5 * MINUTE_MS, factor: 1.5 }),
     ),
-    unhealthyDialBackoff: section(
-      'Retries while it is not; when it connects, those of `healthyDialBackoff` follow.',
+    unhealthyDialBackoff: defineSection(
+      'Retries while the other router is connected to no controller. Once it connects, `healthyDialBackoff` applies.',
       backoffOptions({ min: MINUTE_MS, max: HOUR_MS, factor: 10 }),
     ),
   }),
-  heartbeats: section('Heartbeats of links.', heartbeatOptions(60_000)),
-  payloadSenderQueueSize: option(integer(1, 100_000), {
+  heartbeats: defineSection('Heartbeats of links.', heartbeatOptions(60_000)),
+  payloadSenderQueueSize: defineOption(integer(1, 100_000), {
     default: 128,
-    why: 'Payloads that may wait on one link.',
+    why: 'Maximum number of payloads that wait on one link.',
   }),
-  ackSenderQueueSize: option(integer(1, 100_000), {
+  ackSenderQueueSize: defineOption(integer(1, 100_000), {
     default: 64,
-    why: 'Acknowledgements that may wait on one link.',
+    why: 'Maximum number of acknowledgements that wait on one link.',
   }),
 })

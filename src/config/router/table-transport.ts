@@ -1,12 +1,19 @@
 import {
-  ignoredSection,
-  keyedSections,
-  option,
-  optionalSection,
+  defineIgnoredSection,
+  defineKeyedSections,
+  defineOption,
+  defineOptionalSection,
   type ConfigValues,
 } from '../engine/schema.ts'
 import { DAY_MS } from '../engine/units.ts'
-import { boolean, integer, milliseconds, optional, path, text } from '../engine/values.ts'
+import {
+  boolean,
+  integer,
+  millisecondsType,
+  optionalType,
+  pathType,
+  text,
+} from '../engine/values.ts'
 
 const SECOND_MS = 1000
 const BYTES_MAX = 1024 * 1024 * 1024
@@ -31,84 +38,90 @@ const defaults: WebSocketTimeouts = {
 
 /** A timeout in whole seconds, as in OpenZiti. */
 function webSocketTimeout(name: keyof WebSocketTimeouts, secondsMax: number, why: string) {
-  return option(optional(integer(1, secondsMax)), {
+  return defineOption(optionalType(integer(1, secondsMax)), {
     default: null,
     why: `ws, wss: ${why}, in seconds; ${defaults[name] / SECOND_MS} when absent.`,
   })
 }
 
 const inCertificates =
-  'a listener shows the certificate of identity; add others to identity.alt_server_certs'
+  'a listener presents the certificate of identity; add others to identity.alt_server_certs'
 const inBuffers = 'buffers have a fixed size'
 
 /**
  * Keys of `transport`: settings for WebSockets, and for protocols that this router does not
  * support.
  */
-export const transportSection = keyedSections(
+export const transportSection = defineKeyedSections(
   8,
-  'Tuning of protocols below the channel, by protocol: `ws` or `wss` for edge listeners at a `wss:` address; the keys of `wss` win. Other protocols have no effect.',
+  'Settings of the protocols below the channel, in one section for each protocol. `ws` and `wss` apply to edge listeners at a `wss:` address; a key in `wss` takes precedence. Sections for other protocols have no effect.',
   {
     readTimeout: webSocketTimeout(
       'readTimeout',
       3600,
-      'time for the request that opens a web socket',
+      'maximum time until the request that opens a web socket has arrived',
     ),
     handshakeTimeout: webSocketTimeout(
       'handshakeTimeout',
       3600,
-      'time from the TLS handshake of a connection to that within its web socket',
+      'maximum time from the TLS handshake of a connection to the end of the TLS handshake within its web socket',
     ),
     pingInterval: webSocketTimeout('pingInterval', 3600, 'interval of pings to each client'),
     pongTimeout: webSocketTimeout(
       'pongTimeout',
       86_400,
-      'time without a sign of life after which a web socket is closed',
+      'time without any data from the client after which a web socket is closed',
     ),
-    writeTimeout: ignoredSection(
+    writeTimeout: defineIgnoredSection(
       'writeTimeout of the listener options limits how long one message may take',
     ),
-    idleTimeout: ignoredSection(
+    idleTimeout: defineIgnoredSection(
       'a connection without a web socket is closed after its first request',
     ),
-    enableCompression: ignoredSection(
-      'the content of web sockets is encrypted, and is not compressed',
+    enableCompression: defineIgnoredSection(
+      'the content of web sockets is encrypted, so the router does not compress it',
     ),
-    readBufferSize: ignoredSection(inBuffers),
-    writeBufferSize: ignoredSection(inBuffers),
-    identity: ignoredSection(inCertificates),
-    server_cert: ignoredSection(inCertificates),
-    server_key: ignoredSection(inCertificates),
-    cert: ignoredSection(inCertificates),
-    key: ignoredSection(inCertificates),
-    profile_version: option(optional(integer(0, 1_000_000)), {
+    readBufferSize: defineIgnoredSection(inBuffers),
+    writeBufferSize: defineIgnoredSection(inBuffers),
+    identity: defineIgnoredSection(inCertificates),
+    server_cert: defineIgnoredSection(inCertificates),
+    server_key: defineIgnoredSection(inCertificates),
+    cert: defineIgnoredSection(inCertificates),
+    key: defineIgnoredSection(inCertificates),
+    profile_version: defineOption(optionalType(integer(0, 1_000_000)), {
       default: null,
       why: 'Version of the profile.',
       hasEffect: false,
     }),
-    tx_portal_min_sz: option(optional(integer(1, BYTES_MAX)), {
+    tx_portal_min_sz: defineOption(optionalType(integer(1, BYTES_MAX)), {
       default: null,
       why: 'Minimum bytes in flight.',
       hasEffect: false,
     }),
-    tx_portal_max_sz: option(optional(integer(1, BYTES_MAX)), {
+    tx_portal_max_sz: defineOption(optionalType(integer(1, BYTES_MAX)), {
       default: null,
       why: 'Maximum bytes in flight.',
       hasEffect: false,
     }),
     instrument: {
-      ...optionalSection('Measurements of the protocol.', {
-        name: option(optional(text()), { default: null, why: 'Kind of measurement.' }),
-        path: option(optional(path()), { default: null, why: 'File of the measurements.' }),
-        snapshot_ms: option(optional(milliseconds(1, DAY_MS)), {
+      ...defineOptionalSection('Measurements of the protocol.', {
+        name: defineOption(optionalType(text()), { default: null, why: 'Kind of measurement.' }),
+        path: defineOption(optionalType(pathType()), {
+          default: null,
+          why: 'File of the measurements.',
+        }),
+        snapshot_ms: defineOption(optionalType(millisecondsType(1, DAY_MS)), {
           default: null,
           why: 'Interval of measurements.',
         }),
-        enabled: option(boolean(), { default: false, why: 'Whether measurements are written.' }),
+        enabled: defineOption(boolean(), {
+          default: false,
+          why: 'Whether measurements are written.',
+        }),
       }),
       hasEffect: false as const,
     },
-    maxBytesPerSecond: option(optional(integer(1, Number.MAX_SAFE_INTEGER)), {
+    maxBytesPerSecond: defineOption(optionalType(integer(1, Number.MAX_SAFE_INTEGER)), {
       default: null,
       why: 'dtls: maximum bytes per second.',
       hasEffect: false,
@@ -118,7 +131,7 @@ export const transportSection = keyedSections(
 
 type Transport = Readonly<Record<string, ConfigValues<typeof transportSection.fields>>>
 
-/** OpenZiti reads the section `wss`, but its generator writes `ws`. */
+/** Accepts both names: OpenZiti reads the section `wss`, but its generator writes `ws`. */
 const webSocketNames = ['wss', 'ws'] as const
 
 export function webSocketTimeouts(transport: Transport): WebSocketTimeouts {

@@ -1,56 +1,56 @@
 import {
-  keyedSections,
-  list,
-  option,
-  optionalSection,
+  defineKeyedSections,
+  defineSectionList,
+  defineOption,
+  defineOptionalSection,
   REQUIRED_OPTION,
-  requiredList,
-  section,
+  defineRequiredSectionList,
+  defineSection,
 } from '../engine/schema.ts'
 import { HOUR_MS } from '../engine/units.ts'
-import { choice, duration, optional, text } from '../engine/values.ts'
-import { hostPort, pemSource } from './values.ts'
+import { choice, durationType, optionalType, text } from '../engine/values.ts'
+import { hostPortType, pemSourceType } from './values.ts'
 
 /** Keys of `web`: HTTPS servers of the router. */
-export const webList = list(8, 'HTTPS servers of this router.', {
-  name: option(text(), { default: REQUIRED_OPTION, why: 'Name of the server in logs.' }),
-  bindPoints: requiredList(16, 'Where it listens.', {
-    interface: option(hostPort(), { default: REQUIRED_OPTION, why: 'Where it listens.' }),
-    address: option(hostPort(), {
+export const webServerConfigList = defineSectionList(8, 'HTTPS servers of this router.', {
+  name: defineOption(text(), { default: REQUIRED_OPTION, why: 'Name of the server in logs.' }),
+  bindPoints: defineRequiredSectionList(16, 'Addresses at which the server listens.', {
+    interface: defineOption(hostPortType(), { default: REQUIRED_OPTION, why: 'Listen address.' }),
+    address: defineOption(hostPortType(), {
       default: REQUIRED_OPTION,
       why: 'Address at which clients reach the server.',
       hasEffect: false,
     }),
-    newAddress: option(optional(hostPort()), {
+    newAddress: defineOption(optionalType(hostPortType()), {
       default: null,
-      why: 'Address announced to clients in the header `ziti-ctrl-address`.',
+      why: 'Address that the server announces to clients in the response header `ziti-ctrl-address`.',
     }),
   }),
-  apis: requiredList(4, 'APIs served.', {
-    binding: option(choice(['health-checks', 'metrics']), {
+  apis: defineRequiredSectionList(4, 'APIs served.', {
+    binding: defineOption(choice(['health-checks', 'metrics']), {
       default: REQUIRED_OPTION,
-      why: 'health-checks: state of this router, without log-in. metrics: numbers for Prometheus at /metrics, for client certificates of flotilla pki issue.',
+      why: 'health-checks: state of this router, without log-in. metrics: metrics for Prometheus at /metrics, for clients with a certificate from flotilla pki issue.',
     }),
-    options: keyedSections(0, 'It has none.', {}),
+    options: defineKeyedSections(0, 'The bindings have no options.', {}),
   }),
-  identity: optionalSection(
-    'Another identity than that of the router; all four are needed.',
+  identity: defineOptionalSection(
+    'A separate identity for this server, in place of the identity of the router; all four keys are required.',
     {
-      cert: option(pemSource(), {
+      cert: defineOption(pemSourceType(), {
         default: REQUIRED_OPTION,
         why: 'Like the key of the same name in `identity`.',
         hasEffect: false,
       }),
-      key: option(pemSource(), {
+      key: defineOption(pemSourceType(), {
         default: REQUIRED_OPTION,
         why: 'Like the key of the same name in `identity`.',
         isSecret: true,
       }),
-      server_cert: option(pemSource(), {
+      server_cert: defineOption(pemSourceType(), {
         default: REQUIRED_OPTION,
         why: 'Like the key of the same name in `identity`.',
       }),
-      ca: option(pemSource(), {
+      ca: defineOption(pemSourceType(), {
         default: REQUIRED_OPTION,
         why: 'Like the key of the same name in `identity`.',
         hasEffect: false,
@@ -58,26 +58,26 @@ export const webList = list(8, 'HTTPS servers of this router.', {
     },
     { refusesMisspellings: true },
   ),
-  options: section(
-    'Bounds of a connection.',
+  options: defineSection(
+    'Limits of a connection.',
     {
-      readTimeout: option(duration(1, HOUR_MS), {
+      readTimeout: defineOption(durationType(1, HOUR_MS), {
         default: 5000,
         why: 'Timeout for receiving a request.',
       }),
-      idleTimeout: option(duration(1, HOUR_MS), {
+      idleTimeout: defineOption(durationType(1, HOUR_MS), {
         default: 5000,
         why: 'Maximum time between two requests of a connection.',
       }),
-      writeTimeout: option(duration(1, HOUR_MS), {
+      writeTimeout: defineOption(durationType(1, HOUR_MS), {
         default: 10_000,
         why: 'Timeout for sending a response.',
       }),
-      minTLSVersion: option(choice(['TLS1.2', 'TLS1.3']), {
+      minTLSVersion: defineOption(choice(['TLS1.2', 'TLS1.3']), {
         default: 'TLS1.2',
         why: 'Oldest version of TLS.',
       }),
-      maxTLSVersion: option(choice(['TLS1.2', 'TLS1.3']), {
+      maxTLSVersion: defineOption(choice(['TLS1.2', 'TLS1.3']), {
         default: 'TLS1.3',
         why: 'Newest version of TLS.',
       }),

@@ -1,41 +1,41 @@
 import {
-  ignoredSection,
-  list,
-  option,
-  optionalSection,
+  defineIgnoredSection,
+  defineSectionList,
+  defineOption,
+  defineOptionalSection,
   REQUIRED_OPTION,
-  requiredSection,
-  section,
+  defineRequiredSection,
+  defineSection,
   type ConfigValues,
-  variants,
-  withoutEffect,
+  defineVariantSection,
+  markWithoutEffect,
 } from '../engine/schema.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../engine/units.ts'
 import {
   boolean,
   choice,
-  duration,
+  durationType,
   integer,
-  milliseconds,
-  optional,
-  path,
+  millisecondsType,
+  optionalType,
+  pathType,
   text,
 } from '../engine/values.ts'
 import {
-  address,
-  advertisedAddress,
-  dnsNames,
-  emails,
-  hostPort,
-  ipAddresses,
-  pemSource,
-  uris,
-  version,
+  addressType,
+  advertisedAddressType,
+  dnsNamesType,
+  emailsType,
+  hostPortType,
+  ipAddressesType,
+  pemSourceType,
+  urisType,
+  fileVersionType,
 } from './values.ts'
 import {
   addressProtocols,
   channelOptions,
-  controllerAddressing,
+  controllerAddressOptions,
   dialerBindings,
   dialerOptions,
   heartbeatOptions,
@@ -44,22 +44,22 @@ import {
 } from './shared-options.ts'
 import { linkSection } from './table-link.ts'
 import { transportSection } from './table-transport.ts'
-import { webList } from './table-web.ts'
+import { webServerConfigList } from './table-web.ts'
 
 export const CONFIG_VERSION = 3
 
-const subjectField = optional(text())
+const subjectField = optionalType(text())
 const csrFields = {
-  country: option(subjectField, { default: null, why: 'Subject field C.' }),
-  province: option(subjectField, { default: null, why: 'Subject field ST.' }),
-  locality: option(subjectField, { default: null, why: 'Subject field L.' }),
-  organization: option(subjectField, { default: null, why: 'Subject field O.' }),
-  organizationalUnit: option(subjectField, { default: null, why: 'Subject field OU.' }),
-  sans: section('Names that the server certificate is to have.', {
-    dns: option(dnsNames, { default: [], why: 'DNS names.' }),
-    ip: option(ipAddresses, { default: [], why: 'IP addresses.' }),
-    uri: option(uris, { default: [], why: 'URIs.' }),
-    email: option(emails, { default: [], why: 'Mail addresses.' }),
+  country: defineOption(subjectField, { default: null, why: 'Subject field C.' }),
+  province: defineOption(subjectField, { default: null, why: 'Subject field ST.' }),
+  locality: defineOption(subjectField, { default: null, why: 'Subject field L.' }),
+  organization: defineOption(subjectField, { default: null, why: 'Subject field O.' }),
+  organizationalUnit: defineOption(subjectField, { default: null, why: 'Subject field OU.' }),
+  sans: defineSection('Names that the server certificate is to have.', {
+    dns: defineOption(dnsNamesType, { default: [], why: 'DNS names.' }),
+    ip: defineOption(ipAddressesType, { default: [], why: 'IP addresses.' }),
+    uri: defineOption(urisType, { default: [], why: 'URIs.' }),
+    email: defineOption(emailsType, { default: [], why: 'Mail addresses.' }),
   }),
 } as const
 
@@ -68,12 +68,12 @@ const workerCount = integer(1, 10_000)
 
 /** Keys that may be in `ctrl` or in `ctrl.options`. */
 const controllerPlaces = {
-  ...controllerAddressing,
-  heartbeats: section('Heartbeats to the controllers.', {
+  ...controllerAddressOptions,
+  heartbeats: defineSection('Heartbeats to the controllers.', {
     ...heartbeatOptions(30_000),
-    unresponsiveAfter: option(duration(100, DAY_MS), {
+    unresponsiveAfter: defineOption(durationType(100, DAY_MS), {
       default: 5000,
-      why: 'A controller that answers no heartbeat for so long counts as slow.',
+      why: 'Time without a response to a heartbeat after which the router treats the controller as slow.',
     }),
   }),
 } as const
@@ -83,44 +83,44 @@ export const controllerKeyLocations = Object.keys(
 
 /** All keys of a router's configuration, each with type, default and purpose. */
 export const routerFields = {
-  v: option(version(CONFIG_VERSION), {
+  v: defineOption(fileVersionType(CONFIG_VERSION), {
     default: REQUIRED_OPTION,
     why: 'Version of the file format.',
   }),
-  identity: requiredSection(
+  identity: defineRequiredSection(
     'Certificate and key of this router.',
     {
-      cert: option(pemSource(), {
+      cert: defineOption(pemSourceType(), {
         default: REQUIRED_OPTION,
         why: 'Client certificate with its chain, for connections to controllers and routers.',
       }),
-      key: option(pemSource(), {
+      key: defineOption(pemSourceType(), {
         default: REQUIRED_OPTION,
         why: 'Private key of `cert`, and of server certificates without a separate key; mode 0600.',
         isSecret: true,
       }),
-      server_cert: option(optional(pemSource()), {
+      server_cert: defineOption(optionalType(pemSourceType()), {
         default: null,
         why: 'Server certificate with its chain, for the listeners of this router. Required to enroll.',
       }),
-      server_key: option(optional(pemSource()), {
+      server_key: defineOption(optionalType(pemSourceType()), {
         default: null,
-        why: 'Key of `server_cert`; that of `cert` when absent.',
+        why: 'Private key of `server_cert`; absent: the key of `cert`.',
         isSecret: true,
       }),
-      ca: option(optional(pemSource()), {
+      ca: defineOption(optionalType(pemSourceType()), {
         default: null,
-        why: 'CA certificates that controllers and routers are verified against. Needed to enroll and to run.',
+        why: 'CA certificates with which the router verifies controllers and other routers. Required to enroll and to run.',
       }),
-      alt_server_certs: list(
+      alt_server_certs: defineSectionList(
         16,
-        'Further server certificates: the first one that has the name asked for is shown.',
+        'Further server certificates. The router presents the first certificate that contains the name that the client requests.',
         {
-          server_cert: option(pemSource(), {
+          server_cert: defineOption(pemSourceType(), {
             default: REQUIRED_OPTION,
             why: 'Certificate with its chain.',
           }),
-          server_key: option(optional(pemSource()), {
+          server_key: defineOption(optionalType(pemSourceType()), {
             default: null,
             why: 'Private key of this certificate; absent: the key of `cert`.',
             isSecret: true,
@@ -131,229 +131,243 @@ export const routerFields = {
     },
     { refusesMisspellings: true },
   ),
-  ctrl: requiredSection(
+  ctrl: defineRequiredSection(
     'The controllers. `router enroll` writes the addresses of the enrollment token into `endpointsFile` when neither `endpoint` nor `endpoints` is given.',
     {
       ...controllerPlaces,
-      startupTimeout: option(duration(0, DAY_MS), {
+      startupTimeout: defineOption(durationType(0, DAY_MS), {
         default: 30_000,
-        why: 'When no controller is reached within it, the router ends with exit code 1; 0s: it tries for ever.',
+        why: 'If the router reaches no controller within this time after its start, it stops with exit code 1; 0s: it retries without a limit.',
       }),
-      endpointsFile: option(path(), {
+      endpointsFile: defineOption(pathType(), {
         default: 'endpoints.yml',
-        why: 'File of the current members and their keys, mode 0600. `endpoint` and `endpoints` are dialed as well while fewer controllers are connected than it names.',
+        why: 'File in which the router keeps the current members and their keys, mode 0600. While the router is connected to fewer controllers than this file names, it also dials `endpoint` and `endpoints`.',
       }),
-      options: section('Options of the channel, and the fields above once more.', {
-        ...channelOptions,
-        ...controllerPlaces,
-      }),
-      rateLimiter: withoutEffect(
-        optionalSection('Concurrent requests to one controller.', {
-          enabled: option(boolean(), {
+      options: defineSection(
+        'Options of the channel. The keys of `ctrl` above are accepted here, too.',
+        {
+          ...channelOptions,
+          ...controllerPlaces,
+        },
+      ),
+      rateLimiter: markWithoutEffect(
+        defineOptionalSection('Concurrent requests to one controller.', {
+          enabled: defineOption(boolean(), {
             default: true,
             why: 'Whether concurrent requests are limited.',
           }),
-          minSize: option(integer(1, 1000), { default: 5, why: 'Minimum of the limit.' }),
-          maxSize: option(integer(1, 1000), { default: 250, why: 'Maximum of the limit.' }),
-          timeout: option(duration(1, HOUR_MS), {
+          minSize: defineOption(integer(1, 1000), { default: 5, why: 'Minimum of the limit.' }),
+          maxSize: defineOption(integer(1, 1000), { default: 250, why: 'Maximum of the limit.' }),
+          timeout: defineOption(durationType(1, HOUR_MS), {
             default: 30_000,
-            why: 'A request without an answer for so long counts as lost.',
+            why: 'Time without an answer after which a request counts as lost.',
           }),
         }),
       ),
-      listeners: ignoredSection('controllers that dial routers are not supported'),
+      listeners: defineIgnoredSection('controllers that dial routers are not supported'),
     },
   ),
-  csr: optionalSection(
+  csr: defineOptionalSection(
     'Fields of the certificates that the router requests at enrollment and renewal.',
     csrFields,
   ),
-  dialers: list(
+  dialers: defineSectionList(
     64,
-    'Bindings of terminators that this router dials, with the options of each; none without an entry. The last entry of a binding counts.',
+    'Bindings of the terminators that this router dials, each with its options. Without an entry for a binding, the router dials no terminators with it. If a binding has several entries, the last one applies.',
     {
-      binding: option(text(`a binding: ${dialerBindings.join(', ')}`), {
+      binding: defineOption(text(`a binding: ${dialerBindings.join(', ')}`), {
         default: REQUIRED_OPTION,
-        why: 'transport: `tcp:`, `tls:` and `udp:` addresses. transport_udp: `udp:`, `udp4:` and `udp6:` addresses. proxy, proxy_udp: for listeners; a terminator of them fails as misconfigured.',
+        why: 'transport: `tcp:`, `tls:` and `udp:` addresses. transport_udp: `udp:`, `udp4:` and `udp6:` addresses. proxy, proxy_udp: bindings for listeners; a dial to a terminator with such a binding fails as misconfigured.',
       }),
-      options: section('Options of the binding.', dialerOptions),
+      options: defineSection('Options of the binding.', dialerOptions),
     },
   ),
-  edge: optionalSection(
-    'Present, even if empty: OpenZiti clients may connect.',
+  edge: defineOptionalSection(
+    'If the section is present, even if it is empty, OpenZiti clients may connect.',
     {
-      csr: optionalSection('Earlier place of `csr`.', csrFields, {
+      csr: defineOptionalSection('The section `csr` at its earlier place.', csrFields, {
         deprecated: 'move it to csr, at the top of the file',
       }),
-      heartbeatIntervalSeconds: option(integer(10, 60), {
+      heartbeatIntervalSeconds: defineOption(integer(10, 60), {
         default: 60,
-        why: 'Interval at which used sessions are reported to controllers.',
+        why: 'Interval at which the router reports to controllers which sessions are in use.',
       }),
-      db: ignoredSection('the data model is kept in memory alone'),
-      dbSaveIntervalSeconds: ignoredSection('the data model is kept in memory alone'),
-      sessionValidateChunkSize: ignoredSection(
+      db: defineIgnoredSection('the data model is kept in memory alone'),
+      dbSaveIntervalSeconds: defineIgnoredSection('the data model is kept in memory alone'),
+      sessionValidateChunkSize: defineIgnoredSection(
         'sessions are checked when a controller has sent all of them',
       ),
-      sessionValidateMinInterval: ignoredSection(
+      sessionValidateMinInterval: defineIgnoredSection(
         'sessions are checked when a controller has sent all of them',
       ),
-      sessionValidateMaxInterval: ignoredSection(
+      sessionValidateMaxInterval: defineIgnoredSection(
         'sessions are checked when a controller has sent all of them',
       ),
-      apiProxy: ignoredSection('the API of controllers is not forwarded by this router'),
+      apiProxy: defineIgnoredSection('the API of controllers is not forwarded by this router'),
     },
     { isPresentWhenEmpty: true },
   ),
-  forwarder: section('How payloads are forwarded.', {
-    faultTxInterval: option(milliseconds(0, DAY_MS), {
+  forwarder: defineSection('How payloads are forwarded.', {
+    faultTxInterval: defineOption(millisecondsType(0, DAY_MS), {
       default: 15_000,
       why: 'Wait between checks for faulted circuits; 0: no checks.',
     }),
-    idleCircuitTimeout: option(milliseconds(0, DAY_MS), {
+    idleCircuitTimeout: defineOption(millisecondsType(0, DAY_MS), {
       default: 60_000,
       why: 'Silence after which a circuit counts as idle and the router confirms it with the controller.',
     }),
-    idleTxInterval: option(milliseconds(0, DAY_MS), {
+    idleTxInterval: defineOption(millisecondsType(0, DAY_MS), {
       default: 60_000,
       why: 'Wait between checks of idle circuits; 0: no checks.',
     }),
-    linkDialQueueLength: option(queueLength, {
+    linkDialQueueLength: defineOption(queueLength, {
       default: 1000,
-      why: 'Maximum link dials that wait.',
+      why: 'Maximum number of link dials that wait.',
     }),
-    linkDialWorkerCount: option(workerCount, {
+    linkDialWorkerCount: defineOption(workerCount, {
       default: 32,
-      why: 'Maximum links dialed at the same time.',
+      why: 'Maximum number of links that are dialed at the same time.',
     }),
-    rateLimitedQueueLength: option(integer(1, 50_000), {
+    rateLimitedQueueLength: defineOption(integer(1, 50_000), {
       default: 5000,
-      why: 'Rate-limited operations to the controllers that may wait: creations, changes and removals of terminators.',
+      why: 'Maximum number of rate-limited operations that wait: requests to controllers that create, change or remove terminators.',
     }),
-    rateLimitedWorkerCount: option(workerCount, {
+    rateLimitedWorkerCount: defineOption(workerCount, {
       default: 5,
-      why: 'Maximum rate-limited operations at the same time.',
+      why: 'Maximum number of rate-limited operations in progress at the same time.',
     }),
-    xgressCloseCheckInterval: option(milliseconds(0, DAY_MS), {
+    xgressCloseCheckInterval: defineOption(millisecondsType(0, DAY_MS), {
       default: 5000,
       why: 'Delay before the route of an idle circuit is removed.',
     }),
-    xgressDialDwellTime: option(milliseconds(0, DAY_MS), {
+    xgressDialDwellTime: defineOption(millisecondsType(0, DAY_MS), {
       default: 0,
       why: 'Delay before each dial of a service.',
     }),
-    xgressDialQueueLength: option(queueLength, {
+    xgressDialQueueLength: defineOption(queueLength, {
       default: 1000,
-      why: 'Maximum service dials that wait.',
+      why: 'Maximum number of service dials that wait.',
     }),
-    xgressDialWorkerCount: option(workerCount, {
+    xgressDialWorkerCount: defineOption(workerCount, {
       default: 128,
-      why: 'Maximum services dialed at the same time.',
+      why: 'Maximum number of service dials at the same time.',
     }),
-    latencyProbeInterval: ignoredSection('latency is measured by heartbeats', { isQuiet: true }),
-    unresponsiveLinkTimeout: option(duration(5000, DAY_MS), {
+    latencyProbeInterval: defineIgnoredSection('latency is measured by heartbeats', {
+      isQuiet: true,
+    }),
+    unresponsiveLinkTimeout: defineOption(durationType(5000, DAY_MS), {
       default: MINUTE_MS,
-      why: 'Time without a response after which a link takes no new circuits.',
+      why: 'Time without a response to a heartbeat after which the link gets no new circuits.',
     }),
   }),
-  healthChecks: section('Health checks of the `web` listener.', {
-    ctrlPingCheck: section('Whether a controller answers.', {
-      interval: option(duration(100, DAY_MS), {
+  healthChecks: defineSection('Health checks of the `web` listener.', {
+    ctrlPingCheck: defineSection('Health check that fails if no controller answers.', {
+      interval: defineOption(durationType(100, DAY_MS), {
         default: 30_000,
         why: 'Interval of pings to the controllers.',
       }),
-      timeout: option(duration(10, DAY_MS), {
+      timeout: defineOption(durationType(10, DAY_MS), {
         default: 15_000,
         why: 'Timeout of one ping.',
       }),
-      initialDelay: option(duration(0, DAY_MS), {
+      initialDelay: defineOption(durationType(0, DAY_MS), {
         default: 15_000,
         why: 'Delay before the first ping.',
       }),
     }),
-    linkCheck: section('Whether the router has enough links.', {
-      interval: option(duration(100, DAY_MS), { default: 5000, why: 'Interval of the check.' }),
-      initialDelay: option(duration(0, DAY_MS), {
+    linkCheck: defineSection('Health check that fails if the router has too few links.', {
+      interval: defineOption(durationType(100, DAY_MS), {
+        default: 5000,
+        why: 'Interval of the check.',
+      }),
+      initialDelay: defineOption(durationType(0, DAY_MS), {
         default: 1000,
         why: 'Delay before the first check.',
       }),
-      minLinks: option(integer(0, 1_000_000), {
+      minLinks: defineOption(integer(0, 1_000_000), {
         default: 0,
-        why: 'With fewer links the check fails; 0: links are shown, and it never fails.',
+        why: 'If the router has fewer links than this, the check fails; 0: the check shows the links and never fails.',
       }),
     }),
   }),
   link: linkSection,
-  listeners: list(64, 'Ports that are open to clients.', {
-    binding: option(text(`a binding: ${listenerBindings.join(', ')}`), {
+  listeners: defineSectionList(64, 'Ports that are open to clients.', {
+    binding: defineOption(text(`a binding: ${listenerBindings.join(', ')}`), {
       default: REQUIRED_OPTION,
-      why: 'proxy, proxy_udp: each connection, or each source of datagrams, is a circuit to `service`. transport, transport_udp: the same, to the service that the client names in its first line.',
+      why: 'proxy, proxy_udp: the router creates a circuit to `service` for each connection, or for each source of datagrams. transport, transport_udp: the same, but to the service that the client names in its first line.',
     }),
-    bind: option(optional(address(addressProtocols.stream)), {
+    bind: defineOption(optionalType(addressType(addressProtocols.stream)), {
       default: null,
-      why: 'Where it listens. Required but for `tunnel`. transport and proxy listen on `tcp:` or `tls:`, transport_udp and proxy_udp on `udp:`.',
+      why: 'Listen address. Required for all bindings except `tunnel`. transport and proxy listen on `tcp:` or `tls:`, transport_udp and proxy_udp on `udp:`.',
       aliases: ['address'],
     }),
-    advertise: option(optional(advertisedAddress(addressProtocols.stream)), {
+    advertise: defineOption(optionalType(advertisedAddressType(addressProtocols.stream)), {
       default: null,
       why: 'Address of the listener for clients; may be given in `options`. Required for `edge`.',
     }),
-    service: option(optional(text()), {
+    service: defineOption(optionalType(text()), {
       default: null,
-      why: 'proxy and proxy_udp: id or name of the service, perhaps after the instance of its host and `@`.',
+      why: 'proxy and proxy_udp: id or name of the service. To select an instance of the host, put the instance and `@` before it.',
     }),
-    options: variants('binding', 'Options of the binding.', listenerOptions),
+    options: defineVariantSection('binding', 'Options of the binding.', listenerOptions),
   }),
-  metrics: section('Reports to the controllers.', {
-    reportInterval: option(duration(100, DAY_MS), {
+  metrics: defineSection('Reports to the controllers.', {
+    reportInterval: defineOption(durationType(100, DAY_MS), {
       default: MINUTE_MS,
-      why: 'Interval of metrics messages.',
+      why: 'Interval at which the router reports metrics.',
     }),
-    messageQueueSize: option(integer(1, 10_000), {
+    messageQueueSize: defineOption(integer(1, 10_000), {
       default: 10,
-      why: 'Messages of metrics that may wait; the oldest are dropped.',
+      why: 'Maximum number of metrics reports that wait while no controller is connected; the oldest are dropped.',
     }),
-    intervalAgeThreshold: option(duration(0, DAY_MS), {
+    intervalAgeThreshold: defineOption(durationType(0, DAY_MS), {
       default: 80_000,
-      why: 'Age of a batch before it is sent, counted from the start of its interval.',
+      why: 'Age at which a batch of reports is sent, counted from the start of its interval.',
     }),
-    eventQueueSize: ignoredSection('metrics are not queued one by one'),
-    enableDataDelayMetric: ignoredSection(
+    eventQueueSize: defineIgnoredSection('metrics are not queued one by one'),
+    enableDataDelayMetric: defineIgnoredSection(
       'the time that data spends in this router is not measured',
     ),
   }),
-  trace: optionalSection('Messages that come and go, decoded, into a file. To debug.', {
-    path: option(path(), { default: REQUIRED_OPTION, why: 'The file, mode 0600.' }),
-  }),
+  trace: defineOptionalSection(
+    'For debugging: writes all received and sent messages, decoded, to a file.',
+    {
+      path: defineOption(pathType(), { default: REQUIRED_OPTION, why: 'The file, mode 0600.' }),
+    },
+  ),
   transport: transportSection,
-  profile: optionalSection('Profiles of this process. To debug.', {
-    cpu: optionalSection('Where time is spent, written when the router ends.', {
-      path: option(path(), { default: REQUIRED_OPTION, why: 'The file.' }),
+  profile: defineOptionalSection('For debugging: profiles of this process.', {
+    cpu: defineOptionalSection('CPU profile, written when the router stops.', {
+      path: defineOption(pathType(), { default: REQUIRED_OPTION, why: 'The file.' }),
     }),
-    memory: optionalSection('Memory benchmark buffers.', {
-      path: option(path(), { default: REQUIRED_OPTION, why: 'The file.' }),
-      intervalMs: option(milliseconds(100, DAY_MS), {
-        default: 15_000,
-        why: 'Interval of memory profiles.',
-      }),
-    }),
+    memory: defineOptionalSection(
+      'Sampling profile of the JavaScript heap, written at an interval and when the router stops.',
+      {
+        path: defineOption(pathType(), { default: REQUIRED_OPTION, why: 'The file.' }),
+        intervalMs: defineOption(millisecondsType(100, DAY_MS), {
+          default: 15_000,
+          why: 'Interval of memory profiles.',
+        }),
+      },
+    ),
   }),
-  web: webList,
-  proxy: optionalSection(
+  web: webServerConfigList,
+  proxy: defineOptionalSection(
     'A proxy for connections to controllers and other routers, and for enrollment and renewal.',
     {
-      type: option(choice(['none', 'http']), {
+      type: defineOption(choice(['none', 'http']), {
         default: REQUIRED_OPTION,
         why: 'http: connections are opened with the method CONNECT.',
       }),
-      address: option(optional(hostPort()), {
+      address: defineOption(optionalType(hostPortType()), {
         default: null,
         why: 'Address of the proxy. Required for `http`.',
       }),
-      username: option(optional(text()), {
+      username: defineOption(optionalType(text()), {
         default: null,
         why: 'Sent to the proxy with Basic authentication.',
       }),
-      password: option(optional(text()), {
+      password: defineOption(optionalType(text()), {
         default: null,
         why: 'Sent to the proxy with Basic authentication.',
         isSecret: true,
@@ -361,34 +375,37 @@ export const routerFields = {
     },
     { refusesMisspellings: true },
   ),
-  tls: section('TLS of listeners.', {
-    handshakeTimeout: option(duration(1, HOUR_MS), {
+  tls: defineSection('TLS of listeners.', {
+    handshakeTimeout: defineOption(durationType(1, HOUR_MS), {
       default: 5000,
       why: 'Timeout of one TLS handshake.',
     }),
   }),
-  interfaceDiscovery: section(
+  interfaceDiscovery: defineSection(
     'Network interfaces reported to controllers.',
     {
-      disabled: option(boolean(), { default: false, why: 'Whether interfaces are not reported.' }),
-      checkInterval: option(duration(1000, DAY_MS), {
+      disabled: defineOption(boolean(), {
+        default: false,
+        why: 'If true, the router does not report its network interfaces.',
+      }),
+      checkInterval: defineOption(durationType(1000, DAY_MS), {
         default: MINUTE_MS,
         why: 'Interval of checks for changed interfaces.',
       }),
-      minReportInterval: option(duration(1000, 365 * DAY_MS), {
+      minReportInterval: defineOption(durationType(1000, 365 * DAY_MS), {
         default: DAY_MS,
-        why: 'Interval of reports without changes.',
+        why: 'Interval at which the router reports its interfaces even if they have not changed.',
       }),
     },
     { refusesMisspellings: true },
   ),
-  connectEvents: ignoredSection(
+  connectEvents: defineIgnoredSection(
     'the router reports clients to controllers each second, and all of them when a controller connects',
   ),
-  enableDebugOps: ignoredSection('there are no debugging operations'),
-  plugins: ignoredSection('plugins of other routers cannot be loaded'),
-  managedConfig: ignoredSection('controllers push no configuration to this router'),
-  ha: ignoredSection('the members of the cluster are followed without it'),
+  enableDebugOps: defineIgnoredSection('there are no debugging operations'),
+  plugins: defineIgnoredSection('plugins of other routers cannot be loaded'),
+  managedConfig: defineIgnoredSection('controllers push no configuration to this router'),
+  ha: defineIgnoredSection('the router always follows the members of the cluster'),
 } as const
 
 /** Validated values of a configuration file, with defaults and absolute paths. */

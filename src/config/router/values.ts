@@ -3,15 +3,15 @@ import { resolve } from 'node:path'
 
 import { formatHostPort, type HostPort, parseHostPort } from '../../lib/text/names.ts'
 import type { ValueType } from '../engine/schema.ts'
-import { REDACTED } from '../engine/shown.ts'
-import { isText, listOf, text, texts } from '../engine/values.ts'
+import { REDACTED } from '../engine/option-display.ts'
+import { isTextValue, listType, text, texts } from '../engine/values.ts'
 
 // Value types that only the router's configuration uses.
 
 const PEM_CHARACTERS_MAX = 64 * 1024
 
 /** Version of the file format; must be an integer, not a string. */
-export function version(only: number): ValueType<number> {
+export function fileVersionType(only: number): ValueType<number> {
   return {
     expected: `${only}, the one version that is supported`,
     read: (raw) => (raw === only ? only : undefined),
@@ -30,7 +30,7 @@ const FILE_URL = 'file://'
 /** URL of a kind of key store that this router does not support. */
 const OTHER_STORE = /^(?!file:)[a-z][a-z0-9+.-]*:\/\//i
 
-export function pemSource(): ValueType<PemSource> {
+export function pemSourceType(): ValueType<PemSource> {
   return {
     expected: 'a path, file://PATH, or PEM text after pem:',
     read: (raw, folder) => {
@@ -73,11 +73,11 @@ function isHost(host: string): boolean {
 }
 
 /** @param isDialed true for an address to which the router connects; its port cannot be 0. */
-export function address(protocols: readonly string[], isDialed = false): ValueType<Address> {
+export function addressType(protocols: readonly string[], isDialed = false): ValueType<Address> {
   return {
     expected: `an address <protocol>:<host>:<port> with the protocol ${protocols.join(' or ')} and a port from ${isDialed ? 1 : 0} to 65535, an IPv6 address in brackets`,
     read: (raw) => {
-      const found = isText(raw) ? parseAddress(raw) : null
+      const found = isTextValue(raw) ? parseAddress(raw) : null
       if (found === null || !protocols.includes(found.protocol)) return undefined
       return isDialed && found.port === 0 ? undefined : found
     },
@@ -85,21 +85,21 @@ export function address(protocols: readonly string[], isDialed = false): ValueTy
   }
 }
 
-export function addresses(
+export function addressListType(
   protocols: readonly string[],
   itemsMax: number,
 ): ValueType<readonly Address[]> {
   const expected = `a list of 1 to ${itemsMax} addresses <protocol>:<host>:<port>, each once, with the protocol ${protocols.join(' or ')}`
   const settings = { expected, itemsMin: 1, itemsMax, isDistinct: true }
-  return listOf(address(protocols, true), settings)
+  return listType(addressType(protocols, true), settings)
 }
 
 /** `host:port`. */
-export function hostPort(): ValueType<HostPort> {
+export function hostPortType(): ValueType<HostPort> {
   return {
     expected: '<host>:<port> with a port from 1 to 65535, an IPv6 address in brackets',
     read: (raw) => {
-      const found = isText(raw) ? parseHostPort(raw) : null
+      const found = isTextValue(raw) ? parseHostPort(raw) : null
       return found !== null && isHost(found.host) ? found : undefined
     },
     show: formatHostPort,
@@ -109,11 +109,11 @@ export function hostPort(): ValueType<HostPort> {
 /**
  * An advertised address: `<host>:<port>`, with an optional protocol that other routers expect.
  */
-export function advertisedAddress(protocols: readonly string[]): ValueType<HostPort> {
-  const whole = address(protocols, true)
-  const short = hostPort()
+export function advertisedAddressType(protocols: readonly string[]): ValueType<HostPort> {
+  const whole = addressType(protocols, true)
+  const short = hostPortType()
   return {
-    expected: `<host>:<port> with a port from 1 to 65535, perhaps with the protocol ${protocols.join(' or ')} before it`,
+    expected: `<host>:<port> with a port from 1 to 65535, optionally after a protocol (${protocols.join(' or ')}) and a colon`,
     read: (raw, folder) => short.read(raw, folder) ?? whole.read(raw, folder),
     show: formatHostPort,
   }
@@ -123,18 +123,18 @@ export const DNS_NAME = /^(?:\*\.)?(?!-)[A-Za-z0-9_-]{1,63}(?:\.(?!-)[A-Za-z0-9_
 const URI = /^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$/
 const EMAIL = /^[!-?A-~]+@[A-Za-z0-9._-]+$/
 
-export const dnsNames = texts(
+export const dnsNamesType = texts(
   'a list of DNS names',
   (name) => name.length <= 253 && DNS_NAME.test(name),
 )
-export const ipAddresses = texts('a list of IP addresses', (name) => isIP(name) !== 0)
-export const uris = texts('a list of URIs', (uri) => uri.length <= 2048 && URI.test(uri))
-export const emails = texts(
+export const ipAddressesType = texts('a list of IP addresses', (name) => isIP(name) !== 0)
+export const urisType = texts('a list of URIs', (uri) => uri.length <= 2048 && URI.test(uri))
+export const emailsType = texts(
   'a list of mail addresses',
   (mail) => mail.length <= 320 && EMAIL.test(mail),
 )
 
-export function cidr(): ValueType<string> {
+export function cidrType(): ValueType<string> {
   return text('an IP range as 100.64.0.1/10', (range) => {
     const [ip = '', bits = '', ...rest] = range.split('/')
     const family = isIP(ip)

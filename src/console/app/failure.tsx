@@ -1,6 +1,6 @@
 import { ApiRefusalError, OutcomeUnknownError, UnreachableError } from '../../client/problem.ts'
 import { Button, LinkButton } from '../controls/button.tsx'
-import { Empty, Notice } from '../controls/status.tsx'
+import { EmptyState, Notice } from '../controls/status.tsx'
 import { texts } from '../texts.ts'
 import { faultText } from './fault-text.ts'
 
@@ -14,10 +14,11 @@ export function failureText(error: unknown): string {
   if (error.code === 'CLUSTER_NO_LEADER') return failure.noLeader
   if (error.code === 'NODE_QUARANTINED') return failure.quarantined
   const { fault, message, detail } = error
-  // A preview names a field below the position of its change.
+  // In errors of a preview, the position of the change precedes the name of the field
+  // (`changes.N.data.`); the user must see only the field.
   const field = fault?.field.replace(/^changes\.\d+\.(?:data\.)?/, '') ?? ''
   if (fault !== null) return texts.faults.at(field, faultText(fault))
-  // The general message says only that something is wrong; the detail says what.
+  // Prefers the detail, because the general message says only that something is wrong.
   return detail === '' ? message : detail
 }
 
@@ -37,14 +38,14 @@ export function Failure({
   const isRefused = error instanceof ApiRefusalError && error.status === 401
   const title = isMissing ? failure.missingTitle : isRefused ? failure.refusedTitle : failure.title
   return (
-    <Empty icon={isRefused ? 'key' : 'alert'} title={title}>
+    <EmptyState icon={isRefused ? 'key' : 'alert'} title={title}>
       <p role="alert">{isMissing ? failure.missing : failureText(error)}</p>
       {isMissing && back !== undefined ? (
         <LinkButton href={back.href}>{back.text}</LinkButton>
       ) : retry === undefined || isRefused ? null : (
         <Button onClick={retry}>{failure.retry}</Button>
       )}
-    </Empty>
+    </EmptyState>
   )
 }
 

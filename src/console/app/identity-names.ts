@@ -1,6 +1,6 @@
-import { MANAGEMENT } from '../../client/cluster-client.ts'
-import { hasPermission } from './api-documents.ts'
-import { client } from './services.ts'
+import { MANAGEMENT_API_PATH } from '../../client/cluster-client.ts'
+import { hasPermission } from './management-document.ts'
+import { consoleApiClient } from './console-state.ts'
 
 /** Maximum identities that one request names. */
 const NAMES_PER_REQUEST_MAX = 100
@@ -35,7 +35,10 @@ async function learn(ids: readonly string[], signal: AbortSignal): Promise<void>
   const filter = `id in [${ids.map((id) => JSON.stringify(id)).join(', ')}]`
   const query = new URLSearchParams({ filter, limit: String(ids.length) })
   try {
-    const { body } = await client.ask({ path: `${MANAGEMENT}/identities?${query}`, signal })
+    const { body } = await consoleApiClient.ask({
+      path: `${MANAGEMENT_API_PATH}/identities?${query}`,
+      signal,
+    })
     const { data } = body as { readonly data: readonly { id: string; name: string }[] }
     for (const id of ids) known.set(id, '')
     for (const { id, name } of data) known.set(id, name)

@@ -1,10 +1,10 @@
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 
-import { CancelledError } from '../../client/problem.ts'
+import { CancelledError } from '../../client/client-errors.ts'
 
 /** Data loaded from the cluster, and the outcome of the last attempt. */
-export interface Loaded<T> {
+export interface LoadedData<T> {
   readonly data: Signal<T | null>
   readonly error: Signal<unknown>
   readonly isLoading: Signal<boolean>
@@ -19,7 +19,7 @@ for (const type of ['keydown', 'pointerdown', 'wheel']) {
 }
 
 /** Whether the tab is visible and was used recently. */
-export function isWatched(): boolean {
+export function isTabInUse(): boolean {
   return document.visibilityState === 'visible' && Date.now() - lastInputMs < IDLE_MS
 }
 
@@ -27,17 +27,17 @@ export function isWatched(): boolean {
  * Loads data for each key, and reloads it at each interval while the tab is visible and in use.
  * During a reload, and if it fails, the previous data stays.
  */
-export function useLoaded<T>(
+export function useLoadedData<T>(
   key: string,
   load: (signal: AbortSignal) => Promise<T>,
   everyMs: number | null = null,
-): Loaded<T> {
+): LoadedData<T> {
   const parts = useMemo(() => new Loading<T>(), [key])
   useEffect(() => {
     parts.run(load)
     if (everyMs === null) return () => parts.stop()
     const timer = setInterval(() => {
-      if (isWatched()) parts.run(load)
+      if (isTabInUse()) parts.run(load)
     }, everyMs)
     return () => {
       clearInterval(timer)
@@ -47,7 +47,7 @@ export function useLoaded<T>(
   return parts
 }
 
-class Loading<T> implements Loaded<T> {
+class Loading<T> implements LoadedData<T> {
   readonly data = signal<T | null>(null)
   readonly error = signal<unknown>(null)
   readonly isLoading = signal(false)

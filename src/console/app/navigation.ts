@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
 
 /** Base path at which controllers serve the console. */
-export const BASE = '/console'
+export const CONSOLE_BASE_PATH = '/console'
 
 /** A page of the console: the segments of its path, and its query. */
 export interface ConsolePage {
@@ -10,8 +10,10 @@ export interface ConsolePage {
   readonly query: URLSearchParams
 }
 
-export function parsePlace(url: Pick<URL, 'pathname' | 'search'>): ConsolePage {
-  const below = url.pathname.startsWith(BASE) ? url.pathname.slice(BASE.length) : url.pathname
+export function parseConsolePage(url: Pick<URL, 'pathname' | 'search'>): ConsolePage {
+  const below = url.pathname.startsWith(CONSOLE_BASE_PATH)
+    ? url.pathname.slice(CONSOLE_BASE_PATH.length)
+    : url.pathname
   const names = below
     .split('/')
     .filter((name) => name !== '')
@@ -31,33 +33,36 @@ function decoded(name: string): string {
  * The path of a page. Dots are escaped, because a server would treat a path with a file extension
  * as a file.
  */
-export function pathTo(...names: readonly string[]): string {
-  return [BASE, ...names.map((name) => encodeURIComponent(name).replaceAll('.', '%2E'))].join('/')
+export function consolePath(...names: readonly string[]): string {
+  return [
+    CONSOLE_BASE_PATH,
+    ...names.map((name) => encodeURIComponent(name).replaceAll('.', '%2E')),
+  ].join('/')
 }
 
-export const place = signal<ConsolePage>({ names: [], query: new URLSearchParams() })
+export const currentPage = signal<ConsolePage>({ names: [], query: new URLSearchParams() })
 
-/** Asked before the user leaves a page; if it returns false, the page stays. */
+/** Called before the user leaves a page; if it returns false, the user stays on the page. */
 let mayLeave: () => boolean = () => true
 
 /**
  * Registers a guard that is called before each navigation.
  * @returns a function that removes the guard.
  */
-export function guardLeaving(guard: () => boolean): () => void {
+export function registerLeaveGuard(guard: () => boolean): () => void {
   mayLeave = guard
   return () => {
     if (mayLeave === guard) mayLeave = () => true
   }
 }
 
-export function goTo(path: string, options: { readonly replaces?: boolean } = {}): void {
+export function navigateTo(path: string, options: { readonly replaces?: boolean } = {}): void {
   if (!mayLeave()) return
   if (options.replaces === true) history.replaceState(null, '', path)
   else history.pushState(null, '', path)
-  const before = place.value.names.join('/')
-  place.value = parsePlace(location)
-  if (place.value.names.join('/') !== before) arrive()
+  const before = currentPage.value.names.join('/')
+  currentPage.value = parseConsolePage(location)
+  if (currentPage.value.names.join('/') !== before) arrive()
 }
 
 /** Moves the focus to the heading for screen readers, and scrolls to the top. */
@@ -67,17 +72,18 @@ function arrive(): void {
 }
 
 export function startNavigation(): void {
-  place.value = parsePlace(location)
+  currentPage.value = parseConsolePage(location)
   addEventListener('popstate', () => {
-    place.value = parsePlace(location)
+    currentPage.value = parseConsolePage(location)
   })
   document.addEventListener('click', (event) => {
     const link = event.target instanceof Element ? event.target.closest('a') : null
     if (link === null || !isPlainClick(event) || link.origin !== location.origin) return
-    if (!link.pathname.startsWith(`${BASE}/`) && link.pathname !== BASE) return
+    if (!link.pathname.startsWith(`${CONSOLE_BASE_PATH}/`) && link.pathname !== CONSOLE_BASE_PATH)
+      return
     if (link.hash !== '' || link.hasAttribute('download')) return
     event.preventDefault()
-    goTo(link.pathname + link.search)
+    navigateTo(link.pathname + link.search)
   })
 }
 

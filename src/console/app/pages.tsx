@@ -1,12 +1,12 @@
 import type { ComponentChildren, ComponentType } from 'preact'
 
 import type { IconName } from '../controls/icon-paths.ts'
-import { Empty } from '../controls/status.tsx'
+import { EmptyState } from '../controls/status.tsx'
 import { LinkButton } from '../controls/button.tsx'
 import { type Kind, kindAt, kinds as allKinds } from '../pages/records/kinds.ts'
 import { HomePage } from '../pages/home/home-page.tsx'
 import { texts } from '../texts.ts'
-import { BASE, type ConsolePage } from './navigation.ts'
+import { CONSOLE_BASE_PATH, type ConsolePage } from './navigation.ts'
 import { hasPermission } from './api-documents.ts'
 import { lazyComponent } from './lazy.tsx'
 import { PageHead } from './page-head.tsx'
@@ -27,11 +27,14 @@ interface NavigationLink {
   readonly key: string
   /** Permissions that the page requires; without them, it shows nothing. */
   readonly needs: readonly string[]
-  /** One of these permissions is enough, beside those of `needs`. */
+  /** In addition to the permissions in `needs`, the page requires at least one of these. */
   readonly needsOneOf?: readonly string[]
 }
 
-/** To read some kind of record, or the events of the network. */
+/**
+ * Permissions of which one is enough for the activity page: to read the events of the network, or
+ * to read any kind of record.
+ */
 const activityPermissions = ['ops.read', ...allKinds.map(({ permission }) => `${permission}.read`)]
 
 export const navigation: readonly {
@@ -187,7 +190,7 @@ export function usableLinks(links: readonly NavigationLink[]): readonly Navigati
 export const START_PAGE = 'home'
 
 export function pageAt({ names }: ConsolePage): Page {
-  // An address of an earlier version.
+  // Earlier versions showed the live events at `events`, so that address still opens them.
   const known = names[0] === 'events' ? ['activity', 'live'] : names
   const [first = START_PAGE, second = null] = known
   if (first === START_PAGE) return { title: texts.pages.home, show: () => <HomePage /> }
@@ -216,9 +219,9 @@ function MissingPage() {
   return (
     <>
       <PageHead title={texts.pages.missing} />
-      <Empty icon="search" title={texts.failure.noPage}>
-        <LinkButton href={`${BASE}/`}>{texts.failure.toStart}</LinkButton>
-      </Empty>
+      <EmptyState icon="search" title={texts.failure.noPage}>
+        <LinkButton href={`${CONSOLE_BASE_PATH}/`}>{texts.failure.toStart}</LinkButton>
+      </EmptyState>
     </>
   )
 }

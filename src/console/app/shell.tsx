@@ -6,11 +6,18 @@ import { Icon, StatusMark } from '../controls/icon.tsx'
 import { texts } from '../texts.ts'
 import { loadCaller } from './api-documents.ts'
 import { loadPages } from './lazy.tsx'
-import { isWatched } from './loaded.ts'
-import { BASE, pathTo, place } from './navigation.ts'
+import { isTabInUse } from './loaded.ts'
+import { CONSOLE_BASE_PATH, consolePath, currentPage } from './navigation.ts'
 import { recordTitle } from './page-title.ts'
 import { navigation, pageAt, START_PAGE, usableLinks } from './pages.tsx'
-import { feed, isReadOnly, members, probeFailed, refreshMembers, session } from './services.ts'
+import {
+  eventFeed,
+  isReadOnly,
+  clusterMembers,
+  probeFailedMembers,
+  refreshMembers,
+  session,
+} from './services.ts'
 import { ShortcutHelp } from './shortcut-help.tsx'
 import { isHelpOpen } from './shortcuts.ts'
 import { theme, toggleTheme } from './theme.ts'
@@ -22,9 +29,9 @@ const isMenuOpen = signal(false)
 export function Shell() {
   useEffect(() => {
     const refresh = (): void => {
-      if (!isWatched()) return
+      if (!isTabInUse()) return
       refreshMembers().catch(() => undefined)
-      probeFailed().catch(() => undefined)
+      probeFailedMembers().catch(() => undefined)
     }
     const timer = setInterval(refresh, REFRESH_MS)
     return () => clearInterval(timer)
@@ -32,8 +39,8 @@ export function Shell() {
   // Checks the members when the event stream breaks, because that is the first sign of a failed
   // controller.
   useEffect(() => {
-    if (feed.state.value === 'broken') refreshMembers().catch(() => undefined)
-  }, [feed.state.value])
+    if (eventFeed.state.value === 'broken') refreshMembers().catch(() => undefined)
+  }, [eventFeed.state.value])
   const identityId = session.current.value?.identityId ?? null
   useEffect(() => {
     if (identityId === null) return undefined
@@ -44,20 +51,20 @@ export function Shell() {
       .catch(() => undefined)
       .finally(() => {
         if (isOver) return
-        feed.start(identityId)
+        eventFeed.start(identityId)
         loadPages()
       })
       .catch(() => undefined)
     return () => {
       isOver = true
-      feed.stop()
+      eventFeed.stop()
     }
   }, [identityId])
-  const page = pageAt(place.value)
+  const page = pageAt(currentPage.value)
   useEffect(() => {
     isMenuOpen.value = false
     document.querySelector('.nav [aria-current]')?.scrollIntoView({ block: 'nearest' })
-  }, [page.title, place.value])
+  }, [page.title, currentPage.value])
   useEffect(() => {
     const parts = [recordTitle.value, page.title, texts.product]
     document.title = parts.filter((part) => part !== '').join(' · ')
@@ -111,13 +118,13 @@ function skipToMain(event: MouseEvent): void {
 }
 
 function Sidebar() {
-  const at = place.value.names[0] ?? START_PAGE
+  const at = currentPage.value.names[0] ?? START_PAGE
   const groups = navigation
     .map(({ title, links }) => ({ title, links: usableLinks(links) }))
     .filter(({ links }) => links.length > 0)
   return (
     <aside class="sidebar" data-open={isMenuOpen.value}>
-      <a class="brand" href={`${BASE}/`}>
+      <a class="brand" href={`${CONSOLE_BASE_PATH}/`}>
         <StatusMark />
         {texts.product}
       </a>
@@ -130,7 +137,7 @@ function Sidebar() {
                 <li key={link.name}>
                   <a
                     class="nav-link"
-                    href={pathTo(link.name)}
+                    href={consolePath(link.name)}
                     aria-current={link.name === at ? 'page' : undefined}
                   >
                     <Icon name={link.icon} />
@@ -151,8 +158,8 @@ function SidebarFoot() {
   const { shell } = texts
   return (
     <div class="sidebar-foot">
-      <p class="via" title={members.current.value}>
-        {shell.via(members.currentName.value)}
+      <p class="via" title={clusterMembers.current.value}>
+        {shell.via(clusterMembers.currentName.value)}
       </p>
       <div class="who">
         <span class="who-name">{session.current.value?.name}</span>
@@ -177,7 +184,9 @@ function SidebarFoot() {
 /** Banner for conditions that affect the whole console. */
 function Banner() {
   const { banner } = texts
-  const failed = members.failed.value.filter((origin) => origin !== members.current.value)
+  const failed = clusterMembers.failed.value.filter(
+    (origin) => origin !== clusterMembers.current.value,
+  )
   return (
     <div role="status">
       {isReadOnly.value ? (
@@ -191,8 +200,8 @@ function Banner() {
           <Icon name="alert" />
           <span>
             {banner.unreachable(
-              failed.map((origin) => members.nameOf(origin)),
-              members.currentName.value,
+              failed.map((origin) => clusterMembers.nameOf(origin)),
+              clusterMembers.currentName.value,
             )}
           </span>
         </div>

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 
-import { goTo, pathTo } from './navigation.ts'
+import { navigateTo, consolePath } from './navigation.ts'
 
 /** Pages by the key that opens them after `g`. */
 export const goKeys = new Map<string, { readonly path: string; readonly title: string }>()
@@ -30,7 +30,7 @@ export function startShortcuts(): void {
       const target = goKeys.get(key)
       if (target === undefined) return
       event.preventDefault()
-      goTo(target.path)
+      navigateTo(target.path)
       return
     }
     if (key === 'g') {
@@ -55,5 +55,5 @@ function isTyping(target: EventTarget | null): boolean {
 
 /** Registers a key that opens a page when it is pressed after `g`. */
 export function registerGoKey(key: string, title: string, ...names: readonly string[]): void {
-  goKeys.set(key, { title, path: pathTo(...names) })
+  goKeys.set(key, { title, path: consolePath(...names) })
 }

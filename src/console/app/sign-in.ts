@@ -8,18 +8,18 @@ import {
   readReturnedCode,
 } from '../client/sign-in.ts'
 import { texts } from '../texts.ts'
-import { ApiRefusalError } from '../../client/problem.ts'
+import { ApiRefusalError } from '../../client/client-errors.ts'
 import { failureText } from './failure.tsx'
-import { session } from './services.ts'
+import { session } from './console-state.ts'
 
 let fault = ''
 /**
  * True while the console redeems the sign-in page's code; the log-in form is hidden meanwhile.
  */
-export const isReturning = signal(false)
+export const isRedeemingSignInCode = signal(false)
 
 /** Returns and clears the reason why signing in failed; '' if there is none. */
-export function popSignInFault(): string {
+export function takeSignInFault(): string {
   const shown = fault
   fault = ''
   return shown
@@ -57,7 +57,7 @@ export function finishSignIn(): void {
     }
     return
   }
-  isReturning.value = true
+  isRedeemingSignInCode.value = true
   session
     .signIn(returned, location.origin)
     .catch((error: unknown) => {
@@ -65,6 +65,6 @@ export function finishSignIn(): void {
       const isProvider = returned.signerId !== null
       fault = isProvider && isRefused ? texts.logIn.providerRefused : failureText(error)
     })
-    .finally(() => (isReturning.value = false))
+    .finally(() => (isRedeemingSignInCode.value = false))
     .catch(() => undefined)
 }

@@ -2,7 +2,8 @@
 const HIDDEN = /[\u0000-\u001F\u007F-\u009F\u061C\u200B-\u200F\u2028-\u202E\u2060-\u2069\uFEFF]/g
 
 /**
- * A name with such characters made visible: `invoice\u202Efdp.exe` must not look like a PDF file.
+ * A name in which characters that reorder or hide text are made visible: `invoice\u202Efdp.exe`
+ * must not look like a PDF file.
  */
 export function visibleText(text: string): string {
   return text.replace(

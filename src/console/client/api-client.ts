@@ -2,16 +2,16 @@ import { signal } from '@preact/signals'
 
 import {
   ClusterClient,
-  type ClusterAnswer,
+  type ClusterResponse,
   type ClusterRequest,
   type HttpMethod,
   type SessionTokenSource,
   type MemberTarget,
   sessionHeader,
 } from '../../client/cluster-client.ts'
-import { ApiRefusalError, CancelledError, NoAnswerError } from '../../client/problem.ts'
+import { ApiRefusalError, CancelledError, NoResponseError } from '../../client/client-errors.ts'
 import { newRequestId } from '../../client/request-id.ts'
-import { consoleTimeouts } from '../../client/waits.ts'
+import { consoleTimeouts } from '../../client/timeouts.ts'
 import { browserClock, type Members } from './members.ts'
 import type { ServedAnswers } from './served-types.ts'
 
@@ -35,7 +35,7 @@ export interface OperationRequest extends Omit<PageRequest, 'method' | 'path'> {
 }
 
 /** A response, with the origin of the controller that sent it. */
-export type Answer = ClusterAnswer & { readonly origin: string }
+export type ControllerResponse = ClusterResponse & { readonly origin: string }
 
 /** The page's API client, which sends requests with `fetch`. */
 export class ApiClient {
@@ -67,7 +67,7 @@ export class ApiClient {
   }
 
   /** @throws {ApiRefusalError | UnreachableError | OutcomeUnknownError | CancelledError} */
-  async ask(request: PageRequest): Promise<Answer> {
+  async ask(request: PageRequest): Promise<ControllerResponse> {
     const { own } = this.#members
     return await this.#core.ask(
       request.showsCertificate === true ? { ...request, origin: own } : request,
@@ -106,7 +106,7 @@ export class ApiClient {
     return response
   }
 
-  async #send(request: PageRequest, to: MemberTarget): Promise<ClusterAnswer> {
+  async #send(request: PageRequest, to: MemberTarget): Promise<ClusterResponse> {
     const { method = 'GET', path, body, form, signal, showsCertificate } = request
     const timeout = AbortSignal.timeout(to.timeoutMs)
     const headers = new Headers({ accept: 'application/json, */*;q=0.1', ...to.headers })
@@ -129,8 +129,8 @@ export class ApiClient {
       return { ...answer, header: (name) => response.headers.get(name) }
     } catch (error) {
       if (signal?.aborted === true) throw new CancelledError(path, { cause: error })
-      // Counted as sent, because a browser does not report whether the request was sent.
-      throw new NoAnswerError(String(error), true, error)
+      // The request counts as sent, because a browser does not report whether it was sent.
+      throw new NoResponseError(String(error), true, error)
     }
   }
 }

@@ -1,8 +1,8 @@
 import { signal } from '@preact/signals'
 
-import { FABRIC } from '../../client/cluster-client.ts'
-import { positionParts } from '../../client/position.ts'
-import { ApiRefusalError } from '../../client/problem.ts'
+import { FABRIC_API_PATH } from '../../client/cluster-client.ts'
+import { parseLogPosition } from '../../client/log-position.ts'
+import { ApiRefusalError } from '../../client/client-errors.ts'
 import type { ApiClient } from './api-client.ts'
 import { EventLines, type StreamEvent } from './event-lines.ts'
 
@@ -185,7 +185,7 @@ export class EventFeed {
     // A new tab has missed no earlier event, so a gap before its first event is ignored.
     this.#passesGap = isFirst
     if (this.#lastId !== '') headers.set('last-event-id', this.#lastId)
-    const response = await this.#client.stream(`${FABRIC}/events`, headers, stopped)
+    const response = await this.#client.stream(`${FABRIC_API_PATH}/events`, headers, stopped)
     if (response.body === null) return
     this.#enter('live')
     const lines = new EventLines()
@@ -218,7 +218,7 @@ export class EventFeed {
  * saw first.
  */
 function eventBefore(position: string | null, entries: number): string {
-  const [generation, index] = positionParts(position) ?? []
+  const [generation, index] = parseLogPosition(position) ?? []
   if (generation === undefined || index === undefined) return ''
   return `${generation}:${Math.max(1, index - entries)}:1`
 }

@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals'
 
-import { MemberOrder } from '../../client/members.ts'
+import { MemberOrder } from '../../client/member-order.ts'
 import type { ControllerDetail } from './served-types.ts'
 
 /** A controller of the cluster, with its address for browsers. */

@@ -1,8 +1,8 @@
 import { signal } from '@preact/signals'
 
-import { type SessionTokenSource, MANAGEMENT } from '../../client/cluster-client.ts'
-import { ApiRefusalError } from '../../client/problem.ts'
-import type { Answer, ApiClient, PageRequest } from './api-client.ts'
+import { type SessionTokenSource, MANAGEMENT_API_PATH } from '../../client/cluster-client.ts'
+import { ApiRefusalError } from '../../client/client-errors.ts'
+import type { ControllerResponse, ApiClient, PageRequest } from './api-client.ts'
 import {
   CALLBACK_PATH,
   codeRedemptionForm,
@@ -23,7 +23,7 @@ const CLIENT = '/edge/client/v1'
 /** Maximum buttons of the log-in form. */
 const PROVIDERS_MAX = 10
 
-/** The session of this tab; `isPartial`: it lacks a second factor. */
+/** The session of this tab; `isPartial`: the session lacks a second factor. */
 export interface Session {
   readonly token: string
   readonly identityId: string
@@ -108,7 +108,7 @@ export class TabSession implements SessionTokenSource {
       method.kind === 'password' ? { username: method.username, password: method.password } : {}
     const answer = await this.#ask({
       method: 'POST',
-      path: `${MANAGEMENT}/authenticate?method=${how}`,
+      path: `${MANAGEMENT_API_PATH}/authenticate?method=${how}`,
       body,
       showsSession: false,
       showsCertificate: method.kind === 'certificate',
@@ -143,7 +143,7 @@ export class TabSession implements SessionTokenSource {
     const { data } = body as { readonly data: { readonly token: string } }
     const answer = await this.#ask({
       method: 'POST',
-      path: `${MANAGEMENT}/authenticate?method=ext-jwt`,
+      path: `${MANAGEMENT_API_PATH}/authenticate?method=ext-jwt`,
       body: {},
       headers: { authorization: `Bearer ${data.token}` },
       showsSession: false,
@@ -231,7 +231,7 @@ export class TabSession implements SessionTokenSource {
     const { current } = this
     await this.#ask({
       method: 'POST',
-      path: `${MANAGEMENT}/authenticate/mfa`,
+      path: `${MANAGEMENT_API_PATH}/authenticate/mfa`,
       body: { code },
       isOnceOnly: true,
     })
@@ -242,7 +242,7 @@ export class TabSession implements SessionTokenSource {
     const token = this.token()
     try {
       if (token !== null) {
-        await this.#ask({ method: 'DELETE', path: `${MANAGEMENT}/current-api-session` })
+        await this.#ask({ method: 'DELETE', path: `${MANAGEMENT_API_PATH}/current-api-session` })
       }
     } finally {
       this.hasEnded.value = false
@@ -257,7 +257,7 @@ export class TabSession implements SessionTokenSource {
     this.#put(session)
   }
 
-  #take({ body }: Answer): void {
+  #take({ body }: ControllerResponse): void {
     const { data } = body as SessionBody
     const { token, identityId, identity, authQueries = [] } = data ?? {}
     if (typeof token !== 'string') throw new TypeError('the answer holds no session')
@@ -283,7 +283,7 @@ export class TabSession implements SessionTokenSource {
   async #isAlive(token: string): Promise<boolean> {
     if (this.current.value?.isPartial === true) return this.current.value.token === token
     try {
-      await this.#ask({ path: `${MANAGEMENT}/current-api-session`, renewsSession: false })
+      await this.#ask({ path: `${MANAGEMENT_API_PATH}/current-api-session`, renewsSession: false })
       return true
     } catch (error) {
       // Only a 401 response means that the session has ended, not an unreachable controller.
@@ -291,7 +291,7 @@ export class TabSession implements SessionTokenSource {
     }
   }
 
-  async #ask(request: PageRequest): Promise<Answer> {
+  async #ask(request: PageRequest): Promise<ControllerResponse> {
     if (this.#client === null) throw new TypeError('no client is attached')
     return await this.#client.ask(request)
   }

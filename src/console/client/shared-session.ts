@@ -10,9 +10,9 @@ type SessionMessage =
   | { readonly kind: 'ended'; readonly token: string }
 
 /**
- * Shares the session between the tabs of a browser, so that a link opened in a new tab needs no
- * log-in. Only pages of this origin can listen, and each tab still stores the session only for
- * itself.
+ * Shares the session between the tabs of a browser, so that a link opened in a new tab works
+ * without a log-in. Only pages of this origin can listen, and each tab still stores the session
+ * only for itself.
  */
 export class SharedSession {
   readonly #session: TabSession

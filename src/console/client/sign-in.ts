@@ -52,7 +52,7 @@ export async function beginSignIn(
   origin: string,
   backTo: string,
 ): Promise<string> {
-  // Without the scope for a refresh token, because that token would outlive the tab.
+  // Does not request the scope for a refresh token, because such a token would outlive the tab.
   const client = { client_id: CLIENT_ID, scope: 'openid' }
   const query = await codeRequest(storage, origin, { backTo, signerId: null }, client)
   return `${AUTHORIZE_PATH}?${query.toString()}`

@@ -4,7 +4,10 @@ import { useId } from 'preact/hooks'
 
 import { Icon } from './icon.tsx'
 
-/** A row that shows more on request. Its head may contain links, as no button contains it. */
+/**
+ * A row that shows more content on request. Only a separate button expands the row, so its head may
+ * contain links.
+ */
 export function Expandable(props: {
   /** Label of the button that shows more. */
   readonly label: string

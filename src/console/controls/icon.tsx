@@ -1,6 +1,9 @@
 import { type IconName, iconPaths } from './icon-paths.ts'
 
-/** Always shown beside a text with the same meaning, so it is hidden from screen readers. */
+/**
+ * An icon. It is always shown beside a text with the same meaning, so it is hidden from screen
+ * readers.
+ */
 export function Icon({ name, size = 16 }: { readonly name: IconName; readonly size?: number }) {
   return (
     <svg

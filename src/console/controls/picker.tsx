@@ -12,7 +12,7 @@ export interface Option {
 }
 
 /** The first suggestions, and the number of all matches. */
-export interface Options {
+export interface PickerSuggestions {
   readonly options: readonly Option[]
   /** Number of all matches; the suggestions are only the first of them. */
   readonly totalCount: number
@@ -22,7 +22,7 @@ export interface PickerProps {
   readonly id?: string
   readonly label?: string
   readonly placeholder?: string
-  readonly load: (typed: string, signal: AbortSignal) => Promise<Options>
+  readonly load: (typed: string, signal: AbortSignal) => Promise<PickerSuggestions>
   readonly onPick: (option: Option) => void
   readonly 'aria-describedby'?: string | undefined
   readonly 'aria-invalid'?: boolean
@@ -34,7 +34,7 @@ const PAUSE_MS = 150
 export function Picker(props: PickerProps) {
   const { load, onPick, placeholder, label } = props
   const typed = useSignal('')
-  const found = useSignal<Options | null>(null)
+  const found = useSignal<PickerSuggestions | null>(null)
   const fault = useSignal(false)
   const isOpen = useSignal(false)
   const at = useSignal(0)
@@ -162,7 +162,7 @@ function Suggestions(props: {
   )
 }
 
-function noteOf(found: Options | null): string {
+function noteOf(found: PickerSuggestions | null): string {
   if (found === null) return texts.loading
   if (found.options.length === 0) return texts.picker.none
   return texts.picker.count(found.options.length, found.totalCount)

@@ -43,7 +43,7 @@ export function Notice(props: {
 }
 
 /** Content of a page without rows: the reason, and what the user can do. */
-export function Empty(props: {
+export function EmptyState(props: {
   readonly icon: IconName
   readonly title: string
   readonly children?: ComponentChildren

@@ -10,7 +10,7 @@ const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 
 /** A time relative to now in words, such as `5 minutes ago`. */
-export function agoText(ms: number, nowMs = Date.now()): string {
+export function relativeTimeText(ms: number, nowMs = Date.now()): string {
   const gone = ms - nowMs
   const unit = UNITS.find((one) => Math.abs(gone) >= one.ms)
   if (unit === undefined) return Math.abs(gone) < 5_000 ? texts.time.now : secondsText(gone)
@@ -31,7 +31,7 @@ export function Time(props: {
   const iso = date.toISOString()
   return (
     <time dateTime={iso} title={iso.replace('T', ' ').replace('Z', ' UTC')}>
-      {props.isExact === true ? absolute.format(date) : agoText(date.getTime())}
+      {props.isExact === true ? absolute.format(date) : relativeTimeText(date.getTime())}
     </time>
   )
 }

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
 
-import { type Actor, systemActor } from '../../ports/actor.ts'
+import { type Actor, createSystemActor } from '../../ports/actor.ts'
 
 /** User who runs a command on this host, as reported by the command itself. */
 interface AdminCaller {
@@ -20,13 +20,13 @@ const NAME_CHARACTERS_MAX = 64
  */
 const NAME = /^[A-Za-z0-9._@\\-]+\$?$/
 
-export function ownCaller(): AdminCaller {
+export function currentProcessCaller(): AdminCaller {
   return { uid: process.getuid?.() ?? 0, name: ownName() }
 }
 
 /** Header that identifies this process's user as the caller. */
-export function callerHeader(): Readonly<Record<string, string>> {
-  const { uid, name } = ownCaller()
+export function adminCallerHeader(): Readonly<Record<string, string>> {
+  const { uid, name } = currentProcessCaller()
   return { [CALLER_HEADER]: `${uid} ${name}` }
 }
 
@@ -45,14 +45,14 @@ function ownName(): string {
  * the controller's user. The claim is not verified, because Node cannot read SO_PEERCRED from the
  * kernel. Both users may do everything here.
  */
-export function adminSocketActor(header: unknown, own: AdminCaller): Actor {
+export function actorFromCallerHeader(header: unknown, own: AdminCaller): Actor {
   const [, uidText = '', name = ''] = typeof header === 'string' ? (CALLER.exec(header) ?? []) : []
   const uid = uidText === '' ? NaN : Number(uidText)
   // @guard system-caller-over-tcp--uid
   const isEither = uid === 0 || uid === own.uid
   const known = isEither && (name === '' || isName(name)) ? { uid, name } : own
   const inBrackets = known.name === '' ? '' : ` (${known.name})`
-  return systemActor({ name: `uid:${known.uid}${inBrackets}` })
+  return createSystemActor({ name: `uid:${known.uid}${inBrackets}` })
 }
 
 function isName(name: string): boolean {

@@ -40,7 +40,7 @@ export function removePidFile(configPath: string, pid = process.pid): void {
  * @param dataFolder null for a router, which has no data folder.
  * @returns null when no process runs this configuration.
  */
-export function runningPid(configPath: string, dataFolder: string | null): number | null {
+export function findRunningPid(configPath: string, dataFolder: string | null): number | null {
   const pids = [readPid(configPath), dataFolder === null ? null : lastLockHolder(dataFolder)]
   return pids.find((pid) => pid !== null && runsConfiguration(pid, configPath)) ?? null
 }
@@ -66,7 +66,7 @@ function runsConfiguration(pid: number, configPath: string): boolean {
     const named = resolve(readlinkSync(`/proc/${pid}/cwd`), argument)
     return realpathSync(named) === realpathSync(configPath)
   } catch {
-    // The process has ended, or belongs to another user.
+    // The process does not run this configuration: it has ended, or belongs to another user.
     return false
   }
 }

@@ -6,8 +6,8 @@ import type { Clock } from '../../lib/clock.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import {
   type CertifiedKey,
-  issueControllerCertificateFor,
-  issueLeafFor,
+  issueControllerCertificateForKey,
+  issueLeafForKey,
   LEAF_LIFETIME_MS,
 } from '../../pki/authority/authority.ts'
 import { parseCertificateRequest } from '../../pki/authority/certificate-request.ts'
@@ -16,23 +16,23 @@ import {
   type Certificate,
   CertificateError,
   includesCertificate,
-  issuingPath,
+  findIssuingPath,
   leafControllerId,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import { SecretFileError } from '../../pki/key-file.ts'
-import { isIssuerName, validityLimitedBy } from '../../pki/authority/renewal.ts'
-import { checkSigner } from '../../pki/authority/signer.ts'
+import { SecretFileError } from '../../pki/secret-file.ts'
+import { isIssuerName, limitValidity } from '../../pki/authority/renewal.ts'
+import { checkSigner } from '../../pki/authority/signing-authority.ts'
 import { externalSpiffeId } from '../../pki/spiffe.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 import type { Actor } from '../../ports/actor.ts'
 import {
   type ActiveCertificates,
-  ISSUED_DAYS_MAX,
+  ISSUED_CERTIFICATE_DAYS_MAX,
   type IssuedCertificate,
-  type IssueRequest,
+  type ExternalCertificateRequest,
   type PkiControl,
-  type ServerCertificateInForce,
+  type ActiveServerCertificate,
 } from '../../api/cluster/pki-control.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -43,7 +43,7 @@ const DNS_NAME = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
 interface PkiControlDeps {
   readonly renewer: CertificateRenewer
   /** Server certificates of other authorities that are in use. */
-  readonly serverCertificates: () => readonly ServerCertificateInForce[]
+  readonly serverCertificates: () => readonly ActiveServerCertificate[]
   /** Rereads all files. @throws {CertificateError | SecretFileError} */
   readonly reload: () => Promise<void>
   readonly trustDomain: string
@@ -58,7 +58,7 @@ interface PkiControlDeps {
 }
 
 /** Operations on certificates for operators of a running controller. */
-export function pkiControl(deps: PkiControlDeps): PkiControl {
+export function createPkiControl(deps: PkiControlDeps): PkiControl {
   const { renewer, actions } = deps
   const view = (): ActiveCertificates => {
     return { ...renewer.view(), serverCertificates: deps.serverCertificates() }
@@ -139,7 +139,7 @@ async function installIssuing(
  */
 async function issue(
   deps: PkiControlDeps,
-  request: IssueRequest,
+  request: ExternalCertificateRequest,
   by: Actor,
 ): Promise<IssuedCertificate> {
   const issuer = presentIssuing(deps)
@@ -158,7 +158,7 @@ async function issue(
   }
   const wanted = { action: 'certificate-issue', target: null, reason: `for ${commonName}` }
   const certificatePem = await runWithAudit(deps.actions, wanted, by, async () => {
-    return await issueLeafFor(content, publicKeySpki)
+    return await issueLeafForKey(content, publicKeySpki)
   })
   return { certificatePem, notAfterMs: validity.notAfterMs }
 }
@@ -184,7 +184,7 @@ async function renewMember(
   }
   checkOwnIssue(deps, chain, issuer)
   const validity = validityFor(deps, issuer, LEAF_LIFETIME_MS)
-  const certificatePem = await issueControllerCertificateFor({
+  const certificatePem = await issueControllerCertificateForKey({
     issuer,
     trustDomain: deps.trustDomain,
     id,
@@ -205,7 +205,7 @@ function checkOwnIssue(
   issuer: CertifiedKey,
 ): void {
   const { anchors } = renewer
-  const path = issuingPath(chain, anchors, clock.nowMs())
+  const path = findIssuingPath(chain, anchors, clock.nowMs())
   const isTrusted = path.some((certificate) => includesCertificate(anchors, certificate))
   if (isTrusted && isIssuerName(chain[0], issuer.certificatePem)) return
   throw new CertificateError(
@@ -227,10 +227,10 @@ function validityFor(
   { clock }: PkiControlDeps,
   issuer: CertifiedKey,
   lifetimeMs: number,
-): ReturnType<typeof validityLimitedBy> {
+): ReturnType<typeof limitValidity> {
   const nowMs = clock.nowMs()
   const [authority] = parseCertificates(issuer.certificatePem)
-  const validity = validityLimitedBy(authority, nowMs, lifetimeMs)
+  const validity = limitValidity(authority, nowMs, lifetimeMs)
   if (validity.notAfterMs > nowMs) return validity
   throw new CertificateError(
     'expired',
@@ -238,18 +238,18 @@ function validityFor(
   )
 }
 
-function daysOf({ days }: IssueRequest): number {
-  if (Number.isSafeInteger(days) && days >= 1 && days <= ISSUED_DAYS_MAX) return days
-  throw fieldProblem('days', `must be an integer from 1 to ${ISSUED_DAYS_MAX}`)
+function daysOf({ days }: ExternalCertificateRequest): number {
+  if (Number.isSafeInteger(days) && days >= 1 && days <= ISSUED_CERTIFICATE_DAYS_MAX) return days
+  throw fieldProblem('days', `must be an integer from 1 to ${ISSUED_CERTIFICATE_DAYS_MAX}`)
 }
 
-function hostsOf({ hosts }: IssueRequest): string[] {
+function hostsOf({ hosts }: ExternalCertificateRequest): string[] {
   const isHost = (host: string): boolean => isIP(host) !== 0 || DNS_NAME.test(host)
   if (hosts.length <= ALTERNATIVE_NAMES_MAX && hosts.every(isHost)) return [...new Set(hosts)]
   throw fieldProblem('hosts', 'must be DNS names or IP addresses')
 }
 
-function usagesOf({ usages }: IssueRequest): ('server' | 'client')[] {
+function usagesOf({ usages }: ExternalCertificateRequest): ('server' | 'client')[] {
   if (usages.length > 0) return [...new Set(usages)]
   throw fieldProblem('usages', "must be 'server', 'client' or both")
 }

@@ -2,7 +2,7 @@ import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
 
 import type { Api } from '../../api/server.ts'
-import { adminSocketActor, CALLER_HEADER, ownCaller } from './caller.ts'
+import { actorFromCallerHeader, CALLER_HEADER, currentProcessCaller } from './caller.ts'
 import { adminSocketAddress, type SocketAddress } from './socket-address.ts'
 
 export const adminSocketLimits = {
@@ -38,11 +38,11 @@ export class AdminSocket {
    * @throws the error of `listen`.
    */
   static async open(api: Api, dataFolder: string, version: string): Promise<AdminSocket> {
-    const own = ownCaller()
+    const own = currentProcessCaller()
     const { server } = api.listener({
       apis: ['client', 'management', 'fabric', 'host'],
       https: null,
-      socketCaller: ({ headers }) => adminSocketActor(headers[CALLER_HEADER], own),
+      socketCaller: ({ headers }) => actorFromCallerHeader(headers[CALLER_HEADER], own),
       onClientError: (error, socket) => answerEarlierProgram(error, socket, version),
     })
     server.maxConnections = adminSocketLimits.socketConnectionsMax
@@ -56,7 +56,7 @@ export class AdminSocket {
     return new AdminSocket(server, address)
   }
 
-  /** Also aborts requests in progress. */
+  /** Closes the socket and aborts requests in progress. */
   async close(): Promise<void> {
     const closed = new Promise((resolve) => this.#server.close(resolve))
     for (const socket of this.#connections) socket.destroy()

@@ -15,7 +15,7 @@ import {
   bytesOf,
   startBackup,
   type BackupResult,
-} from './take-backup.ts'
+} from './start-backup.ts'
 
 /**
  * Maximum concurrent backups; one, because each backup reads the whole state on the thread that
@@ -30,7 +30,7 @@ interface ControlDeps extends BackupDeps {
 }
 
 /** Backups on demand for operators. */
-export function backupControl(deps: ControlDeps): BackupControl {
+export function createBackupControl(deps: ControlDeps): BackupControl {
   let running = 0
   const take: BackupControl['take'] = async (request, by) => {
     const options = optionsOf(request)
@@ -61,7 +61,7 @@ async function listed(folder: Pick<BackupFolder, 'list'> | null): Promise<Schedu
   try {
     return { isScheduled: true, backups: await folder.list() }
   } catch (error) {
-    // A missing folder is no error, because the first scheduled backup creates the folder.
+    // A missing folder is not an error, because the first scheduled backup creates the folder.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     return { isScheduled: true, backups: [] }
   }

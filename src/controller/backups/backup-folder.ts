@@ -1,8 +1,8 @@
 import { mkdir, readdir, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 
-import { writeNewBackup } from '../../backup/files.ts'
-import { syncFolder } from '../../pki/key-file.ts'
+import { writeNewBackup } from '../../backup/backup-files.ts'
+import { syncFolder } from '../../pki/secret-file.ts'
 import { requireFreeSpace } from '../free-space.ts'
 
 const PARTIAL = /^\..*\.partial$/

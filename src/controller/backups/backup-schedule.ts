@@ -4,23 +4,23 @@ import { type BackupRecipient, parseRecipient } from '../../backup/encryption.ts
 import type { AlarmRaiser } from '../../cluster/alarm-table.ts'
 import type { Logger } from '../../cluster/logger.ts'
 import { Problem } from '../../lib/problems.ts'
-import { operatorFailure } from '../failure.ts'
+import { toOperatorFailure } from '../command-failure.ts'
 import { PeriodicTask } from '../periodic-task.ts'
 import type { BackupFolder } from './backup-folder.ts'
-import { type BackupHook, runHook } from './hook.ts'
-import { type BackupDeps, bytesOf, startBackup, type BackupResult } from './take-backup.ts'
+import { type BackupHook, runHook } from './backup-hook.ts'
+import { type BackupDeps, bytesOf, startBackup, type BackupResult } from './start-backup.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 
 /** Interval of the check whether a backup is due. */
 const LOOK_MS = 1000
 /**
- * Maximum delay of a retry after a failure; if the schedule's interval is shorter, that is the
- * delay.
+ * Maximum delay of a retry after a failure; if the interval of the schedule is shorter, the delay
+ * is that interval.
  */
 const RETRY_MS_MAX = 5 * 60_000
 
-export interface ScheduleDeps {
+export interface BackupScheduleDeps {
   readonly backups: BackupDeps
   readonly folder: BackupFolder
   /**
@@ -41,13 +41,13 @@ export interface ScheduleDeps {
  * a failure, it raises an alarm and retries.
  */
 export class BackupSchedule {
-  readonly #deps: ScheduleDeps
+  readonly #deps: BackupScheduleDeps
   readonly #task = new PeriodicTask(LOOK_MS, () => this.#look())
   /** Time of the next backup, UTC ms; null until the folder has been read. */
   #dueAtMs: number | null = null
   #lastTakenMs = 0
 
-  constructor(deps: ScheduleDeps) {
+  constructor(deps: BackupScheduleDeps) {
     this.#deps = deps
   }
 
@@ -155,7 +155,7 @@ export class BackupSchedule {
 
   /** The error message; for a file system error, with the folder and a remedy. */
   #faultOf(error: unknown): string {
-    const shown = operatorFailure(error)
+    const shown = toOperatorFailure(error)
     const isOfSystem = shown !== error && shown instanceof Error
     return isOfSystem ? `${this.#deps.folder.path}: ${shown.message}` : errorMessage(error)
   }

@@ -3,16 +3,16 @@ import { ClusterActionRecorder } from '../../cluster/action-recorder.ts'
 import type { Logger } from '../../cluster/logger.ts'
 import type { AlarmRaiser } from '../../cluster/alarm-table.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import type { StateMachine } from '../../fsm/machine.ts'
+import type { StateMachine } from '../../fsm/state-machine.ts'
 import type { BackupControl } from '../../api/backups/backup-control.ts'
 import type { RestoreControl } from '../../api/backups/restore-control.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import type { RunningOptions } from '../running-options.ts'
 import { BackupFolder } from './backup-folder.ts'
 import { BackupSchedule } from './backup-schedule.ts'
-import type { BackupDeps } from './take-backup.ts'
-import { backupControl } from './backup-control.ts'
-import { restoreControl } from './restore-control.ts'
+import type { BackupDeps } from './start-backup.ts'
+import { createBackupControl } from './backup-control.ts'
+import { createRestoreControl } from './restore-control.ts'
 
 /** Backups and restores of a controller. */
 interface Backups {
@@ -47,8 +47,8 @@ export function openBackups(
   }
   const actions = new ClusterActionRecorder(clusterNode, log)
   return {
-    control: backupControl({ ...backups, actions, folder: () => planned.folder }),
-    restores: restoreControl({ ...backups, proposer: clusterNode }),
+    control: createBackupControl({ ...backups, actions, folder: () => planned.folder }),
+    restores: createRestoreControl({ ...backups, proposer: clusterNode }),
     lastTakenMs: () => planned.lastTakenMs,
     start: () => planned.start(),
     close: async () => await planned.close(),

@@ -14,12 +14,12 @@ import { commandLevel } from '../../ports/feature-level.ts'
 import type { AppliedProposal, Proposer } from '../../ports/proposer.ts'
 import type {
   DecryptedFactor,
-  RestoreAnnouncement,
+  RestoreBeginRequest,
   RestoreControl,
-  RestoreEnding,
+  RestoreEndRequest,
   ResealedFactor,
 } from '../../api/backups/restore-control.ts'
-import { type BackupDeps, requireServing } from './take-backup.ts'
+import { type BackupDeps, requireServableState } from './start-backup.ts'
 import { sealFactor } from '../../pki/secrets/sealed-factor.ts'
 
 interface RestoreDeps extends Pick<BackupDeps, 'cluster' | 'machine' | 'secrets' | 'refusal'> {
@@ -41,14 +41,14 @@ const passing: ReadonlySet<ProblemCode> = new Set([
 ])
 
 /** Restores of a backup into the running cluster, for operators. */
-export function restoreControl(deps: RestoreDeps): RestoreControl {
+export function createRestoreControl(deps: RestoreDeps): RestoreControl {
   return {
     begin: async (announced, by) => {
       requireReady(deps)
       await propose(deps, CommandKind.RESTORE_BEGIN, beginOf(announced), by)
     },
     stage: async (chunk, by) => {
-      requireServing(deps)
+      requireServableState(deps)
       const payload = toBinary(RestoreChunkSchema, create(RestoreChunkSchema, chunk))
       await propose(deps, CommandKind.RESTORE_CHUNK, payload, by)
     },
@@ -63,7 +63,7 @@ export function restoreControl(deps: RestoreDeps): RestoreControl {
 
 /** @throws {Problem} if any controller cannot take part in a restore. */
 function requireReady(deps: RestoreDeps): void {
-  requireServing(deps)
+  requireServableState(deps)
   const { cluster } = deps
   const level = commandLevel(CommandKind.RESTORE_END)
   if (cluster.featureLevel < level) {
@@ -120,7 +120,7 @@ async function appliedBy(cluster: BackupDeps['cluster'], index: number): Promise
   }
 }
 
-function beginOf({ bytes, sha256, ...announced }: RestoreAnnouncement): Uint8Array {
+function beginOf({ bytes, sha256, ...announced }: RestoreBeginRequest): Uint8Array {
   const message = create(RestoreBeginSchema, {
     ...announced,
     bytes: String(bytes),
@@ -129,7 +129,7 @@ function beginOf({ bytes, sha256, ...announced }: RestoreAnnouncement): Uint8Arr
   return toBinary(RestoreBeginSchema, message)
 }
 
-function endOf({ sha256, ifIndex, ...ending }: RestoreEnding): Uint8Array {
+function endOf({ sha256, ifIndex, ...ending }: RestoreEndRequest): Uint8Array {
   const message = create(RestoreEndSchema, {
     ...ending,
     ifIndex: String(ifIndex),

@@ -7,15 +7,15 @@ import {
   type ClusterNodeOptions,
   type ClusterNodeDeps,
   defaultClusterNodeOptions,
-} from '../../cluster/cluster-node-parts.ts'
+} from '../../cluster/cluster-node-deps.ts'
 import { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ConsensusOptions } from '../../cluster/consensus-options.ts'
-import type { SelfRefusal } from '../../cluster/link.ts'
-import { sharedOptionsSha256 } from '../../config/controller/fingerprint.ts'
-import type { StateMachine } from '../../fsm/machine.ts'
+import type { SelfRefusal } from '../../cluster/thread-channel.ts'
+import { clusterScopeOptionsSha256 } from '../../config/controller/cluster-scope-options.ts'
+import type { StateMachine } from '../../fsm/state-machine.ts'
 import { systemClock } from '../../lib/clock.ts'
 import type { MembershipRecord } from '../../ports/membership-cache.ts'
-import type { DataIdentity } from '../../store/log/identity.ts'
+import type { DataIdentity } from '../../store/log/data-identity.ts'
 import { KnownMembersFile } from '../../store/folder/known-members-file.ts'
 import { QuarantineFile } from '../../store/folder/quarantine-file.ts'
 import { MembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
@@ -24,12 +24,12 @@ import {
   startInline,
   startThreads,
 } from '../../threads/start-threads.ts'
-import type { ControllerDeps } from '../controller-parts.ts'
-import type { IdentityInForce } from '../identity-in-force.ts'
-import type { ReleaseStack } from '../releases.ts'
+import type { ControllerDeps } from '../controller-deps.ts'
+import type { ActiveIdentity } from '../active-identity.ts'
+import type { ReleaseStack } from '../release-stack.ts'
 import type { RunningOptions } from '../running-options.ts'
 import { listedApiAddresses, configuredCoreOptions } from '../settings.ts'
-import { hasOtherVoters, rosterVoters } from '../start/known-voters.ts'
+import { hasOtherVoters, membershipFromRecord } from '../start/known-voters.ts'
 import { programVersion } from '../version.ts'
 
 interface ClusterNodeSources {
@@ -40,7 +40,7 @@ interface ClusterNodeSources {
   readonly machine: StateMachine
   /** Members according to the membership cache at the start. */
   readonly roster: MembershipRecord | null
-  readonly inForce: IdentityInForce
+  readonly inForce: ActiveIdentity
   readonly releases: ReleaseStack
   readonly onFatal: (error: Error) => void
   readonly onStateReplaced: () => Promise<void>
@@ -110,7 +110,8 @@ function nodeOptions(
     boot,
     proposeTimeoutMs: limits.writeTimeoutMs,
     outstandingMax: limits.outstandingWritesMax,
-    // High, so that the alarm is raised long before the log stops accepting entries.
+    // Limit for the alarm about free space; high, so that the alarm is raised long before the log
+    // stops accepting entries.
     lowSpaceBytes: 8 * log.lowSpaceBytes,
     retention: {
       entries: log.retainEntries,
@@ -126,7 +127,7 @@ async function startConsensus(
 ): Promise<StartedLogAndConsensus> {
   const { config } = controller
   const { position, configuration, cameBySnapshot } = machine.persistedMark()
-  const known = [{ configuration, index: position.index }, rosterVoters(roster)]
+  const known = [{ configuration, index: position.index }, membershipFromRecord(roster)]
   const log = {
     segmentBytes: config.log.segmentBytes,
     freeBytesMin: config.log.lowSpaceBytes,
@@ -174,7 +175,7 @@ function consensusOptions(sources: ClusterNodeSources): ConsensusOptions {
     seeds: config.cluster.seeds,
     resolvers: config.cluster.resolvers,
     lastAddressesFile: join(config.data, 'last-addresses.json'),
-    sharedOptionsSha256: sharedOptionsSha256(config),
+    sharedOptionsSha256: clusterScopeOptionsSha256(config),
     tickMs: config.raft.tickMs,
     core: configuredCoreOptions(config),
     snapshots: { bytesPerSecond: config.cluster.snapshotBytesPerSecond },

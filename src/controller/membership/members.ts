@@ -19,19 +19,19 @@ import {
   wrapMissingSecrets,
 } from '../../cluster/secrets/secret-rotation.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import type { StateMachine } from '../../fsm/machine.ts'
+import type { StateMachine } from '../../fsm/state-machine.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { majorityNowMs, systemClock } from '../../lib/clock.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
-import type { IdentityInForce } from '../identity-in-force.ts'
-import type { ReleaseStack } from '../releases.ts'
+import type { ActiveIdentity } from '../active-identity.ts'
+import type { ReleaseStack } from '../release-stack.ts'
 import type { RunningOptions } from '../running-options.ts'
 import type { Credentials } from '../start/check-certificates.ts'
 import { SeedsFile } from './seeds-file.ts'
 import { sharedOptionList } from '../settings.ts'
 import { programVersion } from '../version.ts'
 import { defaultLeadershipTiming } from '../../cluster/membership/leadership.ts'
-import { LeadershipBalancer } from '../../cluster/membership/balancer.ts'
+import { LeadershipBalancer } from '../../cluster/membership/leadership-balancer.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 
@@ -96,7 +96,7 @@ function meshAddress(clusterNode: ClusterNode, id: string): string | null {
 /** Creates and redeems join tickets. */
 export function createJoinTickets(
   { config, log, clusterNode, machine, secrets }: Omit<MembershipDeps, 'onAnswer'>,
-  inForce: IdentityInForce,
+  inForce: ActiveIdentity,
 ): JoinTickets {
   return new JoinTickets({
     cluster: clusterNode,

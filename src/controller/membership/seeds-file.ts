@@ -1,10 +1,10 @@
 import { rmSync } from 'node:fs'
 
 import type { AlarmRaiser } from '../../cluster/alarm-table.ts'
-import type { ConfigurationInForce } from '../../cluster/cluster-node-parts.ts'
+import type { ConfigurationInForce } from '../../cluster/cluster-node-deps.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
-import { writePublicFile } from '../../pki/key-file.ts'
+import { writePublicFile } from '../../pki/secret-file.ts'
 import { type SeedsConfig, SEEDS_MAX, seedsPath } from '../start/known-seeds.ts'
 
 const HEAD = `# Addresses of the other controllers, written by this one. If its data folder is lost, it asks them for

@@ -5,9 +5,9 @@ import {
   ConfigurationSchema,
   DepartureSchema,
 } from '../../../proto/gen/membership_pb.ts'
-import { recordRemovedKey } from '../../cluster/membership/record.ts'
+import { addRemovedKey } from '../../cluster/membership/member-keys.ts'
 import { requirePresent } from '../../lib/assert.ts'
-import { readIdentity, writeIdentity } from '../../store/log/identity.ts'
+import { readDataIdentity, writeDataIdentity } from '../../store/log/data-identity.ts'
 import { openLog } from '../../store/log/open-log.ts'
 import { writeMembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
 import type { ReadSurvivor } from './survivor.ts'
@@ -19,14 +19,14 @@ import type { ReadSurvivor } from './survivor.ts'
  * majority, and the same call can be repeated.
  * @throws {StoreError}
  */
-export function beginGeneration(
+export function startNewGeneration(
   dataFolder: string,
   read: ReadSurvivor,
   options: { readonly generation: number; readonly nowMs: number },
 ): void {
-  const identity = readIdentity(dataFolder)
+  const identity = readDataIdentity(dataFolder)
   const alone = onlyMember(read.configuration, identity.nodeId)
-  writeIdentity(dataFolder, { ...identity, generation: options.generation })
+  writeDataIdentity(dataFolder, { ...identity, generation: options.generation })
   const { statePosition, stateCameBySnapshot } = read
   // Cuts off the damaged end of the log, as the operator has confirmed. No voter remains that could
   // repair the log.
@@ -69,6 +69,6 @@ function onlyMember(before: Configuration, id: string): Configuration {
       create(DepartureSchema, { id, publicKeySha256, compromised: false }),
     ),
   )
-  for (const member of gone) recordRemovedKey(target, member)
+  for (const member of gone) addRemovedKey(target, member)
   return target
 }

@@ -1,6 +1,6 @@
 import type { Position } from '../../raft/types.ts'
 import type { SurvivingMemberFacts, SurvivorMember } from './survivor.ts'
-import { isCount, isJsonObject } from '../../lib/text/json-value.ts'
+import { isNonNegativeInteger, isJsonObject } from '../../lib/text/json-value.ts'
 
 const MEMBERS_MAX = 256
 const TEXT_MAX = 1024
@@ -56,6 +56,6 @@ function textIn(found: Fields, key: string): string {
 
 function countIn(found: Fields, key: string): number {
   const value = found[key]
-  if (isCount(value)) return value
+  if (isNonNegativeInteger(value)) return value
   throw new Error(`${key} is no whole number`)
 }

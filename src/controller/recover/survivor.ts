@@ -6,7 +6,7 @@ import { readFence } from '../../store/folder/fence-file.ts'
 import { type InspectedLog, inspectLog } from '../../store/log/inspect-log.ts'
 import { LevelStateStore } from '../../store/state/level-state-store.ts'
 import { readMembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
-import { rosterVoters } from '../start/known-voters.ts'
+import { membershipFromRecord } from '../start/known-voters.ts'
 
 /**
  * A surviving member: facts about the cluster from one data folder. They contain no secrets, so
@@ -57,7 +57,7 @@ export async function readSurvivor(dataFolder: string): Promise<ReadSurvivor> {
   const log = inspectLog(dataFolder)
   const state = await readState(dataFolder)
   const own = newestConfiguration(log, state)
-  const known = rosterVoters(readMembershipCacheFile(dataFolder))
+  const known = membershipFromRecord(readMembershipCacheFile(dataFolder))
   const isHeardNewer = known !== null && known.index > own.index
   const newest = isHeardNewer ? known : own
   const end = endOf(log, state)

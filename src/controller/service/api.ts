@@ -1,23 +1,23 @@
-import { ConfirmedReads } from '../../api/http/consistency.ts'
-import type { ApiDeps, HealthReport } from '../../api/parts.ts'
+import { LinearizableReads } from '../../api/http/linearizable-reads.ts'
+import type { ApiDeps, HealthReport } from '../../api/api-deps.ts'
 import { type Api, createApi } from '../../api/server.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { JoinTickets } from '../../cluster/membership/join-tickets.ts'
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
-import type { StateMachine } from '../../fsm/machine.ts'
+import type { StateMachine } from '../../fsm/state-machine.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { MembershipControl } from '../../ports/membership.ts'
 import { SchemaWorker } from '../../threads/schema-worker.ts'
-import type { ControllerDeps } from '../controller-parts.ts'
-import type { IdentityInForce } from '../identity-in-force.ts'
-import { createJwtSigner, createNetworkAuthorities } from './issuing.ts'
-import type { LiveDeps } from './live-parts.ts'
-import type { ReleaseStack } from '../releases.ts'
+import type { ControllerDeps } from '../controller-deps.ts'
+import type { ActiveIdentity } from '../active-identity.ts'
+import { createJwtSigner, createNetworkAuthorities } from './certificate-issuing.ts'
+import type { LiveDataDeps } from './live-data.ts'
+import type { ReleaseStack } from '../release-stack.ts'
 import { configuredApiLimits, apiBaseUrls, configuredKeyEndpointRules } from '../settings.ts'
 import { createLogLevelControl, type LogLevelSwitch } from '../log-level.ts'
 import type { RunningOptions } from '../running-options.ts'
-import { API_FAMILY_VERSION, programDate, programRevision, programVersion } from '../version.ts'
+import { OPENZITI_API_VERSION, programDate, programRevision, programVersion } from '../version.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
 
 interface ApiSources {
@@ -28,10 +28,10 @@ interface ApiSources {
   readonly secrets: Keyring
   readonly admission: JoinTickets
   readonly membership: MembershipControl
-  readonly inForce: IdentityInForce
+  readonly inForce: ActiveIdentity
   readonly releases: ReleaseStack
   /** Components of this controller that already exist. */
-  readonly local: LiveDeps &
+  readonly local: LiveDataDeps &
     Pick<
       ApiDeps,
       | 'backups'
@@ -50,7 +50,7 @@ interface ApiSources {
 }
 
 /** Creates the API of a controller, without starting it. */
-export function openApi(sources: ApiSources): Api {
+export function createControllerApi(sources: ApiSources): Api {
   const { controller, clusterNode, machine, secrets, admission, membership, local } = sources
   const { config, credentials, log, audit = null } = controller
   const limits = { ...configuredApiLimits(config) }
@@ -62,7 +62,7 @@ export function openApi(sources: ApiSources): Api {
   return createApi({
     cluster: clusterNode,
     state: machine,
-    reads: new ConfirmedReads(clusterNode, machine, limits),
+    reads: new LinearizableReads(clusterNode, machine, limits),
     schemas,
     keys: secrets,
     jwt: createJwtSigner(clusterNode, credentials.privateKeyPem, leafPem),
@@ -73,7 +73,7 @@ export function openApi(sources: ApiSources): Api {
     allowsReservedSignerHosts: config.api.reservedSignerHosts,
     keyEndpoints: configuredKeyEndpointRules(config, credentials.signerCaPem),
     version: {
-      version: API_FAMILY_VERSION,
+      version: OPENZITI_API_VERSION,
       revision: programRevision(),
       buildDate: programDate(),
       runtimeVersion: `flotilla v${programVersion()}, node ${process.version}`,

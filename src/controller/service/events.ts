@@ -2,7 +2,7 @@ import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { Events } from '../../events/open-events.ts'
 import type { EventLines } from '../../events/sinks/stream-sink.ts'
-import type { StateMachine } from '../../fsm/machine.ts'
+import type { StateMachine } from '../../fsm/state-machine.ts'
 import { systemClock } from '../../lib/clock.ts'
 
 export type { EventLines, Events }

@@ -8,7 +8,7 @@ import { listenerTls } from '../../api/http/transport/tls.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { assert } from '../../lib/assert.ts'
 import type { HostPort } from '../../lib/text/names.ts'
-import type { OpenPort } from '../../overlay/sockets/front-port.ts'
+import type { ListeningTlsServer } from '../../overlay/sockets/shared-tls-port.ts'
 import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 import type { Credentials } from '../start/check-certificates.ts'
 import { configuredApis } from '../settings.ts'
@@ -17,8 +17,8 @@ import { FileSet } from '../../api/files/file-set.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { closeServer } from '../../lib/runtime/listening.ts'
 import { PACKAGE_ROOT } from '../../lib/runtime/package-root.ts'
-import { CommandFailure, EXIT_FAILED } from '../failure.ts'
-import { boundAddresses, isRouterPort } from './ports.ts'
+import { CommandFailure, EXIT_FAILED } from '../command-failure.ts'
+import { boundAddresses, isPortSharedWithRouters } from './ports.ts'
 
 type CertificateAndKey = 'certificatePem' | 'privateKeyPem'
 
@@ -73,9 +73,10 @@ export class Listeners {
 
   async #listen(listener: WebListener, address: HostPort, key: string): Promise<void> {
     const { api, config, credentials, ports, byName = null } = this.#deps
-    const hasFront = isRouterPort(config, listener.bind) || listener.proxyProtocol.from.length > 0
+    const hasFront =
+      isPortSharedWithRouters(config, listener.bind) || listener.proxyProtocol.from.length > 0
     let server: HttpsServer | null = null
-    let port: OpenPort | null = null
+    let port: ListeningTlsServer | null = null
     const app = api.listener({
       apis: configuredApis(config, listener.apis),
       hasOpenMetrics: listener.apis.includes('metrics'),

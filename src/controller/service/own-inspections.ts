@@ -3,7 +3,7 @@ import type { CircuitHandler } from '../../fabric/circuits/circuit-handler.ts'
 import type { ConnectionHandler } from '../../fabric/clients/connection-handler.ts'
 import type { TerminatorValidation } from '../../fabric/clients/terminator-validation.ts'
 import type { RouterPeersHandler } from '../../fabric/links/router-peers-handler.ts'
-import type { RouterConnection } from '../../fabric/connection.ts'
+import type { RouterConnection } from '../../fabric/router-connection.ts'
 import type { OwnInspections } from '../../ports/router-inspections.ts'
 import type { RouterModel } from '../../ports/router-model.ts'
 
@@ -26,7 +26,7 @@ const NS_PER_MS = 1_000_000
  * Inspection values about routers, in the form of an OpenZiti controller, but without the records
  * themselves.
  */
-export function ownInspections(deps: OwnInspectionsDeps): OwnInspections {
+export function createOwnInspections(deps: OwnInspectionsDeps): OwnInspections {
   const { config, model, timelineId } = deps
   const modelIndex = (): object => ({ timeline: timelineId(), index: model.appliedIndex })
   return {

@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises'
 
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { assert } from '../../lib/assert.ts'
-import { clientSockets } from '../../lib/bounds/descriptors.ts'
+import { clientSocketShare } from '../../lib/bounds/file-descriptors.ts'
 import { formatHostPort, type HostPort, parseHostPort } from '../../lib/text/names.ts'
 import { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 import { routerLimits } from '../../fabric/limits.ts'
@@ -11,7 +11,10 @@ import { configuredApiLimits } from '../settings.ts'
 type PortsLogger = ConstructorParameters<typeof TlsPorts>[0]['log']
 
 /** Whether routers use the same port as this web listener, as in OpenZiti's packages. */
-export function isRouterPort({ routers }: Pick<ControllerConfig, 'routers'>, bind: string) {
+export function isPortSharedWithRouters(
+  { routers }: Pick<ControllerConfig, 'routers'>,
+  bind: string,
+) {
   return routers.bind === bind
 }
 
@@ -25,8 +28,8 @@ export async function boundAddresses(bind: string): Promise<HostPort[]> {
 
 /**
  * Opens the TLS ports of a controller. If routers and HTTP clients share a port, both listeners'
- * limits apply. Which listener a connection is for is known only after its first message. Until
- * then the higher limits apply, because with separate ports one of the listeners would admit the
+ * limits apply. Only the first message of a connection shows for which listener it is. Until then
+ * the higher limits apply, because with separate ports one of the listeners would admit the
  * connection.
  */
 export async function openTlsPorts(config: ControllerConfig, log: PortsLogger): Promise<TlsPorts> {
@@ -44,7 +47,7 @@ export async function openTlsPorts(config: ControllerConfig, log: PortsLogger): 
     handshakeTimeoutMs: Math.max(handshakeTimeoutMs, routerHandshakeTimeoutMs),
     hellosWaitingMax: Math.max(connectionsMax, routerConnectionsMax),
     hellosWaitingPerSourceMax: Math.max(connectionsPerSourceMax, routerConnectionsPerSourceMax),
-    room: clientSockets,
+    room: clientSocketShare,
     log,
   })
 }

@@ -1,22 +1,22 @@
 import { randomInt } from 'node:crypto'
 import type { Server, TLSSocket } from 'node:tls'
 
-import { peerCertificateChain } from '../../api/http/transport/peer.ts'
+import { peerCertificateChain } from '../../api/http/transport/peer-certificate-chain.ts'
 import { clientAddress } from '../../lib/bounds/client-address.ts'
 import { listenerTls } from '../../api/http/transport/tls.ts'
-import { CertificateAdoption } from '../../auth/certificates/adoption.ts'
+import { CertificateAdoption } from '../../auth/certificates/certificate-adoption.ts'
 import { verifyRouterCertificate } from '../../auth/certificates/client-certificate.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import type { StateMachine } from '../../fsm/machine.ts'
+import type { StateMachine } from '../../fsm/state-machine.ts'
 import { assert } from '../../lib/assert.ts'
-import { clientSockets } from '../../lib/bounds/descriptors.ts'
+import { clientSocketShare } from '../../lib/bounds/file-descriptors.ts'
 import { systemClock } from '../../lib/clock.ts'
 import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
 import type { MemberView } from '../../ports/cluster-view.ts'
 import type { RouterCertifier } from '../../ports/certificate-issuer.ts'
-import type { ObservationSink } from '../../ports/live-facts.ts'
+import type { ObservationSink } from '../../ports/observations.ts'
 import type { LiveTable, LiveChannel, LiveLink } from '../../ports/live-table.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import type { RouterClients } from '../../ports/router-clients.ts'
@@ -24,53 +24,56 @@ import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { HostedTerminators } from '../../ports/hosted-terminators.ts'
 import type { RouterTunnels } from '../../ports/router-tunnels.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
-import type { RouterAdmitter } from '../../fabric/admission.ts'
-import type { ControllerIdentity } from '../../fabric/hello-answer.ts'
-import { certificateHandler, type PrecheckingProposer } from '../../fabric/certificate-handler.ts'
+import type { RouterAdmitter } from '../../fabric/router-admission.ts'
+import type { ControllerIdentity } from '../../fabric/hello-response.ts'
+import {
+  createCertificateHandler,
+  type PrecheckingProposer,
+} from '../../fabric/certificate-handler.ts'
 import { CircuitHandler } from '../../fabric/circuits/circuit-handler.ts'
 import {
   circuitEventData,
   createCircuitTable,
   type CircuitTable,
 } from '../../fabric/circuits/circuit-table.ts'
-import { UnknownTerminatorHandler } from '../../fabric/circuits/invalid-hosts.ts'
+import { UnknownTerminatorHandler } from '../../fabric/circuits/unknown-terminator-handler.ts'
 import { TracedIdentities } from '../../fabric/circuits/traced-identities.ts'
 import { SharedCircuits } from '../../fabric/circuits/shared-circuits.ts'
 import { ConnectionHandler } from '../../fabric/clients/connection-handler.ts'
-import { EndedSessionTerminators } from '../../fabric/clients/ended-hosts.ts'
+import { EndedSessionTerminators } from '../../fabric/clients/ended-session-terminators.ts'
 import { RouterWrites } from '../../fabric/clients/router-writes.ts'
 import { SessionHandler } from '../../fabric/clients/session-handler.ts'
-import { sendEndedHosting } from '../../fabric/clients/gone-sessions.ts'
-import { PresentedSessionTokens } from '../../fabric/clients/shown-sessions.ts'
+import { sendEndedHosting } from '../../fabric/clients/ended-sessions.ts'
+import { PresentedSessionTokens } from '../../fabric/clients/presented-session-tokens.ts'
 import { TerminatorValidation } from '../../fabric/clients/terminator-validation.ts'
 import { PostureHandler } from '../../fabric/clients/posture-handler.ts'
 import { TerminatorHandler } from '../../fabric/clients/terminator-handler.ts'
 import { TunnelHandler } from '../../fabric/clients/tunnel-handler.ts'
-import type { RouterConnection } from '../../fabric/connection.ts'
-import { boundAddresses, isRouterPort } from './ports.ts'
+import type { RouterConnection } from '../../fabric/router-connection.ts'
+import { boundAddresses, isPortSharedWithRouters } from './ports.ts'
 import { CONTROL_PROTOCOL } from '../../channel/messages/control.ts'
-import { ownInspections } from './own-inspections.ts'
-import { routerInspections } from '../../fabric/inspections.ts'
-import { linkHandler, linkGoneMessage } from '../../fabric/links/link-handler.ts'
+import { createOwnInspections } from './own-inspections.ts'
+import { createRouterInspections } from '../../fabric/inspections.ts'
+import { createLinkHandler, closeLinkMessage } from '../../fabric/links/link-handler.ts'
 import { LinkTable } from '../../fabric/links/link-table.ts'
 import { RouterPeersHandler } from '../../fabric/links/router-peers-handler.ts'
 import { ModelHandler } from '../../fabric/model/model-handler.ts'
-import { type CertificateAndKey, RouterListener } from '../../fabric/listener.ts'
+import { type CertificateAndKey, RouterListener } from '../../fabric/router-listener.ts'
 import {
   RouterChannels,
   type RouterLogger,
-  type RouterCluster,
+  type RouterClusterView,
 } from '../../fabric/router-channels.ts'
-import { perRouterRateLimitedLogger } from '../../fabric/router-log.ts'
-import { RouterPresenceLog } from '../../fabric/presence-log.ts'
+import { perRouterRateLimitedLogger } from '../../fabric/rate-limited-router-log.ts'
+import { RouterPresenceLog } from '../../fabric/router-presence-log.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { Router } from '../../entities/kinds/router.ts'
-import { RouterStatusTopic } from '../../fabric/status-topic.ts'
-import type { OpenPort } from '../../overlay/sockets/front-port.ts'
+import { RouterStatusTopic } from '../../fabric/router-status-topic.ts'
+import type { ListeningTlsServer } from '../../overlay/sockets/shared-tls-port.ts'
 import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
-import { API_FAMILY_VERSION, programDate, programRevision } from '../version.ts'
+import { OPENZITI_API_VERSION, programDate, programRevision } from '../version.ts'
 import type { Terminator } from '../../entities/kinds/terminator.ts'
-import type { Host, HostedService, Hosts } from '../../fabric/circuits/hosts.ts'
+import type { Host, HostedService, HostLookup } from '../../fabric/circuits/host-lookup.ts'
 
 interface RouterDeps {
   readonly config: ControllerConfig
@@ -155,7 +158,7 @@ export class RouterService {
         const router = machine.get('router', id)
         return router !== undefined && (router.disabled || !router.isVerified)
       },
-      sendGone: (id, link) => channels.connection(id)?.channel.send(linkGoneMessage(link)),
+      sendGone: (id, link) => channels.connection(id)?.channel.send(closeLinkMessage(link)),
       onSeen: (link, type) =>
         deps.publishFact({ kind: 'link', type: seenType(channels, link, type), link }),
       onGone: (link) => {
@@ -164,8 +167,8 @@ export class RouterService {
       },
     })
     this.inspections = {
-      ...routerInspections(channels),
-      own: ownInspections({
+      ...createRouterInspections(channels),
+      own: createOwnInspections({
         config,
         model: machine.routerModel,
         timelineId: () => `${clusterNode.clusterId}:${clusterNode.generation}`,
@@ -187,7 +190,7 @@ export class RouterService {
     channels.add(this.#peers)
     const isCertificateOf = certificateJudge(machine)
     channels.add(
-      linkHandler({
+      createLinkHandler({
         table: this.links,
         log,
         isCertificateOf,
@@ -290,7 +293,7 @@ export class RouterService {
       }),
     )
     const anchorsPem = (): string => authorities.anchorsPem()
-    channels.add(certificateHandler({ state: machine, certifier, log, proposer, anchorsPem }))
+    channels.add(createCertificateHandler({ state: machine, certifier, log, proposer, anchorsPem }))
     const invalidHosts = new UnknownTerminatorHandler({ proposer, log })
     this.#circuitHandler = new CircuitHandler({
       table: this.circuits,
@@ -298,7 +301,7 @@ export class RouterService {
         selfId: clusterNode.selfId,
         topic: clusterNode.soft.open('circuits'),
         table: this.circuits,
-        controllers: () => controllersOfRouters(clusterNode),
+        controllers: () => listRouterControllers(clusterNode),
         isInQuorum: () => clusterNode.leaderId() !== null,
         isSessionOver: (id) => clients.goneSession(id) !== null,
         clock: systemClock,
@@ -307,7 +310,7 @@ export class RouterService {
       log,
       clock: systemClock,
       links: this.links,
-      hosts: createHosts(machine),
+      hosts: createHostLookup(machine),
       clients: shown,
       tunnels,
       traces: this.traces,
@@ -349,7 +352,7 @@ export class RouterService {
         channels: this.#channels,
         tls: listenerTls,
         clock: systemClock,
-        room: clientSockets,
+        room: clientSocketShare,
         isReady: this.#deps.isReady,
         adopt: (socket) => this.#adopt(socket),
       },
@@ -364,14 +367,14 @@ export class RouterService {
     return this.#adoption?.ofRouter(chain, clientAddress(socket)) ?? null
   }
 
-  async #listen(server: Server, bind: string, ports: TlsPorts): Promise<OpenPort[]> {
+  async #listen(server: Server, bind: string, ports: TlsPorts): Promise<ListeningTlsServer[]> {
     const { config } = this.#deps
     const address = parseHostPort(bind)
     assert(address !== null, 'the configuration has checked the address')
-    const isShared = config.web.some((listener) => isRouterPort(config, listener.bind))
+    const isShared = config.web.some((listener) => isPortSharedWithRouters(config, listener.bind))
     const addresses = isShared ? await boundAddresses(bind) : [address]
     const protocols = { protocols: [CONTROL_PROTOCOL], clientsWithout: 'none' } as const
-    const opened: OpenPort[] = []
+    const opened: ListeningTlsServer[] = []
     for (const each of addresses) {
       opened.push(await ports.open(server, each, 'routers.bind', protocols))
     }
@@ -426,8 +429,9 @@ function certificateJudge(machine: Pick<StateMachine, 'get'>) {
     const router = machine.get('router', routerId)
     if (router === undefined || router.disabled || !router.isVerified) return false
     const { fingerprint, certPem, nextFingerprint, nextCertPem } = router
-    // The fingerprint alone, of a certificate that was not adopted yet, proves nothing. A renewed
-    // router may open links before a controller has activated its pending certificate.
+    // Accepts a fingerprint only together with the stored certificate, because the fingerprint of a
+    // certificate that was not adopted yet proves nothing. Also accepts the pending certificate: a
+    // renewed router may open links before a controller has activated it.
     return (
       (certPem !== null && isAmong(fingerprints, fingerprint)) ||
       (nextCertPem !== null && isAmong(fingerprints, nextFingerprint))
@@ -441,7 +445,7 @@ function isAmong(fingerprints: readonly string[], fingerprint: string | null): b
 
 function identityOf(id: string, clusterId: string): ControllerIdentity {
   const version = {
-    version: API_FAMILY_VERSION,
+    version: OPENZITI_API_VERSION,
     revision: programRevision(),
     buildDate: programDate(),
     os: process.platform,
@@ -490,7 +494,7 @@ export function createRouterGate({
 const ROUTER_COST_MIN = 10
 
 /** The terminators of the records, in the form that circuits need. */
-export function createHosts(machine: Pick<StateMachine, 'get' | 'findAll'>): Hosts {
+export function createHostLookup(machine: Pick<StateMachine, 'get' | 'findAll'>): HostLookup {
   return {
     service: (serviceId) => {
       const service = machine.get('service', serviceId)
@@ -534,7 +538,7 @@ function hostOf(terminator: Terminator): Host {
 export function createRouterCluster(
   clusterNode: ClusterNode,
   isOusted: () => boolean,
-): RouterCluster {
+): RouterClusterView {
   return {
     addresses: () => {
       const isGone = isOusted()
@@ -587,7 +591,7 @@ function isSameKey(a: Uint8Array | undefined, b: Uint8Array): boolean {
 /**
  * Controllers that routers can reach now. This controller is included if it listens for routers.
  */
-export function* controllersOfRouters(clusterNode: ClusterNode): Iterable<string> {
+export function* listRouterControllers(clusterNode: ClusterNode): Iterable<string> {
   for (const { id, connected, routerAddresses } of clusterNode.members()) {
     if (connected && routerAddresses.length > 0) yield id
   }

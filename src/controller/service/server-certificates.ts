@@ -4,20 +4,24 @@ import type { Logger } from 'pino'
 
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { listenerTls } from '../../api/http/transport/tls.ts'
-import { WatchedFiles } from '../../cluster/secrets/watched-files.ts'
+import { CertificateFileWatcher } from '../../cluster/secrets/certificate-file-watcher.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import { inspectChain } from '../../pki/authority/inspection.ts'
-import { certificateLife, missingHosts, serverExpirySentence } from '../../pki/authority/renewal.ts'
+import {
+  certificateLifetime,
+  missingHosts,
+  serverExpirySentence,
+} from '../../pki/authority/renewal.ts'
 import {
   readServerCertificate,
   type ServerCertificatePaths,
   type ServerCertificateSet,
 } from '../../pki/verify/server-certificate.ts'
 import type { AlarmRaiser } from '../../cluster/alarm-table.ts'
-import type { ServerCertificateInForce } from '../../api/cluster/pki-control.ts'
+import type { ActiveServerCertificate } from '../../api/cluster/pki-control.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 /**
  * Interval for checking whether files have changed. A changed file is read after it has stayed
@@ -44,13 +48,13 @@ class ServerCertificate {
   readonly paths: ServerCertificatePaths
   readonly #deps: ServerCertificateDeps
   #inForce: InForce | null = null
-  readonly #files: WatchedFiles
+  readonly #files: CertificateFileWatcher
   #alarm: string | null = null
 
   constructor(paths: ServerCertificatePaths, deps: ServerCertificateDeps) {
     this.paths = paths
     this.#deps = deps
-    this.#files = new WatchedFiles(paths, deps.alarms)
+    this.#files = new CertificateFileWatcher(paths, deps.alarms)
   }
 
   get leaf(): Certificate | null {
@@ -90,7 +94,7 @@ class ServerCertificate {
     this.#deps.alarms.clear('CERTIFICATE_EXPIRES', this.paths.cert)
   }
 
-  view(): ServerCertificateInForce {
+  view(): ActiveServerCertificate {
     const [certificate = null] =
       this.#inForce === null ? [] : inspectChain(this.#inForce.set.chain, [], this.#nowMs)
     return { path: this.paths.cert, certificate, refused: this.#files.refusal }
@@ -125,7 +129,7 @@ class ServerCertificate {
   #reportExpiry(): void {
     const { alarms } = this.#deps
     const { cert } = this.paths
-    const life = this.leaf === null ? null : certificateLife(this.leaf, this.#nowMs)
+    const life = this.leaf === null ? null : certificateLifetime(this.leaf, this.#nowMs)
     const text = life === null ? null : serverExpirySentence(life, cert)
     if (text === this.#alarm) return
     this.#alarm = text
@@ -224,7 +228,7 @@ export class ServerCertificates {
     return found?.context ?? null
   }
 
-  view(): ServerCertificateInForce[] {
+  view(): ActiveServerCertificate[] {
     return this.#all.map((one) => one.view())
   }
 }

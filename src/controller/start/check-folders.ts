@@ -15,7 +15,7 @@ import { dirname, join } from 'node:path'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { readFence } from '../../store/folder/fence-file.ts'
 import { lockDataFolder } from '../../store/folder/folder-lock.ts'
-import { readIdentity } from '../../store/log/identity.ts'
+import { readDataIdentity } from '../../store/log/data-identity.ts'
 import { fencedMessage } from './removal-action.ts'
 import { knownSeeds, seedsPath } from './known-seeds.ts'
 import { hasNoData } from './set-aside.ts'
@@ -110,7 +110,7 @@ async function checkUnused({ data }: ControllerConfig, report: StartCheckReport)
 function checkOwner(config: ControllerConfig, report: StartCheckReport): void {
   let owner: string
   try {
-    owner = readIdentity(config.data).nodeId
+    owner = readDataIdentity(config.data).nodeId
   } catch (error) {
     report.faults.push(`data: ${errorMessage(error)}`)
     return

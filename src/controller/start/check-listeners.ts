@@ -17,7 +17,7 @@ export async function checkListeners(
   for (const [at, { key, bind }] of binds.entries()) {
     // Each address is tested once: an address that routers and clients share is a single port.
     if (binds.slice(0, at).some((earlier) => earlier.bind === bind)) continue
-    const fault = await listenFault(bind)
+    const fault = await findListenFault(bind)
     if (fault !== null) report.faults.push(`${key}: ${bind} ${fault}`)
   }
 }
@@ -26,7 +26,7 @@ export async function checkListeners(
  * Tests an address by listening on it briefly.
  * @returns null, or the fault and its remedy.
  */
-export async function listenFault(bind: string): Promise<string | null> {
+export async function findListenFault(bind: string): Promise<string | null> {
   const { fault, release } = await bindToCheck(parseHostPort(bind) ?? { host: '', port: 0 })
   await release()
   return fault

@@ -11,13 +11,13 @@ export interface KnownMembership {
   readonly index: Index
 }
 
-export function rosterVoters(roster: MembershipRecord | null): KnownMembership | null {
+export function membershipFromRecord(roster: MembershipRecord | null): KnownMembership | null {
   if (roster === null) return null
   const configuration = fromBinary(ConfigurationSchema, roster.configuration)
   return { configuration, index: roster.index }
 }
 
-/** Whether the newest of these configurations contains voters other than `selfId`. */
+/** Whether the newest of the given configurations contains voters other than `selfId`. */
 export function hasOtherVoters(
   selfId: string,
   known: readonly (KnownMembership | null)[],

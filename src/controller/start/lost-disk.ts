@@ -5,10 +5,10 @@ import type { ControllerConfig } from '../../config/controller/options.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newOpaqueId } from '../../lib/random.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
-import { createDataFolder } from '../../store/folder/form-data-folder.ts'
+import { createDataFolder } from '../../store/folder/create-data-folder.ts'
 import { writeMembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
 import type { Credentials } from './check-certificates.ts'
-import { admissionRemovalAction } from './removal-action.ts'
+import { removalActionAfterAdmission } from './removal-action.ts'
 import { programVersion } from '../version.ts'
 
 const PAUSE_MS = 2_000
@@ -49,7 +49,7 @@ export async function rejoinWithEmptyDisk(
     const answer = await Promise.race([ask(lost, storeId), lost.stop.then(() => 'stopped')])
     if (isStopped) break
     if (typeof answer !== 'string') {
-      const fate = admissionRemovalAction(answer)
+      const fate = removalActionAfterAdmission(answer)
       if (fate !== null) return { removed: fate.sentence }
       if (answer.outcome !== 'refused') {
         lost.makeRoom()

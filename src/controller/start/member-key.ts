@@ -1,7 +1,7 @@
 import type { Configuration } from '../../../proto/gen/membership_pb.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import type { DataIdentity } from '../../store/log/identity.ts'
-import { CommandFailure, EXIT_FAILED } from '../failure.ts'
+import type { DataIdentity } from '../../store/log/data-identity.ts'
+import { CommandFailure, EXIT_FAILED } from '../command-failure.ts'
 import type { Credentials } from './check-certificates.ts'
 
 const POLL_MS = 200
@@ -28,8 +28,8 @@ export function checkMemberKey({
 }: MemberKeyDeps): boolean {
   const member = configuration().members.find(({ id }) => id === config.id)
   if (member === undefined) return false
-  // This member record is about another store. The record for this store may still be in the log;
-  // if not, the peers refuse the store.
+  // Nothing to compare: this member record is about another store. The record for this store may
+  // still be in the log; if not, the peers refuse the store.
   if (Buffer.compare(member.storeId, identity.storeId) !== 0) return false
   if (Buffer.compare(member.publicKeySha256, credentials.chain[0].publicKeySha256) !== 0) {
     throw new CommandFailure(

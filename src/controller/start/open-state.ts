@@ -1,7 +1,7 @@
 import { systemClock } from '../../lib/clock.ts'
 import { StateDamagedError } from '../../fsm/records/load.ts'
-import { StateMachine } from '../../fsm/machine.ts'
-import { moveStateAside } from '../../store/state/damaged-state.ts'
+import { StateMachine } from '../../fsm/state-machine.ts'
+import { moveStateAside } from '../../store/state/move-state-aside.ts'
 import { isCorrupt } from '../../store/errors.ts'
 import { LevelStateStore } from '../../store/state/level-state-store.ts'
 

@@ -1,4 +1,4 @@
-import type { SelfRefusal } from '../../cluster/link.ts'
+import type { SelfRefusal } from '../../cluster/thread-channel.ts'
 import type { AdmissionOutcome } from '../../cluster/membership/decide-admission.ts'
 import type { GenerationFence } from '../../store/folder/fence-file.ts'
 
@@ -20,7 +20,10 @@ export type RemovalAction =
   | { readonly type: 'rebuild'; readonly sentence: string }
 
 /** @returns null if the controller should continue to request admission. */
-export function refusalRemovalAction(selfId: string, refusal: SelfRefusal): RemovalAction | null {
+export function removalActionAfterRefusal(
+  selfId: string,
+  refusal: SelfRefusal,
+): RemovalAction | null {
   const { by, index, generation } = refusal
   switch (refusal.reason) {
     case 'removed':
@@ -49,7 +52,7 @@ export function refusalRemovalAction(selfId: string, refusal: SelfRefusal): Remo
  * final: the leader has confirmed that the key belongs to no member and is not admitted, and only a
  * new ticket changes that.
  */
-export function admissionRemovalAction(answer: AdmissionOutcome): RemovalAction | null {
+export function removalActionAfterAdmission(answer: AdmissionOutcome): RemovalAction | null {
   if (answer.outcome !== 'refused') return null
   const isFinal = answer.reason === 'removed' || answer.reason === 'not-admitted'
   return isFinal ? { type: 'removed', sentence: answer.detail } : null

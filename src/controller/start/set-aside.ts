@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
-import { syncFolder } from '../../pki/key-file.ts'
+import { syncFolder } from '../../pki/secret-file.ts'
 
 const KEPT_MAX = 2
 

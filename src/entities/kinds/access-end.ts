@@ -1,17 +1,17 @@
-import { defineEntity, type EntityOf } from '../define.ts'
-import { object, text } from '../fields.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { objectField, text } from '../fields.ts'
 
 /** Id of the only record of the kind. */
-export const accessEndId = 'last'
+export const accessEndRecordId = 'last'
 
-/** An end of access that has come, or that is near. */
-export interface AccessEndNotice {
+/** Notice that access has ended or will end soon. */
+export interface AccessExpiryNotice {
   readonly [name: string]: string | number
   readonly type: 'ended' | 'approaching'
   readonly kind: 'servicePolicy' | 'identity'
   readonly id: string
   readonly name: string
-  /** Role attribute of an identity; '' for a policy. */
+  /** Role attribute of an identity that ends; '' for a policy. */
   readonly attribute: string
   /** UTC ms. */
   readonly expiresAt: number
@@ -19,7 +19,10 @@ export interface AccessEndNotice {
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
-/** Access that ended with the last such entry, and ends that came near; not served by any API. */
+/**
+ * Notices from the last log entry that ended access or announced that access will end; not served
+ * by any API.
+ */
 export const accessEnd = defineEntity({
   name: 'accessEnd',
   plural: 'accessEnds',
@@ -27,11 +30,17 @@ export const accessEnd = defineEntity({
   isPublished: false,
   operations: {},
   fields: {
-    /** Position in the order of ends up to which they are announced a day before. */
+    /**
+     * All times at which access ends, up to this position in their order, have been announced a day
+     * before.
+     */
     announcedDay: text(hidden),
-    /** The same, an hour before. */
+    /**
+     * All times at which access ends, up to this position in their order, have been announced an
+     * hour before.
+     */
     announcedHour: text(hidden),
-    notices: object<readonly AccessEndNotice[]>({ type: 'array' }, [], hidden),
+    notices: objectField<readonly AccessExpiryNotice[]>({ type: 'array' }, [], hidden),
   },
   symbols: [],
   digest: 'state',

@@ -1,5 +1,5 @@
-import { defineEntity, type EntityOf } from '../define.ts'
-import { integer, timestamp } from '../fields.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { integer, timestampField } from '../fields.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
@@ -15,7 +15,7 @@ export const accessMark = defineEntity({
   operations: {},
   fields: {
     /** Log time; null if the identity's view did not change individually. */
-    movedAt: timestamp(hidden),
+    movedAt: timestampField(hidden),
     /**
      * In a class mark: log index of the entry that set it. In an identity's mark: index of the last
      * entry whose class mark is already included; only later class marks count.

@@ -1,4 +1,4 @@
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import { boolean, text } from '../fields.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const

@@ -1,19 +1,24 @@
-import { defineEntity, type EntityOf } from '../define.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import {
   boolean,
   choice,
-  computed,
-  constant,
-  optionalText,
-  reference,
+  computedField,
+  constantField,
+  optionalTextField,
+  idReferenceField,
   text,
   texts,
-  timestamp,
+  timestampField,
 } from '../fields.ts'
-import { shownInEvents, hiddenFromEvents } from '../published.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 import { certificateHints } from '../parts/certificate-hints.ts'
-import { referenceField } from '../refs.ts'
-import { authQueryList, dateTime, flag, text as textShape } from '../shapes.ts'
+import { referenceField } from '../reference-fields.ts'
+import {
+  authQueryListSchema,
+  dateTimeSchema,
+  booleanSchema,
+  text as textShape,
+} from '../response-schemas.ts'
 
 const whenSet = { shown: 'whenSet' } as const
 const hidden = { settable: 'never', shown: 'never' } as const
@@ -27,40 +32,46 @@ export const apiSession = defineEntity({
   plural: 'apiSessions',
   isPublished: true,
   operations: {},
-  fields: shownInEvents({
-    identityId: reference('identity', 'cascade', { required: true }),
-    authenticatorId: reference('authenticator', 'cascade'),
+  fields: markShownInEvents({
+    identityId: idReferenceField('identity', 'cascade', { required: true }),
+    authenticatorId: idReferenceField('authenticator', 'cascade'),
     /** Third-party CA that vouched for the certificate; deleting the CA ends the session. */
-    caId: reference('ca', 'cascade', hidden),
+    caId: idReferenceField('ca', 'cascade', hidden),
     /** External JWT signer of the token that opened it; deleting the signer ends the session. */
-    signerId: reference('externalJwtSigner', 'cascade', hidden),
+    signerId: idReferenceField('externalJwtSigner', 'cascade', hidden),
     /** SHA-1 of the client certificate that opened it, hex; null: opened without one. */
-    ...hiddenFromEvents({ certFingerprint: optionalText(hidden) }),
+    ...markHiddenFromEvents({ certFingerprint: optionalTextField(hidden) }),
     hasImproperChain: boolean(hidden),
     ipAddress: text({ settable: 'never' }),
     /** API that opened it, which limits its use; '': created before this field existed. */
     api: choice(['client', 'management'], { since: 2, ...hidden }),
     /** OIDC client ('': none), and SHA-256 of the redeemed code, hex. */
     clientId: text({ since: 2, ...hidden }),
-    ...hiddenFromEvents({ codeHash: text({ since: 2, ...hidden }) }),
+    ...markHiddenFromEvents({ codeHash: text({ since: 2, ...hidden }) }),
     /** Log time; null once its tokens were used: until then the same code is answered again. */
-    ...hiddenFromEvents({ codeRedeemedAt: timestamp({ since: 2, ...hidden }) }),
+    ...markHiddenFromEvents({ codeRedeemedAt: timestampField({ since: 2, ...hidden }) }),
     /** PEM sent with the log-in ('': none); grants nothing without a certificate. */
-    ...hiddenFromEvents({ certificateRequest: text({ since: 2, ...hidden, charactersMax: 4096 }) }),
+    ...markHiddenFromEvents({
+      certificateRequest: text({ since: 2, ...hidden, charactersMax: 4096 }),
+    }),
     configTypes: texts({ settable: 'never' }),
     /** Only moves forward. */
-    lastActivityAt: timestamp({ settable: 'never', shown: 'whenSet' }),
+    lastActivityAt: timestampField({ settable: 'never', shown: 'whenSet' }),
     identity: referenceField('identity', 'identityId'),
-    token: computed({ from: 'field', field: 'id' }, textShape),
-    cachedLastActivityAt: computed({ from: 'field', field: 'lastActivityAt' }, dateTime),
+    token: computedField({ from: 'field', field: 'id' }, textShape),
+    cachedLastActivityAt: computedField({ from: 'field', field: 'lastActivityAt' }, dateTimeSchema),
     /** API answers fill this with the requirements of the identity's policy. */
-    authQueries: constant([], authQueryList),
-    isMfaRequired: constant(false, flag),
+    authQueries: constantField([], authQueryListSchema),
+    isMfaRequired: constantField(false, booleanSchema),
     isMfaComplete: boolean({ settable: 'never' }),
     /** Log time of the last correct code in this session; null: none. */
-    mfaPassedAt: timestamp(hidden),
+    mfaPassedAt: timestampField(hidden),
     ...certificateHints,
-    improperClientCertChain: computed({ from: 'field', field: 'hasImproperChain' }, flag, whenSet),
+    improperClientCertChain: computedField(
+      { from: 'field', field: 'hasImproperChain' },
+      booleanSchema,
+      whenSet,
+    ),
   }),
   symbols: [
     { name: 'identity', field: 'identityId' },

@@ -1,5 +1,5 @@
-import { defineEntity } from '../define.ts'
-import { integer, text, texts, timestamp } from '../fields.ts'
+import { defineEntity } from '../define-entity.ts'
+import { integer, text, texts, timestampField } from '../fields.ts'
 
 /**
  * A write in the audit log. Audit entries are not stored in a table; only lists and filters treat
@@ -11,12 +11,12 @@ export const auditEntry = defineEntity({
   operations: {},
   fields: {
     /** Log time, UTC ms. */
-    at: timestamp(),
+    at: timestampField(),
     /** Index of the log. */
     index: integer(),
     /** Identity id, `controller:ID` for a controller, or `uid:N (name)` for a user of its host. */
     actor: text(),
-    /** Name that the actor had at that time. */
+    /** Name that the actor had when the entry was written. */
     actorName: text(),
     session: text(),
     address: text(),

@@ -1,13 +1,13 @@
 import {
   permissivePrimaryRules,
   permissiveSecondaryRules,
-  primarySchema,
-  secondarySchema,
+  primaryRulesSchema,
+  secondaryRulesSchema,
 } from '../parts/auth-policy-factors.ts'
-import { crud } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
-import { boolean, nameText, object, references } from '../fields.ts'
-import { shownInEvents, hiddenFromEvents } from '../published.ts'
+import { managementCrudPermissions } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { boolean, nameField, objectField, idReferencesField } from '../fields.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 
 const flags = [
   'primary.cert.allowed',
@@ -26,28 +26,28 @@ export const authPolicy = defineEntity({
   name: 'authPolicy',
   plural: 'authPolicies',
   isPublished: true,
-  operations: { management: crud('auth-policy') },
-  fields: shownInEvents({
-    name: nameText(),
-    primary: object(primarySchema, permissivePrimaryRules, {
+  operations: { management: managementCrudPermissions('auth-policy') },
+  fields: markShownInEvents({
+    name: nameField(),
+    primary: objectField(primaryRulesSchema, permissivePrimaryRules, {
       required: true,
       mergedOnto: permissivePrimaryRules,
     }),
-    secondary: object(secondarySchema, permissiveSecondaryRules, {
+    secondary: objectField(secondaryRulesSchema, permissiveSecondaryRules, {
       required: true,
       mergedOnto: permissiveSecondaryRules,
     }),
-    ...hiddenFromEvents({
+    ...markHiddenFromEvents({
       /**
        * Derived from the nested lists on each write, so that the policies that reference a signer
        * are found by an index.
        */
-      allowedSignerIds: references('externalJwtSigner', 'refuse', {
+      allowedSignerIds: idReferencesField('externalJwtSigner', 'refuse', {
         settable: 'never',
         shown: 'never',
         faultField: 'primary.extJwt.allowedSigners',
       }),
-      requiredSignerIds: references('externalJwtSigner', 'refuse', {
+      requiredSignerIds: idReferencesField('externalJwtSigner', 'refuse', {
         settable: 'never',
         shown: 'never',
         faultField: 'secondary.requireExtJwtSigner',

@@ -1,9 +1,9 @@
-import { createOnlyMember, bodyMemberOfAllWrites } from '../body-members.ts'
-import { crud } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
-import { boolean, choice, optionalText, reference, timestamp } from '../fields.ts'
-import { shownInEvents, hiddenFromEvents } from '../published.ts'
-import { referenceField } from '../refs.ts'
+import { bodyMemberForCreate, bodyMemberForAllWrites } from '../body-members.ts'
+import { managementCrudPermissions } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { boolean, choice, optionalTextField, idReferenceField, timestampField } from '../fields.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
+import { referenceField } from '../reference-fields.ts'
 
 /** Length limits of user names and passwords in characters, at log-in and when they are set. */
 export const usernameSchema = { type: 'string', minLength: 4, maxLength: 100 } as const
@@ -19,32 +19,36 @@ export const authenticator = defineEntity({
   plural: 'authenticators',
   isPublished: true,
   operations: {
-    management: crud('authenticator'),
+    management: managementCrudPermissions('authenticator'),
   },
-  fields: shownInEvents({
+  fields: markShownInEvents({
     method: choice(['updb', 'cert'], { required: true, settable: 'create' }),
-    identityId: reference('identity', 'cascade', { required: true, settable: 'create' }),
-    username: optionalText({ ...made, unique: 'username must be unique' }),
+    identityId: idReferenceField('identity', 'cascade', { required: true, settable: 'create' }),
+    username: optionalTextField({ ...made, unique: 'username must be unique' }),
     /** PHC string, e.g. `$argon2id$v=19$...`; never shown. */
-    ...hiddenFromEvents({ passwordHash: optionalText({ settable: 'proposer', shown: 'never' }) }),
-    certPem: optionalText({ ...made, charactersMax: 65_536 }),
-    /** SHA-1 of the DER certificate, lowercase hex: finds the record; `certPem` proves it. */
-    fingerprint: optionalText({ ...made, unique: 'fingerprint must be unique' }),
-    /** SHA-256 of its public key, lowercase hex. */
-    ...hiddenFromEvents({ publicKeyPrint: optionalText({ settable: 'proposer', shown: 'never' }) }),
-    /** The third-party CA that issued the certificate; deleting it deletes the authenticator. */
-    caId: reference('ca', 'cascade', { settable: 'proposer', shown: 'never' }),
-    /** SHA-1 of a certificate that was migrated without itself; its first log-in stores it. */
-    adoptableFingerprint: optionalText({ ...made, since: 3 }),
-    ...hiddenFromEvents({
-      /** SHA-256 of its one-time token, hex: a repeated enrollment gets the same answer. */
-      enrolledBy: optionalText({ ...hidden, unique: 'a token is used once' }),
-      /** Certificate that replaces `certPem` once its holder has used it. */
-      nextCertPem: optionalText({ ...hidden, charactersMax: 65_536 }),
-      nextFingerprint: optionalText(hidden),
-      nextPublicKeyPrint: optionalText(hidden),
+    ...markHiddenFromEvents({
+      passwordHash: optionalTextField({ settable: 'proposer', shown: 'never' }),
     }),
-    extendRequestedAt: timestamp(hint),
+    certPem: optionalTextField({ ...made, charactersMax: 65_536 }),
+    /** SHA-1 of the DER certificate, lowercase hex: finds the record; `certPem` proves it. */
+    fingerprint: optionalTextField({ ...made, unique: 'fingerprint must be unique' }),
+    /** SHA-256 of its public key, lowercase hex. */
+    ...markHiddenFromEvents({
+      publicKeyPrint: optionalTextField({ settable: 'proposer', shown: 'never' }),
+    }),
+    /** The third-party CA that issued the certificate; deleting it deletes the authenticator. */
+    caId: idReferenceField('ca', 'cascade', { settable: 'proposer', shown: 'never' }),
+    /** SHA-1 of a certificate that was migrated without itself; its first log-in stores it. */
+    adoptableFingerprint: optionalTextField({ ...made, since: 3 }),
+    ...markHiddenFromEvents({
+      /** SHA-256 of its one-time token, hex: a repeated enrollment gets the same answer. */
+      enrolledBy: optionalTextField({ ...hidden, unique: 'a token is used once' }),
+      /** Certificate that replaces `certPem` once its holder has used it. */
+      nextCertPem: optionalTextField({ ...hidden, charactersMax: 65_536 }),
+      nextFingerprint: optionalTextField(hidden),
+      nextPublicKeyPrint: optionalTextField(hidden),
+    }),
+    extendRequestedAt: timestampField(hint),
     isExtendRequested: boolean(hint),
     isIssuedByNetwork: boolean(hint),
     isKeyRollRequested: boolean(hint),
@@ -53,9 +57,9 @@ export const authenticator = defineEntity({
     identity: referenceField('identity', 'identityId'),
   }),
   body: {
-    certPem: createOnlyMember({ type: 'string', maxLength: 65_536 }, 'optional'),
-    password: bodyMemberOfAllWrites(passwordSchema, 'replace'),
-    username: bodyMemberOfAllWrites(usernameSchema, 'replace'),
+    certPem: bodyMemberForCreate({ type: 'string', maxLength: 65_536 }, 'optional'),
+    password: bodyMemberForAllWrites(passwordSchema, 'replace'),
+    username: bodyMemberForAllWrites(usernameSchema, 'replace'),
   },
   symbols: [
     'method',

@@ -1,21 +1,25 @@
-import { bodyMemberOfAllWrites } from '../body-members.ts'
-import { claimSchema, type ExternalIdClaim, unsetClaim } from '../parts/ca-external-id-claim.ts'
-import { crud } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
-import { attributes, boolean, nameText, object, text } from '../fields.ts'
-import { shownInEvents, hiddenFromEvents } from '../published.ts'
+import { bodyMemberForAllWrites } from '../body-members.ts'
+import {
+  externalIdClaimSchema,
+  type ExternalIdClaim,
+  unsetExternalIdClaim,
+} from '../parts/ca-external-id-claim.ts'
+import { managementCrudPermissions } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { roleAttributesField, boolean, nameField, objectField, text } from '../fields.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 
 /**
- * A third-party certificate authority. After its verification, its certificates may be used to
- * enroll and log in.
+ * A third-party certificate authority. After its verification, certificates that it issued may be
+ * used to enroll and log in.
  */
 export const ca = defineEntity({
   name: 'ca',
   plural: 'cas',
   isPublished: true,
-  operations: { management: crud('ca') },
-  fields: shownInEvents({
-    name: nameText(),
+  operations: { management: managementCrudPermissions('ca') },
+  fields: markShownInEvents({
+    name: nameField(),
     certPem: text({ required: true, settable: 'create', charactersMax: 65_536 }),
     fingerprint: text({
       settable: 'proposer',
@@ -23,25 +27,27 @@ export const ca = defineEntity({
       faultField: 'certPem',
     }),
     identityNameFormat: text({ otherwise: '[caName]-[commonName]', isPrintable: true }),
-    identityRoles: attributes({ required: true, nullIfEmpty: true }),
+    identityRoles: roleAttributesField({ required: true, nullIfEmpty: true }),
     isAuthEnabled: boolean({ required: true }),
     isAutoCaEnrollmentEnabled: boolean({ required: true }),
     isOttCaEnrollmentEnabled: boolean({ required: true }),
     isVerified: boolean({ settable: 'never' }),
-    ...hiddenFromEvents({
-      /** Common name that a certificate must have by which the owner proves control of the CA. */
+    ...markHiddenFromEvents({
+      /**
+       * Token that proves control of the CA: its owner issues a certificate with this common name.
+       */
       verificationToken: text({
         settable: 'proposer',
         shown: { field: 'isVerified', is: [false] },
       }),
     }),
-    externalIdClaim: object<ExternalIdClaim | null>(claimSchema, null, {
+    externalIdClaim: objectField<ExternalIdClaim | null>(externalIdClaimSchema, null, {
       shown: 'whenSet',
-      mergedOnto: unsetClaim,
+      mergedOnto: unsetExternalIdClaim,
     }),
   }),
   body: {
-    identityNameFormat: bodyMemberOfAllWrites({ type: 'string', maxLength: 4096 }, 'replace'),
+    identityNameFormat: bodyMemberForAllWrites({ type: 'string', maxLength: 4096 }, 'replace'),
   },
   indexes: ['isVerified'],
   symbols: [

@@ -1,12 +1,12 @@
-import { defineEntity } from '../define.ts'
-import { boolean, choice, constant, nameText, text, texts } from '../fields.ts'
-import * as shapes from '../shapes.ts'
+import { defineEntity } from '../define-entity.ts'
+import { boolean, choice, constantField, nameField, text, texts } from '../fields.ts'
+import * as shapes from '../response-schemas.ts'
 
 export const urlCharactersMax = 2048
 
 /** Fields of an external JWT signer that a client may see before it logs in. */
 export const publicSignerFields = {
-  name: nameText(),
+  name: nameField(),
   audience: text(),
   clientId: text({ nullIfEmpty: true }),
   externalAuthUrl: text({
@@ -33,7 +33,7 @@ export const clientExternalJwtSigner = defineEntity({
   fields: {
     ...publicSignerFields,
     /** Not stored; clients derive the URL from `externalAuthUrl`. */
-    openIdConfigurationUrl: constant('', shapes.text, { shown: 'whenSet' }),
+    openIdConfigurationUrl: constantField('', shapes.text, { shown: 'whenSet' }),
   },
   symbols: [
     'name',

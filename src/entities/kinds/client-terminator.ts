@@ -1,7 +1,7 @@
-import { defineEntity } from '../define.ts'
-import { boolean, computed, reference, text } from '../fields.ts'
-import { referenceField } from '../refs.ts'
-import { text as textShape } from '../shapes.ts'
+import { defineEntity } from '../define-entity.ts'
+import { boolean, computedField, idReferenceField, text } from '../fields.ts'
+import { referenceField } from '../reference-fields.ts'
+import { text as textShape } from '../response-schemas.ts'
 
 /** A terminator as a client sees it: without address and cost. */
 export const clientTerminator = defineEntity({
@@ -12,12 +12,12 @@ export const clientTerminator = defineEntity({
   scope: { field: 'isFabricOnly', value: false },
   operations: {},
   fields: {
-    serviceId: reference('service', 'cascade', { settable: 'never' }),
-    routerId: reference('transitRouter', 'cascade', { settable: 'never' }),
+    serviceId: idReferenceField('service', 'cascade', { settable: 'never' }),
+    routerId: idReferenceField('transitRouter', 'cascade', { settable: 'never' }),
     instanceId: text({ settable: 'never', shown: 'never' }),
     isFabricOnly: boolean({ settable: 'never', shown: 'never' }),
     service: referenceField('service', 'serviceId'),
-    identity: computed({ from: 'field', field: 'instanceId' }, textShape),
+    identity: computedField({ from: 'field', field: 'instanceId' }, textShape),
   },
   symbols: [
     'instanceId',

@@ -1,7 +1,7 @@
-import { crud } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
-import { choice, nameText, object } from '../fields.ts'
-import { shownInEvents } from '../published.ts'
+import { managementCrudPermissions } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { choice, nameField, objectField } from '../fields.ts'
+import { markShownInEvents } from '../event-visibility.ts'
 
 /**
  * A config type: a JSON Schema (draft-07) that validates the data of its configs, and the kinds of
@@ -12,12 +12,14 @@ export const configType = defineEntity({
   plural: 'configTypes',
   isPublished: true,
   operations: {
-    management: crud('config-type'),
+    management: managementCrudPermissions('config-type'),
   },
-  fields: shownInEvents({
-    name: nameText(),
-    /** Validated before it is proposed. An empty schema accepts all data. */
-    schema: object({ type: 'object', additionalProperties: true }, {}, { nullIfEmpty: true }),
+  fields: markShownInEvents({
+    name: nameField(),
+    /**
+     * The schema is validated before the config type is proposed. An empty schema accepts all data.
+     */
+    schema: objectField({ type: 'object', additionalProperties: true }, {}, { nullIfEmpty: true }),
     target: choice(['service', 'router', 'other'], { otherwise: 'service', settable: 'create' }),
   }),
   symbols: ['name', 'schema', 'target'],

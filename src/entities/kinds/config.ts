@@ -1,8 +1,8 @@
-import { crud } from '../crud.ts'
-import { defineEntity } from '../define.ts'
-import { nameText, object, reference } from '../fields.ts'
-import { shownInEvents } from '../published.ts'
-import { referenceField } from '../refs.ts'
+import { managementCrudPermissions } from '../crud.ts'
+import { defineEntity } from '../define-entity.ts'
+import { nameField, objectField, idReferenceField } from '../fields.ts'
+import { markShownInEvents } from '../event-visibility.ts'
+import { referenceField } from '../reference-fields.ts'
 
 /** Data of one config type, for the services or routers that reference it. */
 export const config = defineEntity({
@@ -10,13 +10,13 @@ export const config = defineEntity({
   plural: 'configs',
   isPublished: true,
   operations: {
-    management: crud('config'),
+    management: managementCrudPermissions('config'),
   },
-  fields: shownInEvents({
-    name: nameText(),
-    configTypeId: reference('configType', 'refuse', { required: true, settable: 'create' }),
+  fields: markShownInEvents({
+    name: nameField(),
+    configTypeId: idReferenceField('configType', 'refuse', { required: true, settable: 'create' }),
     /** Valid according to the schema that the config type had at the time of the write. */
-    data: object({ type: 'object', additionalProperties: true }, {}, { required: true }),
+    data: objectField({ type: 'object', additionalProperties: true }, {}, { required: true }),
     configType: referenceField('configType', 'configTypeId'),
   }),
   symbols: ['name', { name: 'type', field: 'configTypeId' }],

@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { createOnlyMember } from '../body-members.ts'
-import { defineEntity } from '../define.ts'
-import { object } from '../fields.ts'
-import { shownInEvents } from '../published.ts'
+import { bodyMemberForCreate } from '../body-members.ts'
+import { defineEntity } from '../define-entity.ts'
+import { objectField } from '../fields.ts'
+import { markShownInEvents } from '../event-visibility.ts'
 
 /**
  * Id of the record with the settings of all controllers; a controller's own record overrides them.
@@ -33,9 +33,11 @@ export const controllerSetting = defineEntity({
     },
   },
   idFrom: 'controllerId',
-  fields: shownInEvents({ oidc: object<JsonObject>(oidcSettings, {}, { mergedOnto: {} }) }),
+  fields: markShownInEvents({
+    oidc: objectField<JsonObject>(oidcSettings, {}, { mergedOnto: {} }),
+  }),
   body: {
-    controllerId: createOnlyMember(
+    controllerId: bodyMemberForCreate(
       { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' },
       'required',
     ),

@@ -1,8 +1,8 @@
-import { crud } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
-import { boolean, choice, computed, nameText, roleList } from '../fields.ts'
-import { shownInEvents } from '../published.ts'
-import { namedRoles } from '../shapes.ts'
+import { managementCrudPermissions } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { boolean, choice, computedField, nameField, roleListField } from '../fields.ts'
+import { markShownInEvents } from '../event-visibility.ts'
+import { namedRolesSchema } from '../response-schemas.ts'
 import { subListOfExisting } from '../sub-lists.ts'
 
 /**
@@ -12,24 +12,24 @@ export const edgeRouterPolicy = defineEntity({
   name: 'edgeRouterPolicy',
   plural: 'edgeRouterPolicies',
   isPublished: true,
-  operations: { management: crud('edge-router-policy') },
-  fields: shownInEvents({
-    name: nameText(),
+  operations: { management: managementCrudPermissions('edge-router-policy') },
+  fields: markShownInEvents({
+    name: nameField(),
     semantic: choice(['AllOf', 'AnyOf'], { required: true }),
-    identityRoles: roleList('identity'),
-    edgeRouterRoles: roleList('edgeRouter'),
+    identityRoles: roleListField('identity'),
+    edgeRouterRoles: roleListField('edgeRouter'),
     /**
      * True for the policy that was created together with a tunneling router for the router's
-     * identity; it is deleted together with the router.
+     * identity; the policy is deleted together with the router.
      */
     isSystem: boolean({ settable: 'never' }),
-    identityRolesDisplay: computed(
+    identityRolesDisplay: computedField(
       { from: 'rolesDisplay', to: 'identity', by: 'identityRoles' },
-      namedRoles,
+      namedRolesSchema,
     ),
-    edgeRouterRolesDisplay: computed(
+    edgeRouterRolesDisplay: computedField(
       { from: 'rolesDisplay', to: 'edgeRouter', by: 'edgeRouterRoles' },
-      namedRoles,
+      namedRolesSchema,
     ),
   }),
   symbols: ['name', 'semantic', 'identityRoles', 'edgeRouterRoles'],

@@ -1,19 +1,25 @@
-import { crud } from '../crud.ts'
-import { defineEntity } from '../define.ts'
-import { attributes, boolean, computed, map, optionalText } from '../fields.ts'
+import { managementCrudPermissions } from '../crud.ts'
+import { defineEntity } from '../define-entity.ts'
+import {
+  roleAttributesField,
+  boolean,
+  computedField,
+  mapField,
+  optionalTextField,
+} from '../fields.ts'
 import {
   connectedSymbol,
   enrolledFields,
-  outstandingEnrollment,
-  shownVersion,
+  outstandingEnrollmentFields,
+  routerVersionField,
   routerFields,
   routerSymbols,
-  uniqueFingerprint,
-  capabilities,
-  capabilitiesMask,
-  versionInfoOrEmpty,
+  uniqueFingerprintRules,
+  capabilityNamesField,
+  capabilitiesMaskField,
+  versionInfoOrEmptyField,
 } from '../parts/router-fields.ts'
-import { text } from '../shapes.ts'
+import { text } from '../response-schemas.ts'
 import { subListOfExisting } from '../sub-lists.ts'
 
 /** A router to which clients can connect if policies allow it. */
@@ -22,28 +28,28 @@ export const edgeRouter = defineEntity({
   plural: 'edgeRouters',
   table: 'router',
   scope: { field: 'isEdge', value: true },
-  operations: { management: crud('router') },
+  operations: { management: managementCrudPermissions('router') },
   fields: {
     ...routerFields,
     ...enrolledFields,
-    ...outstandingEnrollment('edgeRouterId'),
+    ...outstandingEnrollmentFields('edgeRouterId'),
     isVerified: boolean({ settable: 'proposer' }),
-    fingerprint: optionalText({ ...uniqueFingerprint, shown: 'whenSet' }),
-    certPem: optionalText({ settable: 'proposer', charactersMax: 65_536 }),
+    fingerprint: optionalTextField({ ...uniqueFingerprintRules, shown: 'whenSet' }),
+    certPem: optionalTextField({ settable: 'proposer', charactersMax: 65_536 }),
     /** Whether the router's tunnel hosts and dials services with the router's identity. */
     isTunnelerEnabled: boolean(),
-    roleAttributes: attributes({ nullIfEmpty: true }),
-    appData: map(),
-    hostname: computed({ from: 'routerStatus', shows: 'hostname' }, text),
-    supportedProtocols: computed(
+    roleAttributes: roleAttributesField({ nullIfEmpty: true }),
+    appData: mapField(),
+    hostname: computedField({ from: 'routerStatus', shows: 'hostname' }, text),
+    supportedProtocols: computedField(
       { from: 'routerStatus', shows: 'supportedProtocols' },
       { type: 'object', additionalProperties: text },
     ),
-    syncStatus: computed({ from: 'routerStatus', shows: 'syncStatus' }, text),
-    capabilities,
-    capabilitiesMask,
-    version: shownVersion,
-    versionInfo: versionInfoOrEmpty,
+    syncStatus: computedField({ from: 'routerStatus', shows: 'syncStatus' }, text),
+    capabilities: capabilityNamesField,
+    capabilitiesMask: capabilitiesMaskField,
+    version: routerVersionField,
+    versionInfo: versionInfoOrEmptyField,
   },
   indexes: ['roleAttributes'],
   symbols: [

@@ -1,10 +1,14 @@
 import { usernameSchema } from './authenticator.ts'
-import { createOnlyMember } from '../body-members.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
-import { choice, optionalText, reference, text, timestamp } from '../fields.ts'
+import { bodyMemberForCreate } from '../body-members.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { choice, optionalTextField, idReferenceField, text, timestampField } from '../fields.ts'
 import { expirySchema } from '../parts/expiry.ts'
-import { shownInEvents, hiddenFromEvents } from '../published.ts'
-import { nullableReferenceField, referenceField, referenceWithUrlNameField } from '../refs.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
+import {
+  nullableReferenceField,
+  referenceField,
+  referenceWithUrlNameField,
+} from '../reference-fields.ts'
 
 const enrollmentMethods = ['ott', 'ottca', 'updb', 'erott', 'trott'] as const
 export type EnrollmentMethod = (typeof enrollmentMethods)[number]
@@ -34,33 +38,33 @@ export const enrollment = defineEntity({
       delete: 'enrollment.delete',
     },
   },
-  fields: shownInEvents({
+  fields: markShownInEvents({
     method: choice(enrollmentMethods, made),
-    ...hiddenFromEvents({
+    ...markHiddenFromEvents({
       /** UUIDv4. */
       token: text({ ...made, charactersMax: 64, unique: 'token must be unique' }),
       /** The enrollment JWT, signed by the controller that created it. */
-      jwt: optionalText({ ...made, ...whenSet, charactersMax: 16_384 }),
+      jwt: optionalTextField({ ...made, ...whenSet, charactersMax: 16_384 }),
     }),
-    expiresAt: timestamp(made),
-    identityId: reference('identity', 'cascade', subject),
-    edgeRouterId: reference('edgeRouter', 'cascade', subject),
-    transitRouterId: reference('transitRouter', 'cascade', subject),
+    expiresAt: timestampField(made),
+    identityId: idReferenceField('identity', 'cascade', subject),
+    edgeRouterId: idReferenceField('edgeRouter', 'cascade', subject),
+    transitRouterId: idReferenceField('transitRouter', 'cascade', subject),
     /** CA whose certificates an `ottca` enrollment accepts. */
-    caId: reference('ca', 'cascade', subject),
+    caId: idReferenceField('ca', 'cascade', subject),
     /** User name of an `updb` enrollment. */
-    username: optionalText({ ...made, ...whenSet, charactersMax: usernameSchema.maxLength }),
+    username: optionalTextField({ ...made, ...whenSet, charactersMax: usernameSchema.maxLength }),
     identity: referenceWithUrlNameField('identity', 'identityId', whenSet),
     edgeRouter: referenceField('edgeRouter', 'edgeRouterId', whenSet),
     transitRouter: referenceField('transitRouter', 'transitRouterId', whenSet),
     ca: nullableReferenceField('ca', 'caId'),
   }),
   body: {
-    caId: createOnlyMember(idSchema, 'optional'),
-    expiresAt: createOnlyMember(expirySchema, 'required'),
-    identityId: createOnlyMember(idSchema, 'required'),
-    method: createOnlyMember({ type: 'string', enum: ['ott', 'ottca', 'updb'] }, 'required'),
-    username: createOnlyMember(usernameSchema, 'optional'),
+    caId: bodyMemberForCreate(idSchema, 'optional'),
+    expiresAt: bodyMemberForCreate(expirySchema, 'required'),
+    identityId: bodyMemberForCreate(idSchema, 'required'),
+    method: bodyMemberForCreate({ type: 'string', enum: ['ott', 'ottca', 'updb'] }, 'required'),
+    username: bodyMemberForCreate(usernameSchema, 'optional'),
   },
   symbols: [
     'token',

@@ -1,9 +1,9 @@
-import { bodyMemberOfAllWrites } from '../body-members.ts'
+import { bodyMemberForAllWrites } from '../body-members.ts'
 import { publicSignerFields, urlCharactersMax } from './client-external-jwt-signer.ts'
-import { crud } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
-import { boolean, optionalText, reference, text, timestamp } from '../fields.ts'
-import { shownInEvents } from '../published.ts'
+import { managementCrudPermissions } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { boolean, optionalTextField, idReferenceField, text, timestampField } from '../fields.ts'
+import { markShownInEvents } from '../event-visibility.ts'
 
 const { enrollToCertEnabled, enrollToTokenEnabled, ...first } = publicSignerFields
 const derived = { settable: 'proposer' } as const
@@ -17,20 +17,20 @@ export const externalJwtSigner = defineEntity({
   name: 'externalJwtSigner',
   plural: 'externalJwtSigners',
   isPublished: true,
-  operations: { management: crud('external-jwt-signer') },
-  fields: shownInEvents({
+  operations: { management: managementCrudPermissions('external-jwt-signer') },
+  fields: markShownInEvents({
     ...first,
     enabled: boolean({ required: true }),
     enrollToCertEnabled,
     enrollToTokenEnabled,
     // @guard forged-tokens--twins
     issuer: text({ required: true, unique: 'issuer must be unique' }),
-    certPem: optionalText({ charactersMax: 65_536 }),
-    jwksEndpoint: optionalText({ charactersMax: urlCharactersMax }),
+    certPem: optionalTextField({ charactersMax: 65_536 }),
+    jwksEndpoint: optionalTextField({ charactersMax: urlCharactersMax }),
     kid: text({ unique: 'kid must be unique', nullIfEmpty: true }),
     claimsProperty: text({ otherwise: '/sub' }),
     useExternalId: boolean(),
-    enrollAuthPolicyId: reference('authPolicy', 'refuse', { otherwise: 'default' }),
+    enrollAuthPolicyId: idReferenceField('authPolicy', 'refuse', { otherwise: 'default' }),
     enrollNameClaimsSelector: text({ otherwise: '/sub' }),
     enrollAttributeClaimsSelector: text({ shown: 'whenSet' }),
     commonName: text(derived),
@@ -39,11 +39,11 @@ export const externalJwtSigner = defineEntity({
       unique: 'fingerprint must be unique',
       nullIfEmpty: true,
     }),
-    notBefore: timestamp(derived),
-    notAfter: timestamp(derived),
+    notBefore: timestampField(derived),
+    notAfter: timestampField(derived),
   }),
   body: {
-    audience: bodyMemberOfAllWrites(audienceMember, 'create', 'replace'),
+    audience: bodyMemberForAllWrites(audienceMember, 'create', 'replace'),
   },
   indexes: ['enabled'],
   symbols: [

@@ -1,22 +1,22 @@
-import { createOnlyMember, bodyMemberOfAllWrites } from '../body-members.ts'
+import { bodyMemberForCreate, bodyMemberForAllWrites } from '../body-members.ts'
 import { crudPermissions } from '../crud.ts'
-import { defineEntity } from '../define.ts'
-import { boolean, computed, integer, optionalText } from '../fields.ts'
+import { defineEntity } from '../define-entity.ts'
+import { boolean, computedField, integer, optionalTextField } from '../fields.ts'
 import {
   connectedSymbol,
   routerCostMax,
   routerFields,
   routerSymbols,
-  uniqueFingerprint,
-  versionInfo,
+  uniqueFingerprintRules,
+  versionInfoField,
 } from '../parts/router-fields.ts'
-import { arraySchema, flag, text, wholeObject } from '../shapes.ts'
+import { arraySchema, booleanSchema, text, openObjectSchema } from '../response-schemas.ts'
 
-const listenerList = arraySchema(wholeObject({ address: text, protocol: text }))
+const listenerList = arraySchema(openObjectSchema({ address: text, protocol: text }))
 
 /**
- * Any router, as the fabric API shows it. There, routers are created with a given id and without
- * enrollment.
+ * Any router, as the fabric API shows it. Through the fabric API, routers are created with a given
+ * id and without enrollment.
  */
 export const fabricRouter = defineEntity({
   name: 'fabricRouter',
@@ -36,21 +36,25 @@ export const fabricRouter = defineEntity({
     ...routerFields,
     cost: integer({ required: true, maximum: routerCostMax }),
     noTraversal: boolean({ required: true }),
-    fingerprint: optionalText(uniqueFingerprint),
-    connected: computed({ from: 'routerStatus', shows: 'isOnline' }, flag),
-    listenerAddresses: computed({ from: 'routerStatus', shows: 'linkListeners' }, listenerList, {
-      nullIfEmpty: true,
-    }),
-    versionInfo,
+    fingerprint: optionalTextField(uniqueFingerprintRules),
+    connected: computedField({ from: 'routerStatus', shows: 'isOnline' }, booleanSchema),
+    listenerAddresses: computedField(
+      { from: 'routerStatus', shows: 'linkListeners' },
+      listenerList,
+      {
+        nullIfEmpty: true,
+      },
+    ),
+    versionInfo: versionInfoField,
   },
   body: {
-    // The id appears in paths, in filters and as common name of the router's certificate, so its
-    // characters are limited.
-    id: createOnlyMember(
+    // The id appears in paths, in filters and as common name of the router's certificate, so the
+    // characters of an id are restricted.
+    id: bodyMemberForCreate(
       { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' },
       'required',
     ),
-    fingerprint: bodyMemberOfAllWrites({
+    fingerprint: bodyMemberForAllWrites({
       type: 'string',
       pattern: '^([0-9a-fA-F]{2}:?){0,64}$',
       maxLength: 191,

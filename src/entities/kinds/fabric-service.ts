@@ -1,9 +1,12 @@
 import { crudPermissions } from '../crud.ts'
-import { defineEntity } from '../define.ts'
-import { boolean, choice, integer, nameText } from '../fields.ts'
+import { defineEntity } from '../define-entity.ts'
+import { boolean, choice, integer, nameField } from '../fields.ts'
 import { terminatorStrategies } from './service.ts'
 
-/** Any service, as the fabric API shows it. A service created there is fabric-only. */
+/**
+ * Any service, as the fabric API shows it. A service that is created through the fabric API is
+ * fabric-only.
+ */
 export const fabricService = defineEntity({
   name: 'fabricService',
   plural: 'fabricServices',
@@ -19,7 +22,7 @@ export const fabricService = defineEntity({
     delete: 'deleteService',
   },
   fields: {
-    name: nameText(),
+    name: nameField(),
     terminatorStrategy: choice(terminatorStrategies, { otherwise: 'smartrouting' }),
     maxIdleTimeMillis: integer(),
     isFabricOnly: boolean({ settable: 'proposer', shown: 'never' }),

@@ -1,15 +1,15 @@
-import { createOnlyMember } from '../body-members.ts'
+import { bodyMemberForCreate } from '../body-members.ts'
 import { crudPermissions } from '../crud.ts'
-import { defineEntity } from '../define.ts'
-import { boolean, reference, text } from '../fields.ts'
-import { referenceField } from '../refs.ts'
+import { defineEntity } from '../define-entity.ts'
+import { boolean, idReferenceField, text } from '../fields.ts'
+import { referenceField } from '../reference-fields.ts'
 import {
-  instanceName,
-  instanceSecret,
-  terminatorBody,
+  instanceNameSchema,
+  instanceSecretSchema,
+  terminatorBodyMembers,
   terminatorBounds,
   terminatorFields,
-  terminatorSymbols,
+  terminatorFilterSymbols,
 } from '../parts/terminator-fields.ts'
 
 /** Any terminator, as the fabric API shows it, including those of fabric-only services. */
@@ -29,8 +29,8 @@ export const fabricTerminator = defineEntity({
   },
   fields: {
     ...terminatorFields,
-    serviceId: reference('fabricService', 'cascade', { settable: 'proposer' }),
-    routerId: reference('fabricRouter', 'cascade', { settable: 'proposer' }),
+    serviceId: idReferenceField('fabricService', 'cascade', { settable: 'proposer' }),
+    routerId: idReferenceField('fabricRouter', 'cascade', { settable: 'proposer' }),
     service: referenceField('fabricService', 'serviceId'),
     router: referenceField('fabricRouter', 'routerId'),
     instanceId: text({ settable: 'proposer', charactersMax: 512 }),
@@ -45,11 +45,11 @@ export const fabricTerminator = defineEntity({
     isFabricOnly: boolean({ settable: 'never', shown: 'never' }),
   },
   body: {
-    ...terminatorBody,
-    instanceId: createOnlyMember(instanceName, 'optional'),
-    instanceSecret: createOnlyMember(instanceSecret, 'optional'),
-    hostId: createOnlyMember({ type: 'string', maxLength: 128 }, 'optional'),
+    ...terminatorBodyMembers,
+    instanceId: bodyMemberForCreate(instanceNameSchema, 'optional'),
+    instanceSecret: bodyMemberForCreate(instanceSecretSchema, 'optional'),
+    hostId: bodyMemberForCreate({ type: 'string', maxLength: 128 }, 'optional'),
   },
-  symbols: terminatorSymbols('fabricService', 'fabricRouter'),
+  symbols: terminatorFilterSymbols('fabricService', 'fabricRouter'),
   refuse: { update: { isSystem: 'ENTITY_CAN_NOT_BE_UPDATED' } },
 })

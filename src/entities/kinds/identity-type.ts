@@ -1,6 +1,6 @@
-import { defineEntity } from '../define.ts'
-import { nameText } from '../fields.ts'
-import { shownInEvents } from '../published.ts'
+import { defineEntity } from '../define-entity.ts'
+import { nameField } from '../fields.ts'
+import { markShownInEvents } from '../event-visibility.ts'
 
 /** Identity types; created with the cluster and read-only. */
 export const identityType = defineEntity({
@@ -8,6 +8,6 @@ export const identityType = defineEntity({
   plural: 'identityTypes',
   isPublished: true,
   operations: { management: { list: 'session', detail: 'session' } },
-  fields: shownInEvents({ name: nameText() }),
+  fields: markShownInEvents({ name: nameField() }),
   symbols: ['name'],
 })

@@ -1,27 +1,40 @@
-import { createOnlyMember, bodyMemberOfAllWrites } from '../body-members.ts'
-import { crud } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import { bodyMemberForCreate, bodyMemberForAllWrites } from '../body-members.ts'
+import { managementCrudPermissions } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import {
   boolean,
   choice,
-  computed,
+  computedField,
   integer,
-  map,
-  nameText,
-  object,
-  optionalText,
-  reference,
+  mapField,
+  nameField,
+  objectField,
+  optionalTextField,
+  idReferenceField,
   texts,
-  timestamp,
+  timestampField,
 } from '../fields.ts'
-import { shownInEvents } from '../published.ts'
-import { identityStates, ownCredentials, wantedEnrollments } from '../parts/identity-credentials.ts'
-import { roleEndsSchema, roleFields, roleSymbols } from '../parts/role-attribute-ends.ts'
+import { markShownInEvents } from '../event-visibility.ts'
+import {
+  identityStateSymbols,
+  identityCredentialFields,
+  requestedEnrollmentsSchema,
+} from '../parts/identity-credentials.ts'
+import {
+  roleAttributeExpirySchema,
+  roleAttributeFieldDescriptors,
+  roleAttributeSymbols,
+} from '../parts/role-attribute-expiry.ts'
 import { grantablePermissions } from '../../lib/permissions.ts'
-import { nullableReferenceField, referenceField } from '../refs.ts'
-import { applicationData, envInfoSchema, flag, sdkInfoSchema } from '../shapes.ts'
+import { nullableReferenceField, referenceField } from '../reference-fields.ts'
+import {
+  applicationDataSchema,
+  envInfoSchema,
+  booleanSchema,
+  sdkInfoSchema,
+} from '../response-schemas.ts'
 import { subListOfExisting } from '../sub-lists.ts'
-import { interfaces } from '../parts/router-fields.ts'
+import { interfacesField } from '../parts/router-fields.ts'
 import { costMax, precedences, precedenceSchema } from '../parts/terminator-fields.ts'
 
 const cost = { type: 'integer', minimum: 0, maximum: costMax } as const
@@ -34,53 +47,65 @@ export const identity = defineEntity({
   name: 'identity',
   plural: 'identities',
   isPublished: true,
-  operations: { management: crud('identity') },
-  fields: shownInEvents({
-    name: nameText({ unique: `duplicate value '{value}' in unique index on identities store` }),
-    typeId: reference('identityType', 'refuse', typeRules),
+  operations: { management: managementCrudPermissions('identity') },
+  fields: markShownInEvents({
+    name: nameField({ unique: `duplicate value '{value}' in unique index on identities store` }),
+    typeId: idReferenceField('identityType', 'refuse', typeRules),
     isAdmin: boolean({ required: true }),
     isDefaultAdmin: boolean({ settable: 'never' }),
-    authPolicyId: reference('authPolicy', 'refuse', { otherwise: 'default' }),
-    externalId: optionalText({ unique: 'externalId must be unique' }),
-    ...roleFields,
-    appData: object(applicationData, {}),
+    authPolicyId: idReferenceField('authPolicy', 'refuse', { otherwise: 'default' }),
+    externalId: optionalTextField({ unique: 'externalId must be unique' }),
+    ...roleAttributeFieldDescriptors,
+    appData: objectField(applicationDataSchema, {}),
     defaultHostingCost: integer({ maximum: costMax }),
     defaultHostingPrecedence: choice(precedences, { otherwise: 'default' }),
-    serviceHostingCosts: map<number>({ values: cost, keysOf: 'service' }),
-    serviceHostingPrecedences: map<string>({ values: precedenceSchema, keysOf: 'service' }),
+    serviceHostingCosts: mapField<number>({ values: cost, keysOf: 'service' }),
+    serviceHostingPrecedences: mapField<string>({ values: precedenceSchema, keysOf: 'service' }),
     permissions: texts({ values: grantablePermissions, nullIfEmpty: true }),
-    disabledAt: timestamp({ settable: 'never', shown: 'whenSet' }),
-    disabledUntil: timestamp({ settable: 'never', shown: 'whenSet' }),
-    envInfo: object(envInfoSchema, {}, { settable: 'never' }),
-    sdkInfo: object(sdkInfoSchema, {}, { settable: 'never' }),
+    disabledAt: timestampField({ settable: 'never', shown: 'whenSet' }),
+    disabledUntil: timestampField({ settable: 'never', shown: 'whenSet' }),
+    envInfo: objectField(envInfoSchema, {}, { settable: 'never' }),
+    sdkInfo: objectField(sdkInfoSchema, {}, { settable: 'never' }),
     type: referenceField('identityType', 'typeId'),
     authPolicy: nullableReferenceField('authPolicy', 'authPolicyId'),
-    ...ownCredentials,
-    disabled: computed({ from: 'isWithin', since: 'disabledAt', until: 'disabledUntil' }, flag),
-    hasApiSession: computed({ from: 'isReferenced', of: 'apiSession', by: 'identityId' }, flag),
-    isMfaEnabled: computed(
-      { from: 'fieldOfNaming', of: 'mfa', by: 'identityId', field: 'isVerified', otherwise: false },
-      flag,
+    ...identityCredentialFields,
+    disabled: computedField(
+      { from: 'isWithin', since: 'disabledAt', until: 'disabledUntil' },
+      booleanSchema,
     ),
-    hasEdgeRouterConnection: computed({ from: 'routerConnection', shows: 'flag' }, flag),
-    edgeRouterConnectionStatus: computed({ from: 'routerConnection', shows: 'word' }, connection),
+    hasApiSession: computedField(
+      { from: 'isReferenced', of: 'apiSession', by: 'identityId' },
+      booleanSchema,
+    ),
+    isMfaEnabled: computedField(
+      { from: 'fieldOfNaming', of: 'mfa', by: 'identityId', field: 'isVerified', otherwise: false },
+      booleanSchema,
+    ),
+    hasEdgeRouterConnection: computedField(
+      { from: 'routerConnection', shows: 'flag' },
+      booleanSchema,
+    ),
+    edgeRouterConnectionStatus: computedField(
+      { from: 'routerConnection', shows: 'word' },
+      connection,
+    ),
     /** Of the router whose tunnel the identity is. */
-    interfaces,
+    interfaces: interfacesField,
   }),
   body: {
-    type: bodyMemberOfAllWrites(kind, 'create', 'replace'),
-    enrollment: createOnlyMember(wantedEnrollments, 'optional'),
-    roleAttributesExpireAt: bodyMemberOfAllWrites(roleEndsSchema),
+    type: bodyMemberForAllWrites(kind, 'create', 'replace'),
+    enrollment: bodyMemberForCreate(requestedEnrollmentsSchema, 'optional'),
+    roleAttributesExpireAt: bodyMemberForAllWrites(roleAttributeExpirySchema),
   },
   indexes: ['roleAttributes', 'isAdmin'],
   symbols: [
     'name',
-    ...roleSymbols,
+    ...roleAttributeSymbols,
     'externalId',
     { name: 'type', field: 'typeId' },
     'authPolicyId',
     'isAdmin',
-    ...identityStates,
+    ...identityStateSymbols,
   ],
   links: [
     'edge-router-policies',

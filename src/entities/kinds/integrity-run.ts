@@ -1,8 +1,8 @@
-import { defineEntity, type EntityOf } from '../define.ts'
-import { boolean, object, text, timestamp } from '../fields.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { boolean, objectField, text, timestampField } from '../fields.ts'
 
 /** Id of the only record of the kind: the current or last run. */
-export const integrityRunId = 'run'
+export const integrityRunRecordId = 'run'
 
 interface IntegrityFinding {
   readonly [name: string]: string | boolean
@@ -13,8 +13,8 @@ interface IntegrityFinding {
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * A consistency check of data that is derived from records, with its results; served by dedicated
- * operations.
+ * A consistency check of the data that is derived from records, and the results of the check;
+ * served by dedicated operations.
  */
 export const integrityRun = defineEntity({
   name: 'integrityRun',
@@ -27,11 +27,11 @@ export const integrityRun = defineEntity({
     isInProgress: boolean(hidden),
     /** Id of the controller that runs the check; '' until a controller has started. */
     runner: text(hidden),
-    startedAt: timestamp(hidden),
-    endedAt: timestamp(hidden),
+    startedAt: timestampField(hidden),
+    endedAt: timestampField(hidden),
     /** Reason of a failure; '' after success and while the check is running. */
     error: text(hidden),
-    findings: object<readonly IntegrityFinding[]>({ type: 'array' }, [], hidden),
+    findings: objectField<readonly IntegrityFinding[]>({ type: 'array' }, [], hidden),
     hasMore: boolean(hidden),
   },
   symbols: [],

@@ -1,5 +1,5 @@
-import { defineEntity, type EntityOf } from '../define.ts'
-import { boolean, text, timestamp } from '../fields.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { boolean, text, timestampField } from '../fields.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
@@ -18,7 +18,7 @@ export const joinTicket = defineEntity({
     /** False if a controller that joins with this ticket stays a learner. */
     isVoter: boolean(hidden),
     /** UTC ms of log time. */
-    expiresAt: timestamp(hidden),
+    expiresAt: timestampField(hidden),
     usedByNodeId: text(hidden),
   },
   symbols: [],

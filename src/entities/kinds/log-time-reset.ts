@@ -1,14 +1,14 @@
-import { defineEntity, type EntityOf } from '../define.ts'
-import { integer, timestamp } from '../fields.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { integer, timestampField } from '../fields.ts'
 
-/** Id of the only record of the kind. */
-export const logTimeResetId = 'last'
+/** Id of the only record of this kind. */
+export const logTimeResetRecordId = 'last'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * Records resets of log time; not served by any API. The stamps in the log never decrease, so after
- * a reset, log time is behind the stamps.
+ * Records resets of log time; not served by any API. The timestamps of log entries never decrease,
+ * so after a reset, log time is behind these timestamps.
  */
 export const logTimeReset = defineEntity({
   name: 'logTimeReset',
@@ -17,12 +17,12 @@ export const logTimeReset = defineEntity({
   isPublished: false,
   operations: {},
   fields: {
-    /** How far log time is behind the stamps; never decreases. */
+    /** How far log time is behind the timestamps of log entries; never decreases. */
     setbackMs: integer(hidden),
     /**
      * Request ids created before this time count as expired, unless their outcome is still stored.
      */
-    requestFloorMs: timestamp(hidden),
+    requestFloorMs: timestampField(hidden),
   },
   symbols: [],
   digest: 'state',

@@ -1,5 +1,5 @@
-import { defineEntity, type EntityOf } from '../define.ts'
-import { integer, reference, timestamp } from '../fields.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { integer, idReferenceField, timestampField } from '../fields.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
@@ -13,10 +13,10 @@ export const mfaAttempts = defineEntity({
   isPublished: false,
   operations: {},
   fields: {
-    identityId: reference('identity', 'cascade', { ...hidden, required: true }),
+    identityId: idReferenceField('identity', 'cascade', { ...hidden, required: true }),
     count: integer(hidden),
     /** Log time of the last recorded attempt; the pause between attempts is counted from it. */
-    lastAt: timestamp(hidden),
+    lastAt: timestampField(hidden),
   },
   symbols: [],
   digest: 'state',

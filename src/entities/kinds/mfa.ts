@@ -1,6 +1,6 @@
-import { defineEntity, type EntityOf } from '../define.ts'
-import { boolean, integer, object, reference, text } from '../fields.ts'
-import { shownInEvents, hiddenFromEvents } from '../published.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { boolean, integer, objectField, idReferenceField, text } from '../fields.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
@@ -19,17 +19,17 @@ export const mfa = defineEntity({
   plural: 'mfas',
   isPublished: true,
   operations: {},
-  fields: shownInEvents({
-    identityId: reference('identity', 'cascade', { ...hidden, required: true }),
+  fields: markShownInEvents({
+    identityId: idReferenceField('identity', 'cascade', { ...hidden, required: true }),
     /**
      * False until a first correct code proves that the user has the secret; until then, no session
      * requires codes.
      */
     isVerified: boolean({ settable: 'never' }),
-    ...hiddenFromEvents({
+    ...markHiddenFromEvents({
       /**
-       * New random ids for each new secret and each new set of recovery codes. A check that was
-       * made with an earlier id is void.
+       * `secretId` is a new random id for each new secret, and `codesId` for each new set of
+       * recovery codes. The result of a code check that used an earlier id is void.
        */
       secretId: text(hidden),
       codesId: text(hidden),
@@ -39,7 +39,7 @@ export const mfa = defineEntity({
       /** The latest accepted time step; codes of this step and of earlier steps are refused. */
       lastStep: integer(hidden),
       /** Positions of the used recovery codes, in order of use. */
-      usedCodes: object<readonly number[]>({ type: 'array' }, [], hidden),
+      usedCodes: objectField<readonly number[]>({ type: 'array' }, [], hidden),
     }),
   }),
   indexes: ['identityId', 'keyVersion'],

@@ -1,12 +1,12 @@
-import { defineEntity, type EntityOf } from '../define.ts'
-import { integer, reference, timestamp } from '../fields.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { integer, idReferenceField, timestampField } from '../fields.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * Wrong passwords for one authenticator since the last success, if its auth policy limits them. The
- * record's id is the authenticator's id, so there is at most one record per authenticator; not
- * served by any API.
+ * Wrong passwords for one authenticator since the last success, if the auth policy limits wrong
+ * passwords. The record's id is the authenticator's id, so there is at most one record per
+ * authenticator; not served by any API.
  */
 export const passwordAttempts = defineEntity({
   name: 'passwordAttempts',
@@ -14,10 +14,10 @@ export const passwordAttempts = defineEntity({
   isPublished: false,
   operations: {},
   fields: {
-    authenticatorId: reference('authenticator', 'cascade', { ...hidden, required: true }),
+    authenticatorId: idReferenceField('authenticator', 'cascade', { ...hidden, required: true }),
     count: integer(hidden),
     /** Log time of the last recorded attempt; a lockout is counted from it. */
-    lastAt: timestamp(hidden),
+    lastAt: timestampField(hidden),
   },
   symbols: [],
   digest: 'state',

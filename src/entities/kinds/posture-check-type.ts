@@ -1,7 +1,7 @@
-import { defineEntity } from '../define.ts'
-import { nameText, objects, text } from '../fields.ts'
-import { shownInEvents } from '../published.ts'
-import { operatingSystem } from '../parts/posture-check-subjects.ts'
+import { defineEntity } from '../define-entity.ts'
+import { nameField, objectListField, text } from '../fields.ts'
+import { markShownInEvents } from '../event-visibility.ts'
+import { operatingSystemSchema } from '../parts/posture-check-subjects.ts'
 
 /**
  * Posture check types that depend on operating systems; created with the cluster and read-only. The
@@ -12,10 +12,10 @@ export const postureCheckType = defineEntity({
   plural: 'postureCheckTypes',
   isPublished: true,
   operations: { management: { list: 'session', detail: 'session' } },
-  fields: shownInEvents({
-    name: nameText(),
+  fields: markShownInEvents({
+    name: nameField(),
     version: text(),
-    operatingSystems: objects(operatingSystem, { itemsMax: 64 }),
+    operatingSystems: objectListField(operatingSystemSchema, { itemsMax: 64 }),
   }),
   symbols: ['name'],
 })

@@ -1,20 +1,24 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { bodyMemberOfAllWrites } from '../body-members.ts'
-import { crud } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
+import { bodyMemberForAllWrites } from '../body-members.ts'
+import { managementCrudPermissions } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
 import {
-  attributes,
+  roleAttributesField,
   boolean,
   choice,
-  constant,
+  constantField,
   integer,
-  nameText,
-  object,
-  objects,
+  nameField,
+  objectField,
+  objectListField,
   texts,
 } from '../fields.ts'
-import { shownInEvents } from '../published.ts'
-import { oneOfProcesses, operatingSystem, runningProcess } from '../parts/posture-check-subjects.ts'
+import { markShownInEvents } from '../event-visibility.ts'
+import {
+  processListSchema,
+  operatingSystemSchema,
+  runningProcessSchema,
+} from '../parts/posture-check-subjects.ts'
 
 const postureTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'PROCESS_MULTI', 'MFA'] as const
 export type PostureType = (typeof postureTypes)[number]
@@ -44,22 +48,30 @@ export const postureCheck = defineEntity({
   name: 'postureCheck',
   plural: 'postureChecks',
   isPublished: true,
-  operations: { management: crud('posture-check') },
+  operations: { management: managementCrudPermissions('posture-check') },
   refusals: { delete: [403, 409] },
-  fields: shownInEvents({
-    name: nameText(),
+  fields: markShownInEvents({
+    name: nameField(),
     typeId: choice(postureTypes, { required: true, settable: 'create' }),
-    roleAttributes: attributes(),
-    version: constant(1, { type: 'integer' }),
-    operatingSystems: objects(operatingSystem, { ...of('OS'), itemsMin: 1, itemsMax: 64 }),
+    roleAttributes: roleAttributesField(),
+    version: constantField(1, { type: 'integer' }),
+    operatingSystems: objectListField(operatingSystemSchema, {
+      ...of('OS'),
+      itemsMin: 1,
+      itemsMax: 64,
+    }),
     domains: texts({ ...of('DOMAIN'), itemsMin: 1 }),
     /** Lowercase hex without separators. */
     macAddresses: texts({ ...of('MAC'), itemsMin: 1 }),
-    process: object<JsonObject | null>(runningProcess, null, {
+    process: objectField<JsonObject | null>(runningProcessSchema, null, {
       ...of('PROCESS'),
       mergedOnto: { hashes: [], signerFingerprint: '' },
     }),
-    processes: objects(oneOfProcesses, { ...of('PROCESS_MULTI'), itemsMin: 1, itemsMax: 256 }),
+    processes: objectListField(processListSchema, {
+      ...of('PROCESS_MULTI'),
+      itemsMin: 1,
+      itemsMax: 256,
+    }),
     semantic: choice(['AllOf', 'AnyOf'], of('PROCESS_MULTI')),
     /** Time after which a new code is required; -1 means never. */
     timeoutSeconds: integer({ ...of('MFA'), minimum: -1 }),
@@ -68,8 +80,8 @@ export const postureCheck = defineEntity({
     ignoreLegacyEndpoints: boolean(of('MFA')),
   }),
   body: {
-    typeId: bodyMemberOfAllWrites({ type: 'string', enum: postureTypes }, 'create', 'patch'),
-    timeoutSeconds: bodyMemberOfAllWrites({ type: 'integer', maximum: Number.MAX_SAFE_INTEGER }),
+    typeId: bodyMemberForAllWrites({ type: 'string', enum: postureTypes }, 'create', 'patch'),
+    timeoutSeconds: bodyMemberForAllWrites({ type: 'integer', maximum: Number.MAX_SAFE_INTEGER }),
   },
   indexes: ['roleAttributes'],
   symbols: ['name', 'typeId', 'roleAttributes', 'promptOnWake', 'promptOnUnlock'],

@@ -1,7 +1,7 @@
-import { createOnlyMember } from '../body-members.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
-import { choice, timestamp } from '../fields.ts'
-import { shownInEvents } from '../published.ts'
+import { bodyMemberForCreate } from '../body-members.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { choice, timestampField } from '../fields.ts'
+import { markShownInEvents } from '../event-visibility.ts'
 
 /**
  * Revokes tokens that controllers signed: the token with this id, or all earlier tokens of the
@@ -19,12 +19,12 @@ export const revocation = defineEntity({
     },
   },
   idFrom: 'id',
-  fields: shownInEvents({
+  fields: markShownInEvents({
     type: choice(['JTI', 'IDENTITY', 'API_SESSION'], { required: true }),
-    expiresAt: timestamp({ settable: 'never' }),
+    expiresAt: timestampField({ settable: 'never' }),
   }),
   body: {
-    id: createOnlyMember({ type: 'string', minLength: 1, maxLength: 128 }, 'required'),
+    id: bodyMemberForCreate({ type: 'string', minLength: 1, maxLength: 128 }, 'required'),
   },
   symbols: ['expiresAt', 'type', { name: 'issuedBefore', path: ['createdAt'], type: 'datetime' }],
 })

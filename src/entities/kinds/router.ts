@@ -1,7 +1,7 @@
-import { crud } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
-import { attributes, boolean, map } from '../fields.ts'
-import { shownInEvents } from '../published.ts'
+import { managementCrudPermissions } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { roleAttributesField, boolean, mapField } from '../fields.ts'
+import { markShownInEvents } from '../event-visibility.ts'
 import { connectedSymbol, routerSymbols, anyRouterFields } from '../parts/router-fields.ts'
 
 const hidden = { shown: 'never' } as const
@@ -12,13 +12,13 @@ export const router = defineEntity({
   name: 'router',
   plural: 'routers',
   isPublished: true,
-  operations: { management: crud('router') },
-  fields: shownInEvents({
+  operations: { management: managementCrudPermissions('router') },
+  fields: markShownInEvents({
     ...first,
     isEdge: boolean({ settable: 'never', ...hidden }),
     isTunnelerEnabled: boolean({ settable: 'never', ...hidden }),
-    roleAttributes: attributes({ settable: 'never', ...hidden }),
-    appData: map({ settable: 'never', ...hidden }),
+    roleAttributes: roleAttributesField({ settable: 'never', ...hidden }),
+    appData: mapField({ settable: 'never', ...hidden }),
     allowedNames,
     certificateNames,
   }),

@@ -1,7 +1,7 @@
-import { defineEntity } from '../define.ts'
-import { reference, text } from '../fields.ts'
-import { shownInEvents, hiddenFromEvents } from '../published.ts'
-import { referenceField } from '../refs.ts'
+import { defineEntity } from '../define-entity.ts'
+import { idReferenceField, text } from '../fields.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
+import { referenceField } from '../reference-fields.ts'
 
 /**
  * A config that replaces, for one identity, the service's own config of the same type. Its id is
@@ -12,14 +12,14 @@ export const serviceConfig = defineEntity({
   plural: 'serviceConfigs',
   isPublished: true,
   operations: {},
-  fields: shownInEvents({
-    identityId: reference('identity', 'cascade', { required: true }),
-    serviceId: reference('service', 'cascade', { required: true }),
-    configId: reference('config', 'refuse', { required: true }),
+  fields: markShownInEvents({
+    identityId: idReferenceField('identity', 'cascade', { required: true }),
+    serviceId: idReferenceField('service', 'cascade', { required: true }),
+    configId: idReferenceField('config', 'refuse', { required: true }),
     /**
      * `<identity id>:<service id>`; an index on it finds the configs of an identity for a service.
      */
-    ...hiddenFromEvents({ holder: text({ settable: 'never', shown: 'never' }) }),
+    ...markHiddenFromEvents({ holder: text({ settable: 'never', shown: 'never' }) }),
     config: referenceField('config', 'configId'),
     service: referenceField('service', 'serviceId'),
   }),

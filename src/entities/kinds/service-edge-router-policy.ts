@@ -1,8 +1,8 @@
-import { crud } from '../crud.ts'
-import { defineEntity } from '../define.ts'
-import { choice, computed, nameText, roleList } from '../fields.ts'
-import { shownInEvents } from '../published.ts'
-import { namedRoles } from '../shapes.ts'
+import { managementCrudPermissions } from '../crud.ts'
+import { defineEntity } from '../define-entity.ts'
+import { choice, computedField, nameField, roleListField } from '../fields.ts'
+import { markShownInEvents } from '../event-visibility.ts'
+import { namedRolesSchema } from '../response-schemas.ts'
 
 /**
  * Lets services use edge routers; `semantic` applies to each of the two role lists separately.
@@ -11,19 +11,19 @@ export const serviceEdgeRouterPolicy = defineEntity({
   name: 'serviceEdgeRouterPolicy',
   plural: 'serviceEdgeRouterPolicies',
   isPublished: true,
-  operations: { management: crud('service-edge-router-policy') },
-  fields: shownInEvents({
-    name: nameText(),
+  operations: { management: managementCrudPermissions('service-edge-router-policy') },
+  fields: markShownInEvents({
+    name: nameField(),
     semantic: choice(['AllOf', 'AnyOf'], { required: true }),
-    serviceRoles: roleList('service'),
-    edgeRouterRoles: roleList('edgeRouter'),
-    serviceRolesDisplay: computed(
+    serviceRoles: roleListField('service'),
+    edgeRouterRoles: roleListField('edgeRouter'),
+    serviceRolesDisplay: computedField(
       { from: 'rolesDisplay', to: 'service', by: 'serviceRoles' },
-      namedRoles,
+      namedRolesSchema,
     ),
-    edgeRouterRolesDisplay: computed(
+    edgeRouterRolesDisplay: computedField(
       { from: 'rolesDisplay', to: 'edgeRouter', by: 'edgeRouterRoles' },
-      namedRoles,
+      namedRolesSchema,
     ),
   }),
   symbols: ['name', 'semantic', 'serviceRoles', 'edgeRouterRoles'],

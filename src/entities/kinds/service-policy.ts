@@ -1,10 +1,17 @@
-import { bodyMemberOfAllWrites } from '../body-members.ts'
-import { crud } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
-import { boolean, choice, computed, nameText, roleList, timestamp } from '../fields.ts'
+import { bodyMemberForAllWrites } from '../body-members.ts'
+import { managementCrudPermissions } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import {
+  boolean,
+  choice,
+  computedField,
+  nameField,
+  roleListField,
+  timestampField,
+} from '../fields.ts'
 import { expirySchema } from '../parts/expiry.ts'
-import { shownInEvents } from '../published.ts'
-import { namedRoles } from '../shapes.ts'
+import { markShownInEvents } from '../event-visibility.ts'
+import { namedRolesSchema } from '../response-schemas.ts'
 
 /**
  * Lets identities dial or bind services; `semantic` applies to each of the role lists separately.
@@ -14,39 +21,42 @@ export const servicePolicy = defineEntity({
   plural: 'servicePolicies',
   isPublished: true,
   operations: {
-    management: crud('service-policy'),
+    management: managementCrudPermissions('service-policy'),
   },
-  fields: shownInEvents({
-    name: nameText(),
+  fields: markShownInEvents({
+    name: nameField(),
     type: choice(['Dial', 'Bind'], { required: true }),
     semantic: choice(['AllOf', 'AnyOf'], { required: true }),
-    identityRoles: roleList('identity'),
-    serviceRoles: roleList('service'),
+    identityRoles: roleListField('identity'),
+    serviceRoles: roleListField('service'),
     /**
-     * A posture check that the policy names cannot be deleted: without it, the policy would grant
-     * access to devices that it must exclude.
+     * A posture check that a policy references by id cannot be deleted: without the check, the
+     * policy would grant access to devices that the policy must exclude.
      */
     // @guard posture-checks-taken-away--named
-    postureCheckRoles: roleList('postureCheck', { refusedFrom: 2 }),
+    postureCheckRoles: roleListField('postureCheck', { refusedFrom: 2 }),
     isSystem: boolean({ settable: 'never', shown: 'never' }),
-    /** Null: without end. A PUT that omits it keeps it, because clients of OpenZiti omit it. */
-    expiresAt: timestamp({ settable: 'proposer', shown: 'whenSet', since: 3 }),
+    /**
+     * Null: the policy never expires. A PUT without this member leaves the stored expiry unchanged,
+     * because OpenZiti clients do not know the member and omit it.
+     */
+    expiresAt: timestampField({ settable: 'proposer', shown: 'whenSet', since: 3 }),
     /** Log time has reached `expiresAt`, so the policy grants nothing. */
     isEnded: boolean({ settable: 'never', shown: 'whenSet', since: 3 }),
-    identityRolesDisplay: computed(
+    identityRolesDisplay: computedField(
       { from: 'rolesDisplay', to: 'identity', by: 'identityRoles' },
-      namedRoles,
+      namedRolesSchema,
     ),
-    serviceRolesDisplay: computed(
+    serviceRolesDisplay: computedField(
       { from: 'rolesDisplay', to: 'service', by: 'serviceRoles' },
-      namedRoles,
+      namedRolesSchema,
     ),
-    postureCheckRolesDisplay: computed(
+    postureCheckRolesDisplay: computedField(
       { from: 'rolesDisplay', to: 'postureCheck', by: 'postureCheckRoles' },
-      namedRoles,
+      namedRolesSchema,
     ),
   }),
-  body: { expiresAt: bodyMemberOfAllWrites(expirySchema) },
+  body: { expiresAt: bodyMemberForAllWrites(expirySchema) },
   indexes: ['type'],
   symbols: [
     'name',

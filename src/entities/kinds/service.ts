@@ -1,8 +1,20 @@
-import { crud } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
-import { attributes, boolean, choice, computed, integer, nameText, references } from '../fields.ts'
-import { shownInEvents } from '../published.ts'
-import { configsByType, dialBindList, policyQueryList } from '../shapes.ts'
+import { managementCrudPermissions } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import {
+  roleAttributesField,
+  boolean,
+  choice,
+  computedField,
+  integer,
+  nameField,
+  idReferencesField,
+} from '../fields.ts'
+import { markShownInEvents } from '../event-visibility.ts'
+import {
+  configsByTypeSchema,
+  dialBindListSchema,
+  policyQueryListSchema,
+} from '../response-schemas.ts'
 
 export const terminatorStrategies = ['smartrouting', 'weighted', 'random', 'sticky'] as const
 
@@ -20,20 +32,20 @@ export const service = defineEntity({
       patch: 'admin',
       delete: 'admin',
     },
-    management: crud('service'),
+    management: managementCrudPermissions('service'),
   },
   callerScope: { through: 'access' },
-  fields: shownInEvents({
-    name: nameText(),
+  fields: markShownInEvents({
+    name: nameField(),
     encryptionRequired: boolean({ required: true, settable: 'create' }),
     terminatorStrategy: choice(terminatorStrategies, { otherwise: 'smartrouting' }),
     maxIdleTimeMillis: integer(),
-    configs: references('config', 'strip', { nullIfEmpty: true }),
-    roleAttributes: attributes({ nullIfEmpty: true }),
+    configs: idReferencesField('config', 'strip', { nullIfEmpty: true }),
+    roleAttributes: roleAttributesField({ nullIfEmpty: true }),
     isFabricOnly: boolean({ settable: 'never', shown: 'never' }),
-    config: computed({ from: 'configData', by: 'configs' }, configsByType),
-    permissions: computed({ from: 'permissions' }, dialBindList),
-    postureQueries: computed({ from: 'policyQueries' }, policyQueryList),
+    config: computedField({ from: 'configData', by: 'configs' }, configsByTypeSchema),
+    permissions: computedField({ from: 'permissions' }, dialBindListSchema),
+    postureQueries: computedField({ from: 'policyQueries' }, policyQueryListSchema),
   }),
   listParameters: { client: ['configTypes'], management: ['configTypes', 'asIdentity'] },
   indexes: ['roleAttributes', 'isFabricOnly'],

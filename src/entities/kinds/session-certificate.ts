@@ -1,6 +1,6 @@
-import { defineEntity, type EntityOf } from '../define.ts'
-import { optionalText, reference, text, timestamp } from '../fields.ts'
-import { shownInEvents, hiddenFromEvents } from '../published.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { optionalTextField, idReferenceField, text, timestampField } from '../fields.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 
 const made = { settable: 'never' } as const
 
@@ -14,16 +14,16 @@ export const sessionCertificate = defineEntity({
   isPublished: true,
   publishedAs: 'sessionCerts',
   operations: {},
-  fields: shownInEvents({
-    apiSessionId: reference('apiSession', 'cascade', { ...made, shown: 'never' }),
-    identityId: reference('identity', 'cascade', { ...made, shown: 'never' }),
+  fields: markShownInEvents({
+    apiSessionId: idReferenceField('apiSession', 'cascade', { ...made, shown: 'never' }),
+    identityId: idReferenceField('identity', 'cascade', { ...made, shown: 'never' }),
     /** PEM: leaf first, then the intermediates. */
-    ...hiddenFromEvents({ certificate: text({ ...made, charactersMax: 65_536 }) }),
+    ...markHiddenFromEvents({ certificate: text({ ...made, charactersMax: 65_536 }) }),
     /** SHA-1 of the leaf in DER, lowercase hex. */
-    fingerprint: optionalText({ ...made, unique: 'fingerprint must be unique' }),
+    fingerprint: optionalTextField({ ...made, unique: 'fingerprint must be unique' }),
     subject: text({ ...made, charactersMax: 8192 }),
-    validFrom: timestamp(made),
-    validTo: timestamp(made),
+    validFrom: timestampField(made),
+    validTo: timestampField(made),
   }),
   symbols: [
     { name: 'apiSession', field: 'apiSessionId' },

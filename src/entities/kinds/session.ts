@@ -1,26 +1,27 @@
-import { defineEntity, type EntityOf } from '../define.ts'
-import { choice, computed, reference } from '../fields.ts'
-import { shownInEvents } from '../published.ts'
-import { referenceField } from '../refs.ts'
-import { text } from '../shapes.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { choice, computedField, idReferenceField } from '../fields.ts'
+import { markShownInEvents } from '../event-visibility.ts'
+import { referenceField } from '../reference-fields.ts'
+import { text } from '../response-schemas.ts'
 
 /**
- * Permission of an API session to dial or bind one service; at most one per service and type. Its
- * token for routers is signed for each request and not stored; in a detail, `token` is the id.
+ * Permission of an API session to dial or bind one service; at most one per service and type. The
+ * token that routers accept for it is signed for each request and not stored; in the detail of a
+ * service session, `token` is the session's id.
  */
 export const session = defineEntity({
   name: 'session',
   plural: 'sessions',
   isPublished: true,
   operations: {},
-  fields: shownInEvents({
-    apiSessionId: reference('apiSession', 'cascade', { settable: 'never' }),
-    identityId: reference('identity', 'cascade', { settable: 'never' }),
-    serviceId: reference('service', 'cascade', { settable: 'never' }),
+  fields: markShownInEvents({
+    apiSessionId: idReferenceField('apiSession', 'cascade', { settable: 'never' }),
+    identityId: idReferenceField('identity', 'cascade', { settable: 'never' }),
+    serviceId: idReferenceField('service', 'cascade', { settable: 'never' }),
     type: choice(['Dial', 'Bind'], { settable: 'never' }),
     apiSession: referenceField('apiSession', 'apiSessionId'),
     service: referenceField('service', 'serviceId'),
-    token: computed({ from: 'field', field: 'id' }, text),
+    token: computedField({ from: 'field', field: 'id' }, text),
   }),
   symbols: [
     { name: 'apiSession', field: 'apiSessionId' },

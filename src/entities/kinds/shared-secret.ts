@@ -1,6 +1,6 @@
-import type { SecretVersion } from '../../lib/cluster-records.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
-import { object } from '../fields.ts'
+import type { SecretVersion } from '../../lib/shared-secrets.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { objectField } from '../fields.ts'
 
 /**
  * A secret of the cluster, encrypted for each controller and never stored in the clear. Not served
@@ -16,7 +16,7 @@ export const sharedSecret = defineEntity({
      * All versions, in ascending order. The last version is current; the others are only used to
      * verify or decrypt.
      */
-    versions: object<readonly SecretVersion[]>({ type: 'array' }, [], {
+    versions: objectField<readonly SecretVersion[]>({ type: 'array' }, [], {
       settable: 'never',
       shown: 'never',
     }),

@@ -1,16 +1,16 @@
-import { createOnlyMember } from '../body-members.ts'
-import { crud } from '../crud.ts'
-import { defineEntity, type EntityOf } from '../define.ts'
-import { boolean, computed, map, text } from '../fields.ts'
-import { shownInEvents, hiddenFromEvents } from '../published.ts'
-import { text as textShape } from '../shapes.ts'
+import { bodyMemberForCreate } from '../body-members.ts'
+import { managementCrudPermissions } from '../crud.ts'
+import { defineEntity, type EntityOf } from '../define-entity.ts'
+import { boolean, computedField, mapField, text } from '../fields.ts'
+import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
+import { text as textShape } from '../response-schemas.ts'
 import {
-  instanceName,
-  instanceSecret,
-  terminatorBody,
+  instanceNameSchema,
+  instanceSecretSchema,
+  terminatorBodyMembers,
   terminatorBounds,
   terminatorFields,
-  terminatorSymbols,
+  terminatorFilterSymbols,
 } from '../parts/terminator-fields.ts'
 
 /**
@@ -22,13 +22,13 @@ export const terminator = defineEntity({
   plural: 'terminators',
   scope: { field: 'isFabricOnly', value: false },
   isPublished: true,
-  operations: { management: crud('terminator') },
-  fields: shownInEvents({
+  operations: { management: managementCrudPermissions('terminator') },
+  fields: markShownInEvents({
     ...terminatorFields,
     /** Called `identity` in request bodies: distinguishes several hosts of a service. */
     instanceId: text({ settable: 'proposer', shown: 'never', charactersMax: 512 }),
     /** Base64; never shown. */
-    ...hiddenFromEvents({
+    ...markHiddenFromEvents({
       instanceSecret: text({
         settable: 'proposer',
         shown: 'never',
@@ -38,20 +38,20 @@ export const terminator = defineEntity({
     hostId: text({ settable: 'proposer', shown: 'never', charactersMax: 128 }),
     sourceCtrl: text({ settable: 'never', shown: 'never' }),
     /** Data that the host sends to dialers, such as its public key: header number → base64. */
-    ...hiddenFromEvents({ peerData: map<string>({ settable: 'never', shown: 'never' }) }),
+    ...markHiddenFromEvents({ peerData: mapField<string>({ settable: 'never', shown: 'never' }) }),
     /** True if a router created the terminator for a host; then only that host may change it. */
     isSystem: boolean({ settable: 'never', shown: 'never' }),
     /** Whether the terminator's service is fabric-only. */
     isFabricOnly: boolean({ settable: 'never', shown: 'never' }),
-    identity: computed({ from: 'field', field: 'instanceId' }, textShape),
+    identity: computedField({ from: 'field', field: 'instanceId' }, textShape),
   }),
   body: {
-    ...terminatorBody,
-    identity: createOnlyMember(instanceName, 'optional'),
-    identitySecret: createOnlyMember(instanceSecret, 'optional'),
+    ...terminatorBodyMembers,
+    identity: bodyMemberForCreate(instanceNameSchema, 'optional'),
+    identitySecret: bodyMemberForCreate(instanceSecretSchema, 'optional'),
   },
   indexes: ['isFabricOnly', 'hostId', 'instanceId'],
-  symbols: terminatorSymbols('service', 'transitRouter'),
+  symbols: terminatorFilterSymbols('service', 'transitRouter'),
   refuse: { update: { isSystem: 'ENTITY_CAN_NOT_BE_UPDATED' } },
 })
 

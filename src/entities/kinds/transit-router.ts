@@ -1,5 +1,5 @@
-import { crud } from '../crud.ts'
-import { defineEntity } from '../define.ts'
+import { managementCrudPermissions } from '../crud.ts'
+import { defineEntity } from '../define-entity.ts'
 import { connectedSymbol, routerSymbols, anyRouterFields } from '../parts/router-fields.ts'
 
 /** The name of the kind `router` on the management API and in references to routers. */
@@ -7,7 +7,7 @@ export const transitRouter = defineEntity({
   name: 'transitRouter',
   plural: 'transitRouters',
   table: 'router',
-  operations: { management: crud('router') },
+  operations: { management: managementCrudPermissions('router') },
   fields: anyRouterFields,
   symbols: [...routerSymbols, connectedSymbol],
 })

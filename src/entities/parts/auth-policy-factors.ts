@@ -1,32 +1,32 @@
 import { fieldLimits } from '../fields.ts'
-import { flag, wholeObject } from '../shapes.ts'
+import { booleanSchema, openObjectSchema } from '../response-schemas.ts'
 
 /** A number of attempts or minutes; a negative number means unlimited. */
 const count = { type: 'integer', maximum: 52_560_000 } as const
 const signerId = { type: 'string', maxLength: 128 } as const
 
-export const primarySchema = wholeObject({
-  cert: wholeObject({ allowed: flag, allowExpiredCerts: flag }),
-  extJwt: wholeObject({
-    allowed: flag,
+export const primaryRulesSchema = openObjectSchema({
+  cert: openObjectSchema({ allowed: booleanSchema, allowExpiredCerts: booleanSchema }),
+  extJwt: openObjectSchema({
+    allowed: booleanSchema,
     allowedSigners: { type: 'array', maxItems: fieldLimits.referencesMax, items: signerId },
   }),
-  updb: wholeObject({
-    allowed: flag,
+  updb: openObjectSchema({
+    allowed: booleanSchema,
     lockoutDurationMinutes: count,
     maxAttempts: count,
     // At most the maximum password length.
     minPasswordLength: { type: 'integer', maximum: 100 },
-    requireMixedCase: flag,
-    requireNumberChar: flag,
-    requireSpecialChar: flag,
+    requireMixedCase: booleanSchema,
+    requireNumberChar: booleanSchema,
+    requireSpecialChar: booleanSchema,
   }),
 })
 
-export const secondarySchema = wholeObject(
+export const secondaryRulesSchema = openObjectSchema(
   {
     requireExtJwtSigner: { type: ['string', 'null'], maxLength: 128 },
-    requireTotp: flag,
+    requireTotp: booleanSchema,
   },
   ['requireExtJwtSigner'],
 )

@@ -1,11 +1,11 @@
-import { wholeObject } from '../shapes.ts'
+import { openObjectSchema } from '../response-schemas.ts'
 
 const locations = ['COMMON_NAME', 'SAN_URI', 'SAN_EMAIL'] as const
 const matchers = ['ALL', 'PREFIX', 'SUFFIX', 'SCHEME'] as const
 const parsers = ['NONE', 'SPLIT'] as const
 
 /**
- * Where in a client certificate the holder's external id is. A type alias, not an interface,
+ * Location of the holder's external id in a client certificate. A type alias, not an interface,
  * because only a type alias is assignable to JSON.
  */
 export type ExternalIdClaim = {
@@ -17,7 +17,7 @@ export type ExternalIdClaim = {
   readonly parserCriteria: string
 }
 
-export const claimSchema = wholeObject({
+export const externalIdClaimSchema = openObjectSchema({
   index: { type: 'integer', maximum: 1_000_000 },
   location: { type: 'string', enum: locations },
   matcher: { type: 'string', enum: matchers },
@@ -26,8 +26,8 @@ export const claimSchema = wholeObject({
   parserCriteria: { type: 'string', maxLength: 4096 },
 })
 
-/** The claim into which a patch is merged if no claim is stored. Its location is unset. */
-export const unsetClaim = {
+/** The claim into which a patch is merged if no claim is stored. This claim has no location. */
+export const unsetExternalIdClaim = {
   index: 0,
   location: '',
   matcher: 'ALL',

@@ -1,5 +1,5 @@
-import { computed } from '../fields.ts'
-import { flag } from '../shapes.ts'
+import { computedField } from '../fields.ts'
+import { booleanSchema } from '../response-schemas.ts'
 
 const whenSet = { shown: 'whenSet' } as const
 const ofAuthenticator = (field: string) =>
@@ -7,7 +7,15 @@ const ofAuthenticator = (field: string) =>
 
 /** Whether the client of a session may renew its log-in certificate, and whether it should. */
 export const certificateHints = {
-  isCertExtendable: computed(ofAuthenticator('isIssuedByNetwork'), flag),
-  isCertExtendRequested: computed(ofAuthenticator('isExtendRequested'), flag, whenSet),
-  isCertKeyRollRequested: computed(ofAuthenticator('isKeyRollRequested'), flag, whenSet),
+  isCertExtendable: computedField(ofAuthenticator('isIssuedByNetwork'), booleanSchema),
+  isCertExtendRequested: computedField(
+    ofAuthenticator('isExtendRequested'),
+    booleanSchema,
+    whenSet,
+  ),
+  isCertKeyRollRequested: computedField(
+    ofAuthenticator('isKeyRollRequested'),
+    booleanSchema,
+    whenSet,
+  ),
 } as const

@@ -1,11 +1,11 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { computed, timestamp } from '../fields.ts'
-import { nullableSchema } from '../nested.ts'
-import { dateTime, entityRef, text, wholeObject } from '../shapes.ts'
+import { computedField, timestampField } from '../fields.ts'
+import { nullableSchema } from '../nested-schemas.ts'
+import { dateTimeSchema, entityRefSchema, text, openObjectSchema } from '../response-schemas.ts'
 
 const enrollment: JsonObject = {
   type: 'object',
-  properties: { expiresAt: dateTime, id: text, jwt: text, token: text },
+  properties: { expiresAt: dateTimeSchema, id: text, jwt: text, token: text },
 }
 
 const enrollments: JsonObject = {
@@ -15,9 +15,9 @@ const enrollments: JsonObject = {
     ottca: {
       type: 'object',
       properties: {
-        ca: entityRef,
+        ca: entityRefSchema,
         caId: text,
-        expiresAt: dateTime,
+        expiresAt: dateTimeSchema,
         id: text,
         jwt: text,
         token: text,
@@ -36,7 +36,7 @@ const authenticators: JsonObject = {
 }
 
 /** The authenticators in an identity's detail, by method. */
-const ownAuthenticators = computed(
+const ownAuthenticators = computedField(
   {
     from: 'byKey',
     of: 'authenticator',
@@ -46,7 +46,7 @@ const ownAuthenticators = computed(
   },
   authenticators,
 )
-const ownEnrollments = computed(
+const ownEnrollments = computedField(
   {
     from: 'byKey',
     of: 'enrollment',
@@ -62,28 +62,28 @@ const ownEnrollments = computed(
 )
 
 /**
- * Lockout of password log-in after too many wrong attempts. A lockout without an end lasts until an
- * administrator unlocks it.
+ * Lockout of password log-in after too many wrong attempts. A lockout without an expiry time lasts
+ * until an administrator unlocks the password.
  */
-const passwordLock = computed(
+const passwordLock = computedField(
   { from: 'passwordLock' },
-  wholeObject({ lockedAt: dateTime, lockedUntil: nullableSchema(dateTime) }),
+  openObjectSchema({ lockedAt: dateTimeSchema, lockedUntil: nullableSchema(dateTimeSchema) }),
   { shown: 'whenSet' },
 )
 
 /** Credentials that a detail of an identity shows, and when they were last used. */
-export const ownCredentials = {
+export const identityCredentialFields = {
   authenticators: ownAuthenticators,
   enrollment: ownEnrollments,
   passwordLock,
-  lastSeenAt: timestamp({ since: 3, settable: 'never', shownAs: { from: 'lastSeen' } }),
+  lastSeenAt: timestampField({ since: 3, settable: 'never', shownAs: { from: 'lastSeen' } }),
 } as const
 
 /**
  * Enrollments to create together with an identity: with a user name, with the id of a CA, or with a
  * plain one-time token.
  */
-export const wantedEnrollments = {
+export const requestedEnrollmentsSchema = {
   type: 'object',
   properties: {
     ott: { type: ['boolean', 'null'] },
@@ -93,7 +93,7 @@ export const wantedEnrollments = {
 } as const
 
 /** Filter symbols for the current state of an identity. */
-export const identityStates = [
+export const identityStateSymbols = [
   'isDefaultAdmin',
   { name: 'disabled', live: 'isDisabled', type: 'boolean' },
   { name: 'hasApiSession', live: 'hasApiSession', type: 'boolean' },

@@ -1,21 +1,24 @@
-import { wholeObject } from '../shapes.ts'
+import { openObjectSchema } from '../response-schemas.ts'
 
-/** Subjects of checks on a client's machine, as in request bodies. */
+/**
+ * JSON Schemas for the objects that posture checks examine on a client's machine, as in request
+ * bodies.
+ */
 const osTypes = ['Windows', 'WindowsServer', 'Android', 'iOS', 'Linux', 'macOS'] as const
 const osType = { type: 'string', enum: osTypes } as const
 const bounded = { type: 'string', maxLength: 512 } as const
 const manyBounded = { type: 'array', maxItems: 1024, items: bounded } as const
 const path = { type: 'string', maxLength: 4096 } as const
 
-export const operatingSystem = wholeObject({
+export const operatingSystemSchema = openObjectSchema({
   type: osType,
   versions: { type: 'array', maxItems: 256, items: bounded },
 })
-export const runningProcess = wholeObject(
+export const runningProcessSchema = openObjectSchema(
   { hashes: manyBounded, osType, path, signerFingerprint: bounded },
   ['hashes', 'signerFingerprint'],
 )
-export const oneOfProcesses = wholeObject(
+export const processListSchema = openObjectSchema(
   { hashes: manyBounded, osType, path, signerFingerprints: manyBounded },
   ['hashes', 'signerFingerprints'],
 )

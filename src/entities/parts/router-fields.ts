@@ -1,16 +1,16 @@
 import {
   boolean,
-  computed,
+  computedField,
   integer,
-  nameText,
-  object,
-  optionalText,
-  references,
+  nameField,
+  objectField,
+  optionalTextField,
+  idReferencesField,
   texts,
-  timestamp,
+  timestampField,
 } from '../fields.ts'
-import { hiddenFromEvents } from '../published.ts'
-import { dateTime, flag, interfaceList, text } from '../shapes.ts'
+import { markHiddenFromEvents } from '../event-visibility.ts'
+import { dateTimeSchema, booleanSchema, interfaceListSchema, text } from '../response-schemas.ts'
 
 const hidden = { shown: 'never' } as const
 const nullableText = { type: ['string', 'null'] } as const
@@ -30,22 +30,26 @@ const listeners = {
 const hosts = { since: 2, itemsMax: 64, charactersMax: 255 } as const
 
 /** Network interfaces that the router with this id reports; null while it reports none. */
-export const interfaces = computed({ from: 'routerStatus', shows: 'interfaces' }, interfaceList, {
-  nullIfEmpty: true,
-})
+export const interfacesField = computedField(
+  { from: 'routerStatus', shows: 'interfaces' },
+  interfaceListSchema,
+  {
+    nullIfEmpty: true,
+  },
+)
 
 const ofSystem = { since: 3, settable: 'never' } as const
 
 /**
- * Since when the router is connected to a controller, or to none; at most one of them is set. The
- * log contains them with a delay.
+ * Since when the router is connected to a controller (`onlineSince`), or connected to none
+ * (`offlineSince`); at most one of the two fields is set. Both are written to the log with a delay.
  */
 const presence = {
-  onlineSince: timestamp({
+  onlineSince: timestampField({
     ...ofSystem,
     shownAs: { from: 'routerPresence', shows: 'onlineSince' },
   }),
-  offlineSince: timestamp({
+  offlineSince: timestampField({
     ...ofSystem,
     shownAs: { from: 'routerPresence', shows: 'offlineSince' },
   }),
@@ -53,16 +57,16 @@ const presence = {
 
 /** Fields that every kind of router has. */
 export const routerFields = {
-  name: nameText(),
+  name: nameField(),
   cost: integer({ maximum: routerCostMax }),
   noTraversal: boolean(),
   disabled: boolean(),
-  ctrlChanListeners: object(listeners, {}, { shown: 'whenSet' }),
-  configs: references('config', 'strip', { nullIfEmpty: true }),
+  ctrlChanListeners: objectField(listeners, {}, { shown: 'whenSet' }),
+  configs: idReferencesField('config', 'strip', { nullIfEmpty: true }),
   /**
-   * Hosts that the router's server certificate may contain, even hosts of other routers. If empty,
-   * it may contain the hosts in its enrollment request, except hosts of other routers. Only
-   * administrators can set this field.
+   * Hosts that the router's server certificate may contain, even hosts of other routers. If the
+   * list is empty, the certificate may contain the hosts in the router's enrollment request, except
+   * hosts of other routers. Only administrators can set this field.
    */
   allowedNames: texts(hosts),
   /** Hosts in the router's server certificate, each normalized. */
@@ -71,28 +75,31 @@ export const routerFields = {
    * SHA-1 of a certificate of which only the fingerprint was migrated; the certificate is stored at
    * the router's first connection.
    */
-  adoptableFingerprint: optionalText({ since: 3, settable: 'proposer', shown: 'whenSet' }),
+  adoptableFingerprint: optionalTextField({ since: 3, settable: 'proposer', shown: 'whenSet' }),
   ...presence,
-  interfaces,
+  interfaces: interfacesField,
 } as const
 
 /** Fields of a router that is enrolled by a one-time token. */
 export const enrolledFields = {
-  isOnline: computed({ from: 'routerStatus', shows: 'isOnline' }, flag),
-  /** Certificate that was issued to the router and that it has not used yet. */
-  unverifiedCertPem: computed({ from: 'field', field: 'nextCertPem' }, nullableText),
-  unverifiedFingerprint: computed({ from: 'field', field: 'nextFingerprint' }, nullableText),
+  isOnline: computedField({ from: 'routerStatus', shows: 'isOnline' }, booleanSchema),
+  /** Certificate that was issued to the router, but that the router has not used yet. */
+  unverifiedCertPem: computedField({ from: 'field', field: 'nextCertPem' }, nullableText),
+  unverifiedFingerprint: computedField({ from: 'field', field: 'nextFingerprint' }, nullableText),
 } as const
 
-/** Token of the router's open enrollment; the enrollment's field `by` references the router. */
-export function outstandingEnrollment(by: 'edgeRouterId' | 'transitRouterId') {
+/**
+ * Token of the router's open enrollment. `by` is the field of the enrollment that references the
+ * router.
+ */
+export function outstandingEnrollmentFields(by: 'edgeRouterId' | 'transitRouterId') {
   const from = (field: string) => ({ from: 'fieldOfNaming', of: 'enrollment', by, field }) as const
   const whenSet = { shown: 'whenSet' } as const
   return {
-    enrollmentToken: computed(from('token'), text, whenSet),
-    enrollmentJwt: computed(from('jwt'), text, whenSet),
-    enrollmentCreatedAt: computed(from('createdAt'), dateTime, whenSet),
-    enrollmentExpiresAt: computed(from('expiresAt'), dateTime, whenSet),
+    enrollmentToken: computedField(from('token'), text, whenSet),
+    enrollmentJwt: computedField(from('jwt'), text, whenSet),
+    enrollmentCreatedAt: computedField(from('createdAt'), dateTimeSchema, whenSet),
+    enrollmentExpiresAt: computedField(from('expiresAt'), dateTimeSchema, whenSet),
   }
 }
 
@@ -100,30 +107,34 @@ const program = { type: 'object', additionalProperties: text } as const
 /**
  * An object even if the router has never connected, because OpenZiti clients read its members.
  */
-export const versionInfoOrEmpty = computed(
+export const versionInfoOrEmptyField = computedField(
   { from: 'routerStatus', shows: 'versionInfoOrEmpty' },
   program,
 )
-export const shownVersion = computed({ from: 'routerStatus', shows: 'version' }, text, {
+export const routerVersionField = computedField({ from: 'routerStatus', shows: 'version' }, text, {
   shown: 'whenSet',
 })
 /** Names of the router's capabilities that clients use. */
-export const capabilities = computed(
+export const capabilityNamesField = computedField(
   { from: 'routerStatus', shows: 'capabilities' },
   { type: 'array', items: text },
 )
-export const capabilitiesMask = computed(
+export const capabilitiesMaskField = computedField(
   { from: 'routerStatus', shows: 'capabilitiesMask' },
   { type: 'integer' },
 )
 
 /** Program version; only while the router is connected. */
-export const versionInfo = computed({ from: 'routerStatus', shows: 'versionInfo' }, program, {
-  shown: 'whenSet',
-})
+export const versionInfoField = computedField(
+  { from: 'routerStatus', shows: 'versionInfo' },
+  program,
+  {
+    shown: 'whenSet',
+  },
+)
 
 /** Fingerprint of the router's enrolled certificate; null before enrollment. */
-export const uniqueFingerprint = {
+export const uniqueFingerprintRules = {
   settable: 'proposer',
   charactersMax: 128,
   unique: 'fingerprint must be unique',
@@ -136,26 +147,26 @@ export const uniqueFingerprint = {
 export const anyRouterFields = {
   ...routerFields,
   ...enrolledFields,
-  ...outstandingEnrollment('transitRouterId'),
-  fingerprint: optionalText(uniqueFingerprint),
+  ...outstandingEnrollmentFields('transitRouterId'),
+  fingerprint: optionalTextField(uniqueFingerprintRules),
   isVerified: boolean({
     settable: 'proposer',
     shownAs: { from: 'anyFlag', of: { isVerified: true, isTransit: false } },
   }),
-  certPem: optionalText({ settable: 'proposer', charactersMax: 65_536, ...hidden }),
-  ...hiddenFromEvents({
+  certPem: optionalTextField({ settable: 'proposer', charactersMax: 65_536, ...hidden }),
+  ...markHiddenFromEvents({
     /**
      * Issued together with `certPem` at enrollment. Stored for a router that did not get the
      * response and repeats the request.
      */
-    serverCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
+    serverCertPem: optionalTextField({ settable: 'never', charactersMax: 65_536, ...hidden }),
     /** Certificates that replace the current ones once the router has used them. */
-    nextCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
-    nextServerCertPem: optionalText({ settable: 'never', charactersMax: 65_536, ...hidden }),
-    nextFingerprint: optionalText({ settable: 'never', ...hidden }),
+    nextCertPem: optionalTextField({ settable: 'never', charactersMax: 65_536, ...hidden }),
+    nextServerCertPem: optionalTextField({ settable: 'never', charactersMax: 65_536, ...hidden }),
+    nextFingerprint: optionalTextField({ settable: 'never', ...hidden }),
     nextCertificateNames: texts({ ...hosts, settable: 'never', ...hidden }),
     /** SHA-256 of the one-time token with which the router enrolled, hex. */
-    enrolledBy: optionalText({ settable: 'never', unique: 'a token is used once', ...hidden }),
+    enrolledBy: optionalTextField({ settable: 'never', unique: 'a token is used once', ...hidden }),
   }),
   /**
    * Whether the router was created by `/routers` or `/transit-routers`, and can be changed there.

@@ -1,6 +1,6 @@
-import { bodyMemberOfAllWrites } from '../body-members.ts'
-import { choice, computed, integer, reference, text } from '../fields.ts'
-import { referenceField } from '../refs.ts'
+import { bodyMemberForAllWrites } from '../body-members.ts'
+import { choice, computedField, integer, idReferenceField, text } from '../fields.ts'
+import { referenceField } from '../reference-fields.ts'
 
 export const costMax = 65_535
 export const precedences = ['default', 'required', 'failed'] as const
@@ -14,26 +14,26 @@ export const terminatorFields = {
    * Derived from `service` and `router` in the body, by the code that prepares the command; the
    * service never changes.
    */
-  serviceId: reference('service', 'cascade', { settable: 'proposer' }),
-  routerId: reference('transitRouter', 'cascade', { settable: 'proposer' }),
+  serviceId: idReferenceField('service', 'cascade', { settable: 'proposer' }),
+  routerId: idReferenceField('transitRouter', 'cascade', { settable: 'proposer' }),
   binding: text({ charactersMax: 128 }),
   address: text({ required: true, charactersMax: terminatorBounds.addressCharactersMax }),
   cost: integer({ maximum: costMax }),
   precedence: choice(precedences, { otherwise: 'default' }),
-  dynamicCost: computed({ from: 'dialCost' }, { type: 'integer' }),
+  dynamicCost: computedField({ from: 'dialCost' }, { type: 'integer' }),
   service: referenceField('service', 'serviceId'),
   router: referenceField('transitRouter', 'routerId'),
 } as const
 
-export const terminatorBody = {
-  service: bodyMemberOfAllWrites(idSchema, 'create', 'replace'),
-  router: bodyMemberOfAllWrites(idSchema, 'create', 'replace'),
+export const terminatorBodyMembers = {
+  service: bodyMemberForAllWrites(idSchema, 'create', 'replace'),
+  router: bodyMemberForAllWrites(idSchema, 'create', 'replace'),
   // If empty, the binding follows from the address.
-  binding: bodyMemberOfAllWrites({ type: 'string', maxLength: 128 }, 'create', 'replace'),
+  binding: bodyMemberForAllWrites({ type: 'string', maxLength: 128 }, 'create', 'replace'),
 } as const
 
-export const instanceName = { type: 'string', maxLength: 512 } as const
-export const instanceSecret = {
+export const instanceNameSchema = { type: 'string', maxLength: 512 } as const
+export const instanceSecretSchema = {
   type: 'string',
   format: 'byte',
   pattern: '^[A-Za-z0-9+/]*={0,2}$',
@@ -44,7 +44,7 @@ export const instanceSecret = {
  * @param service kind in which `serviceId` is looked up.
  * @param router kind in which the router id is looked up.
  */
-export function terminatorSymbols<S extends string, R extends string>(service: S, router: R) {
+export function terminatorFilterSymbols<S extends string, R extends string>(service: S, router: R) {
   return [
     'binding',
     'address',

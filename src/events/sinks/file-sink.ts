@@ -2,7 +2,7 @@ import type { EventFilter } from '../../ports/events.ts'
 import type { EventBus } from '../event-bus.ts'
 import { eventLimits } from '../limits.ts'
 import { EventFile, type EventFileOptions } from './event-file.ts'
-import { gapLine, SinkReader, endOfFileLine } from './sink-reader.ts'
+import { gapLine, SinkReader, endOfStreamLine } from './sink-reader.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 interface FileSinkDeps {
@@ -68,10 +68,13 @@ export class FileSink {
     this.#file?.close()
   }
 
-  /** Writes the line by which the next process recognizes that no event is missing in between. */
+  /**
+   * Writes the last line of this process. By this line, the next process recognizes that no event
+   * is missing between the two processes.
+   */
   async #writeEnd(): Promise<void> {
     const { bus } = this.#deps
-    await this.#file?.write(Buffer.from(`${endOfFileLine(bus.selfId, bus.nextPosition())}\n`))
+    await this.#file?.write(Buffer.from(`${endOfStreamLine(bus.selfId, bus.nextPosition())}\n`))
   }
 
   #work(): void {

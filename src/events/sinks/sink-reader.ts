@@ -82,7 +82,7 @@ export class SinkReader {
 }
 
 /** A line that a writer adds when it stops: the file contains all events up to this position. */
-export function endOfFileLine(selfId: string, at: EventPosition): string {
+export function endOfStreamLine(selfId: string, at: EventPosition): string {
   return JSON.stringify({
     namespace: 'events',
     event_src_id: selfId,

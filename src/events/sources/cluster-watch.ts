@@ -1,7 +1,7 @@
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
-import type { ObservationSink } from '../../ports/live-facts.ts'
+import type { ObservationSink } from '../../ports/observations.ts'
 import type { EventBus } from '../event-bus.ts'
 import { clusterEvent } from '../subjects/cluster.ts'
 

@@ -1,4 +1,4 @@
-import type { DialAttempt } from '../../ports/live-facts.ts'
+import type { DialAttempt } from '../../ports/observations.ts'
 import { eventLimits } from '../limits.ts'
 import type { DialCount } from '../subjects/service.ts'
 

@@ -138,8 +138,8 @@ export class EventStream {
   }
 
   /**
-   * True if the client has already received the event from another controller, which had applied
-   * more of the log than this one.
+   * True if the client has already received the event from another controller that had applied more
+   * of the log than this controller.
    */
   #isSeen({ position }: EmittedEvent): boolean {
     const after = this.#after

@@ -1,6 +1,6 @@
 import { type ChannelMessage, encodeFrame, FrameDecoder } from '../../channel/frame.ts'
 import { encodeFlag, encodeInt32, encodeText } from '../../channel/headers.ts'
-import { contentType, headerKey } from '../../channel/numbers.ts'
+import { channelContentType, channelHeaderKey } from '../../channel/numbers.ts'
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { EventFilter, EventPosition } from '../../ports/events.ts'
@@ -10,12 +10,12 @@ import { eventLimits } from '../limits.ts'
 import type { StreamOutput } from './event-stream.ts'
 import { parseSubscriptions, SubscriptionFault } from './subscriptions.ts'
 import {
-  beginValidation,
+  startValidation,
   findingMessage,
-  validationAnswers,
+  validationResponseTypes,
   validationStartMessage,
 } from './validation-messages.ts'
-import { closeCode, EventSocket, type WebSocketUpgradeRequest } from './web-socket.ts'
+import { closeCode, EventSocket, type WebSocketUpgradeRequest } from './event-socket.ts'
 
 /** Content types of OpenZiti's management protocol. */
 const messages = { streamEvents: 10_040, event: 10_041 } as const
@@ -84,7 +84,9 @@ export class ManagementChannel implements StreamOutput {
     return this.#send(messages.event, headers, encodeText(text))
   }
 
-  /** This stream always begins with the next event, so it has no gap. */
+  /**
+   * Sends nothing: a stream on this channel always begins with the next event, so it has no gap.
+   */
   gap(_from: EventPosition, _to: EventPosition): boolean {
     return true
   }
@@ -103,9 +105,9 @@ export class ManagementChannel implements StreamOutput {
     if (fault !== null || message === undefined || read.length > 1) {
       this.#socket.close(closeCode.protocol, 'a message is not one frame of the channel')
     } else if (message.contentType === messages.streamEvents) this.#onRequest(message)
-    else if (message.contentType === contentType.ping) this.#reply(message, true, 'ok')
-    else if (validationAnswers.has(message.contentType)) void this.#validate(message)
-    else if (!message.headers.has(headerKey.replyFor)) {
+    else if (message.contentType === channelContentType.ping) this.#reply(message, true, 'ok')
+    else if (validationResponseTypes.has(message.contentType)) void this.#validate(message)
+    else if (!message.headers.has(channelHeaderKey.replyFor)) {
       this.#reply(message, false, `content type ${message.contentType} is not offered here`)
     }
   }
@@ -120,7 +122,7 @@ export class ManagementChannel implements StreamOutput {
     this.#isValidating = true
     clearTimeout(this.#deadline)
     try {
-      const { count, findings } = await beginValidation(this.#deps.validations, message)
+      const { count, findings } = await startValidation(this.#deps.validations, message)
       this.#start(message, '', count)
       let rest = count
       for await (const finding of findings) {
@@ -140,8 +142,8 @@ export class ManagementChannel implements StreamOutput {
 
   /** @param refusal reason why the validation was not started; '' if it was started. */
   #start({ contentType: asked, sequence }: ChannelMessage, refusal: string, count = 0): void {
-    const headers = new Map([[headerKey.replyFor, encodeInt32(sequence)]])
-    const kind = validationAnswers.get(asked) ?? contentType.result
+    const headers = new Map([[channelHeaderKey.replyFor, encodeInt32(sequence)]])
+    const kind = validationResponseTypes.get(asked) ?? channelContentType.result
     this.#send(kind, headers, validationStartMessage(refusal, count))
   }
 
@@ -180,10 +182,10 @@ export class ManagementChannel implements StreamOutput {
 
   #reply({ sequence }: ChannelMessage, isSuccess: boolean, text: string): void {
     const headers = new Map([
-      [headerKey.replyFor, encodeInt32(sequence)],
-      [headerKey.resultSuccess, encodeFlag(isSuccess)],
+      [channelHeaderKey.replyFor, encodeInt32(sequence)],
+      [channelHeaderKey.resultSuccess, encodeFlag(isSuccess)],
     ])
-    this.#send(contentType.result, headers, encodeText(text))
+    this.#send(channelContentType.result, headers, encodeText(text))
   }
 
   #send(kind: number, headers: ReadonlyMap<number, Uint8Array>, body: Uint8Array): boolean {

@@ -40,7 +40,7 @@ const notOffered = notBuiltYet([
 ] as const)
 
 /** Every OpenZiti validation, with the type of its response. */
-export const validationAnswers: ReadonlyMap<number, number> = new Map<number, number>([
+export const validationResponseTypes: ReadonlyMap<number, number> = new Map<number, number>([
   [asked.terminators, 10_101],
   [asked.links, 10_104],
   [asked.circuits, 10_119],
@@ -48,7 +48,7 @@ export const validationAnswers: ReadonlyMap<number, number> = new Map<number, nu
 ])
 
 /** @throws {Problem} for a malformed or unsupported request, or without permission. */
-export async function beginValidation(
+export async function startValidation(
   validations: NetworkValidations,
   { contentType, body }: ChannelMessage,
 ): Promise<Validation> {

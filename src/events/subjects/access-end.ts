@@ -1,36 +1,40 @@
-import type { AccessEndNotice } from '../../entities/kinds/access-end.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { AccessExpiryNotice } from '../../entities/kinds/access-end.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 export const accessEndSubject: EventSubject = {
   namespace: 'accessEnd',
   aliases: [],
-  about: 'A service policy, or a role attribute of an identity, ends or has ended at its time.',
+  about: 'A service policy, or a role attribute of an identity, expires soon or has expired.',
   typeField: 'event_type',
   types: [
     {
       name: 'approaching',
       emitter: 'every',
-      when: 'a day before the end, and an hour before it; not if it was set later than that',
+      when: 'a day before the expiry time, and an hour before it; a notice is left out if the expiry time was set after the notice was due',
     },
-    { name: 'ended', emitter: 'every', when: 'it has ended and gives no access any more' },
+    {
+      name: 'ended',
+      emitter: 'every',
+      when: 'the policy or the role attribute has expired and grants no access any more',
+    },
   ],
   fields: [
     { name: 'event_type', type: 'string', meaning: 'The type.' },
     { name: 'entity_type', type: 'string', meaning: '`servicePolicies` or `identities`.' },
     { name: 'entity_id', type: 'string', meaning: 'ID of the policy or identity.' },
-    { name: 'entity_name', type: 'string', meaning: 'Its name.' },
+    { name: 'entity_name', type: 'string', meaning: 'Name of the policy or identity.' },
     {
       name: 'role_attribute',
       type: 'string',
-      meaning: 'The role attribute of the identity that ends.',
+      meaning: 'The expiring role attribute of the identity; absent for a policy.',
       isOptional: true,
     },
-    { name: 'expires_at', type: 'string', meaning: 'The end, RFC 3339 in UTC.' },
-    { name: 'seconds_left', type: 'number', meaning: 'Seconds until the end; 0 if it has ended.' },
+    { name: 'expires_at', type: 'string', meaning: 'The expiry time, RFC 3339 in UTC.' },
+    { name: 'seconds_left', type: 'number', meaning: 'Seconds until the expiry time; 0 after it.' },
   ],
 }
 
-export function accessEndEvent(notice: AccessEndNotice, atMs: number): NewEvent {
+export function accessEndEvent(notice: AccessExpiryNotice, atMs: number): NewEvent {
   const { type, kind, id, name, attribute, expiresAt } = notice
   return {
     namespace: 'accessEnd',

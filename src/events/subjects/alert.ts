@@ -1,9 +1,9 @@
-import type { Observation } from '../../ports/live-facts.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { Observation } from '../../ports/observations.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 type AlarmFact = Extract<Observation, { readonly kind: 'alarm' }>
 
-export const alert: EventSubject = {
+export const alertSubject: EventSubject = {
   namespace: 'alert',
   aliases: [],
   about: 'An alarm was raised or cleared; see the alarms in alarms.md.',
@@ -15,9 +15,15 @@ export const alert: EventSubject = {
     {
       name: 'severity',
       type: 'string',
-      meaning: '`error`, `warning`, or `info` when it was cleared.',
+      meaning:
+        '`error` for a critical alarm, `warning` for another alarm, `info` when an alarm was cleared.',
     },
-    { name: 'message', type: 'string', meaning: 'One sentence.' },
+    {
+      name: 'message',
+      type: 'string',
+      meaning:
+        'Text of the alarm, one sentence; after a prefix `cleared: ` when the alarm was cleared.',
+    },
     { name: 'details', type: 'strings', meaning: 'The code of the alarm.' },
     { name: 'related_entities', type: 'object', meaning: 'Always empty.' },
   ],

@@ -1,5 +1,5 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 export const apiSession: EventSubject = {
   namespace: 'apiSession',
@@ -13,10 +13,14 @@ export const apiSession: EventSubject = {
   fields: [
     { name: 'event_type', type: 'string', meaning: 'The type.' },
     { name: 'id', type: 'string', meaning: 'ID of the session; not its token.' },
-    { name: 'type', type: 'string', meaning: '`jwt` for a session of OIDC, else `legacy`.' },
+    { name: 'type', type: 'string', meaning: '`jwt` for an OIDC session, otherwise `legacy`.' },
     { name: 'token', type: 'string', meaning: 'Always empty: tokens are never emitted.' },
-    { name: 'identity_id', type: 'string', meaning: 'ID of its identity.' },
-    { name: 'ip_address', type: 'string', meaning: 'Address that it was opened from.' },
+    { name: 'identity_id', type: 'string', meaning: 'ID of the identity that opened the session.' },
+    {
+      name: 'ip_address',
+      type: 'string',
+      meaning: 'IP address from which the session was opened.',
+    },
     { name: 'cert_generated', type: 'boolean', meaning: 'Always false.' },
   ],
 }

@@ -1,15 +1,19 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { Observation } from '../../ports/live-facts.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { Observation } from '../../ports/observations.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
-export const authentication: EventSubject = {
+export const authenticationSubject: EventSubject = {
   namespace: 'authentication',
   aliases: ['edge.authentications'],
   about: 'A log-in was attempted.',
   typeField: 'event_type',
   types: [
     { name: 'success', emitter: 'every', when: 'a session was opened' },
-    { name: 'fail', emitter: 'seer', when: 'a log-in was refused; limited in number' },
+    {
+      name: 'fail',
+      emitter: 'seer',
+      when: 'a log-in was refused; the number of these events is limited',
+    },
   ],
   fields: [
     { name: 'event_type', type: 'string', meaning: 'The type.' },
@@ -22,17 +26,18 @@ export const authentication: EventSubject = {
     {
       name: 'external_jwt_signer_id',
       type: 'string',
-      meaning: 'The signer of the token; empty without one.',
+      meaning:
+        'ID of the external JWT signer of the token; empty if the log-in used no such token.',
     },
     {
       name: 'identity_id',
       type: 'string',
-      meaning: 'ID of the identity; empty if it was not proven.',
+      meaning: 'ID of the identity; empty if the log-in failed.',
     },
     {
       name: 'auth_policy_id',
       type: 'string',
-      meaning: 'ID of the auth policy of that identity; empty if it was not proven.',
+      meaning: 'ID of the auth policy of that identity; empty if the log-in failed.',
     },
     { name: 'remote_address', type: 'string', meaning: 'Source address.' },
     { name: 'success', type: 'boolean', meaning: 'Whether a session was opened.' },
@@ -40,17 +45,17 @@ export const authentication: EventSubject = {
       name: 'reason',
       type: 'string',
       meaning:
-        'Why the log-in was refused, such as `TOKEN_AUDIENCE`, or the code of the answer; empty at a success.',
+        'Why the log-in was refused, such as `TOKEN_AUDIENCE`, or the error code of the response; empty after a success.',
     },
     {
       name: 'claim',
       type: 'string',
-      meaning: 'The claim of the token at fault, by name; empty without one.',
+      meaning: 'Name of the invalid claim in the token; empty if no claim caused the refusal.',
     },
     {
       name: 'improper_client_cert_chain',
       type: 'boolean',
-      meaning: 'The certificate was sent without its intermediates.',
+      meaning: 'Whether the client sent its certificate without the intermediate certificates.',
     },
   ],
 }

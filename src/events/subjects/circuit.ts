@@ -1,5 +1,5 @@
-import type { Observation } from '../../ports/live-facts.ts'
-import type { EventFields, EventSubject, NewEvent } from '../field.ts'
+import type { Observation } from '../../ports/observations.ts'
+import type { EventFields, EventSubject, NewEvent } from '../event-field.ts'
 
 type CircuitFact = Extract<Observation, { readonly kind: 'circuit' }>
 type FailedFact = Extract<Observation, { readonly kind: 'circuitFailed' }>
@@ -14,9 +14,9 @@ export const circuit: EventSubject = {
   typeField: 'event_type',
   types: [
     { name: 'created', emitter: 'seer', when: 'this controller created a circuit' },
-    { name: 'pathUpdated', emitter: 'seer', when: 'it was rerouted' },
-    { name: 'deleted', emitter: 'seer', when: 'it has ended' },
-    { name: 'failed', emitter: 'seer', when: 'it could not be created' },
+    { name: 'pathUpdated', emitter: 'seer', when: 'a circuit was rerouted' },
+    { name: 'deleted', emitter: 'seer', when: 'a circuit has ended' },
+    { name: 'failed', emitter: 'seer', when: 'a circuit could not be created' },
   ],
   fields: [
     { name: 'version', type: 'number', meaning: 'Version of this format: 2.' },
@@ -25,15 +25,16 @@ export const circuit: EventSubject = {
     {
       name: 'client_id',
       type: 'string',
-      meaning: 'ID of the service session; of a circuit without one, the identity that dials.',
+      meaning:
+        'ID of the service session; for a circuit without a service session, ID of the identity that dials.',
     },
     { name: 'service_id', type: 'string', meaning: 'ID of the service.' },
-    { name: 'terminator_id', type: 'string', meaning: 'ID of the terminator; empty at a failure.' },
-    { name: 'instance_id', type: 'string', meaning: 'Instance that was requested.' },
+    { name: 'terminator_id', type: 'string', meaning: 'ID of the terminator; empty for `failed`.' },
+    { name: 'instance_id', type: 'string', meaning: 'Instance ID that the client requested.' },
     {
       name: 'creation_timespan',
       type: 'number',
-      meaning: 'Time to create it, ns.',
+      meaning: 'Time that the creation of the circuit took, ns.',
       isOptional: true,
     },
     {
@@ -41,15 +42,25 @@ export const circuit: EventSubject = {
       type: 'object',
       meaning: '`nodes` (routers), `links`, `ingress_id`, `egress_id`.',
     },
-    { name: 'link_count', type: 'number', meaning: 'Number of links of its path.' },
-    { name: 'path_cost', type: 'number', meaning: 'Cost of its path.', isOptional: true },
-    { name: 'failure_cause', type: 'string', meaning: 'Why it failed.', isOptional: true },
-    { name: 'duration', type: 'number', meaning: 'Time that it lasted, ns.', isOptional: true },
+    { name: 'link_count', type: 'number', meaning: 'Number of links on the path.' },
+    { name: 'path_cost', type: 'number', meaning: 'Cost of the path.', isOptional: true },
+    {
+      name: 'failure_cause',
+      type: 'string',
+      meaning: 'Cause of the failure, for `failed`.',
+      isOptional: true,
+    },
+    {
+      name: 'duration',
+      type: 'number',
+      meaning: 'Lifetime of the circuit, for `deleted`, ns.',
+      isOptional: true,
+    },
     {
       name: 'tags',
       type: 'object',
       meaning:
-        '`clientId` (the identity that dials), `serviceId` and, where it leads to one, `hostId`.',
+        '`clientId` (the identity that dials), `serviceId` and, except for `failed`, `hostId` (the hosting identity).',
     },
   ],
 }

@@ -1,30 +1,40 @@
 import type { MemberView } from '../../ports/cluster-view.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
-export const cluster: EventSubject = {
+export const clusterSubject: EventSubject = {
   namespace: 'cluster',
   aliases: ['fabric.cluster'],
-  about: 'Members, leadership and connections of the cluster, as one controller sees them.',
+  about:
+    'A change of members, leadership or connections in the cluster, as one controller observes it.',
   typeField: 'eventType',
   types: [
     { name: 'peer.connected', emitter: 'seer', when: 'a peer connected' },
     { name: 'peer.disconnected', emitter: 'seer', when: 'a peer disconnected' },
-    { name: 'members.changed', emitter: 'seer', when: 'members or votes changed' },
+    {
+      name: 'members.changed',
+      emitter: 'seer',
+      when: 'a controller joined or left the cluster, or became or ceased to be a voter',
+    },
     { name: 'leadership.gained', emitter: 'seer', when: 'this controller became leader' },
     { name: 'leadership.lost', emitter: 'seer', when: 'this controller is no longer leader' },
     { name: 'state.has_leader', emitter: 'seer', when: 'there is a leader again' },
     { name: 'state.is_leaderless', emitter: 'seer', when: 'there is no leader' },
     { name: 'state.ro', emitter: 'seer', when: 'writes through this controller fail' },
-    { name: 'state.rw', emitter: 'seer', when: 'they succeed again' },
+    { name: 'state.rw', emitter: 'seer', when: 'writes through this controller succeed again' },
   ],
   fields: [
     { name: 'eventType', type: 'string', meaning: 'The type.' },
-    { name: 'index', type: 'number', meaning: 'Applied here.', isOptional: true },
+    {
+      name: 'index',
+      type: 'number',
+      meaning: 'Log index that this controller has applied.',
+      isOptional: true,
+    },
     {
       name: 'peers',
       type: 'objects',
       meaning:
-        'For `members.*` all members, for `peer.*` the one: `id`, `addr`, `version`, `apiAddresses` {name: [{`url`, `version`}]}, `isPreferredLeader`.',
+        'For `members.*` all members, for `peer.*` only the peer, each with `id`, `addr`, `version`, `apiAddresses` {name: [{`url`, `version`}]}, `isPreferredLeader`.',
       isOptional: true,
     },
     {

@@ -1,5 +1,5 @@
-import type { Observation } from '../../ports/live-facts.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { Observation } from '../../ports/observations.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 type ConnectFact = Extract<Observation, { readonly kind: 'connect' }>
 type SdkFact = Extract<Observation, { readonly kind: 'sdk' }>
@@ -8,31 +8,44 @@ export const connect: EventSubject = {
   namespace: 'connect',
   aliases: [],
   about:
-    'A router or another controller has connected to this controller, or an identity to an edge router that is connected here.',
+    'A router or another controller has connected to this controller, or an identity has connected to an edge router that is connected to this controller.',
   typeField: null,
   types: [{ name: 'connect', emitter: 'seer', when: 'a connection was made' }],
   fields: [
     { name: 'src_type', type: 'string', meaning: '`router`, `peer` or `identity`.' },
-    { name: 'src_id', type: 'string', meaning: 'ID of the one that connected.' },
-    { name: 'src_addr', type: 'string', meaning: 'Its address.' },
+    {
+      name: 'src_id',
+      type: 'string',
+      meaning: 'ID of the router, controller or identity that connected.',
+    },
+    { name: 'src_addr', type: 'string', meaning: 'Address from which it connected.' },
     { name: 'dst_type', type: 'string', meaning: '`ctrl` or `router`.' },
-    { name: 'dst_id', type: 'string', meaning: 'ID of the one that it connected to.' },
-    { name: 'dst_addr', type: 'string', meaning: 'Address that it connected to.' },
+    {
+      name: 'dst_id',
+      type: 'string',
+      meaning: 'ID of the controller or router that accepted the connection.',
+    },
+    { name: 'dst_addr', type: 'string', meaning: 'Address at which the connection was accepted.' },
   ],
 }
 
-export const sdk: EventSubject = {
+export const sdkSubject: EventSubject = {
   namespace: 'sdk',
   aliases: [],
-  about: 'An identity has its first connection to an edge router, or has lost its last one.',
+  about:
+    'An identity has connected to the first edge router, or has disconnected from the last edge router, among those that are connected to this controller.',
   typeField: 'event_type',
   types: [
     {
       name: 'sdk-online',
       emitter: 'seer',
-      when: 'an edge router that is connected here reports its first connection',
+      when: 'an edge router that is connected to this controller is the first to report that the identity is connected',
     },
-    { name: 'sdk-offline', emitter: 'seer', when: 'the last one that was reported here is gone' },
+    {
+      name: 'sdk-offline',
+      emitter: 'seer',
+      when: 'no edge router that is connected to this controller reports the identity as connected any more',
+    },
   ],
   fields: [
     { name: 'event_type', type: 'string', meaning: 'The type.' },

@@ -1,10 +1,14 @@
 import type { AuditRecord } from '../../ports/audit.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import { type EventPosition, positionText } from '../../ports/events.ts'
-import { publishedRecord, entityTypeName, approximateCharacters } from '../published-records.ts'
-import type { EventFields, EventSubject, NewEvent } from '../field.ts'
+import {
+  toPublishedRecord,
+  entityTypeName,
+  approximateRecordCharacters,
+} from '../published-records.ts'
+import type { EventFields, EventSubject, NewEvent } from '../event-field.ts'
 
-export const entityChange: EventSubject = {
+export const entityChangeSubject: EventSubject = {
   namespace: 'entityChange',
   aliases: [],
   about: 'A record was created, changed or deleted.',
@@ -16,16 +20,20 @@ export const entityChange: EventSubject = {
     {
       name: 'committed',
       emitter: 'every',
-      when: 'after all changes of a log entry, once for each',
+      when: 'one event for each change, after the events of all changes in the same log entry',
     },
   ],
   fields: [
     { name: 'eventType', type: 'string', meaning: 'The type.' },
-    { name: 'eventId', type: 'string', meaning: 'ID of the change; `committed` repeats it.' },
+    {
+      name: 'eventId',
+      type: 'string',
+      meaning: 'ID of the change; the event `committed` has the same ID.',
+    },
     {
       name: 'entityType',
       type: 'string',
-      meaning: 'The kind of the record, in the plural.',
+      meaning: 'Kind of the record, in the plural.',
       isOptional: true,
     },
     {
@@ -37,13 +45,13 @@ export const entityChange: EventSubject = {
     {
       name: 'initialState',
       type: 'object',
-      meaning: 'The record as it was before; its secrets are left out.',
+      meaning: 'The record before the change, without its secrets.',
       isOptional: true,
     },
     {
       name: 'finalState',
       type: 'object',
-      meaning: 'The record as it is now; its secrets are left out.',
+      meaning: 'The record after the change, without its secrets.',
       isOptional: true,
     },
     {
@@ -79,7 +87,8 @@ export function entityChangeEvents(
       namespace: 'entityChange',
       atMs: entry.timeMs,
       about,
-      weight: approximateCharacters(change.before) + approximateCharacters(change.after),
+      weight:
+        approximateRecordCharacters(change.before) + approximateRecordCharacters(change.after),
       fields: () => fieldsOf(change, entry, positionText(position)),
     },
     committed: {
@@ -99,8 +108,8 @@ function fieldsOf(change: RecordChange, entry: ChangedEntry, eventId: string): E
     eventId,
     entityType: entityTypeName(kind),
     isParentEvent: false,
-    ...(before === undefined ? {} : { initialState: publishedRecord(kind, before) }),
-    ...(after === undefined ? {} : { finalState: publishedRecord(kind, after) }),
+    ...(before === undefined ? {} : { initialState: toPublishedRecord(kind, before) }),
+    ...(after === undefined ? {} : { finalState: toPublishedRecord(kind, after) }),
     metadata: metadataOf(entry),
   }
 }

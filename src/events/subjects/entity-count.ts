@@ -1,20 +1,20 @@
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
-export const entityCount: EventSubject = {
+export const entityCountSubject: EventSubject = {
   namespace: 'entityCount',
   aliases: ['edge.entityCounts'],
-  about: 'How many records of each kind there are.',
+  about: 'Number of records of each kind.',
   typeField: null,
   types: [
     {
       name: 'entityCount',
       emitter: 'leader',
-      when: 'every `events.entityCountIntervalMs` while they have a subscriber',
+      when: 'every `events.entityCountIntervalMs` while anyone subscribes to these events',
     },
   ],
   fields: [
-    { name: 'counts', type: 'object', meaning: 'By kind, in the plural.' },
-    { name: 'error', type: 'string', meaning: 'Never there.', isOptional: true },
+    { name: 'counts', type: 'object', meaning: 'Number of records, by kind in the plural.' },
+    { name: 'error', type: 'string', meaning: 'Never present.', isOptional: true },
   ],
 }
 

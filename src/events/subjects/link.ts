@@ -1,36 +1,36 @@
-import type { Observation } from '../../ports/live-facts.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { Observation } from '../../ports/observations.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 type LinkFact = Extract<Observation, { readonly kind: 'link' }>
 
 export const link: EventSubject = {
   namespace: 'link',
   aliases: ['fabric.links'],
-  about: 'A link between two routers was added, changed or removed, as routers report it.',
+  about: 'A router reported that a link to another router was added, changed or removed.',
   typeField: 'event_type',
   types: [
     { name: 'routerLinkNew', emitter: 'seer', when: 'a router reports a link for the first time' },
     {
       name: 'routerLinkDisconnectedDest',
       emitter: 'seer',
-      when: 'the same, while the other router is not connected to this controller',
+      when: 'a router reports a link for the first time, and the other router is not connected to this controller',
     },
     { name: 'routerLinkKnown', emitter: 'seer', when: 'a router reports a known link again' },
-    { name: 'connectionsChanged', emitter: 'seer', when: 'its connections changed' },
-    { name: 'fault', emitter: 'seer', when: 'it was lost or removed' },
+    { name: 'connectionsChanged', emitter: 'seer', when: 'the sockets of a link changed' },
+    { name: 'fault', emitter: 'seer', when: 'a link was lost or removed' },
   ],
   fields: [
     { name: 'event_type', type: 'string', meaning: 'The type.' },
     { name: 'link_id', type: 'string', meaning: 'ID of the link.' },
-    { name: 'src_router_id', type: 'string', meaning: 'The router that dialed it.' },
-    { name: 'dst_router_id', type: 'string', meaning: 'The router that was dialed.' },
+    { name: 'src_router_id', type: 'string', meaning: 'ID of the router that dialed the link.' },
+    { name: 'dst_router_id', type: 'string', meaning: 'ID of the router that was dialed.' },
     { name: 'protocol', type: 'string', meaning: 'Protocol of the link, such as `tls`.' },
-    { name: 'dial_address', type: 'string', meaning: 'That was dialed.' },
-    { name: 'cost', type: 'number', meaning: 'Static cost and latencies.' },
+    { name: 'dial_address', type: 'string', meaning: 'Address that was dialed.' },
+    { name: 'cost', type: 'number', meaning: 'Sum of the static cost and the latencies.' },
     {
       name: 'connections',
       type: 'objects',
-      meaning: 'Its sockets: `id`, `local_addr`, `remote_addr`.',
+      meaning: 'Sockets of the link, each with `id`, `local_addr`, `remote_addr`.',
       isOptional: true,
     },
   ],

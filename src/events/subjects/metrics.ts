@@ -1,18 +1,18 @@
-import type { NamedMetric } from '../../ports/live-facts.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { NamedMetric } from '../../ports/observations.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 const VERSION = 3
 
-export const metrics: EventSubject = {
+export const metricsSubject: EventSubject = {
   namespace: 'metrics',
   aliases: [],
-  about: 'Metrics of a controller or router over one interval, one event each.',
+  about: 'One metric of a controller or router for one interval.',
   typeField: null,
   types: [
     {
       name: 'metrics',
       emitter: 'itself',
-      when: 'for the controller: every `events.metricsIntervalMs` while they have a subscriber; for a router: when it reports, from the one controller that forwards its metrics',
+      when: 'for a controller: every `events.metricsIntervalMs` while anyone subscribes to these events; for a router: when the router reports its metrics, emitted only by the controller that forwards them',
     },
   ],
   fields: [
@@ -21,22 +21,36 @@ export const metrics: EventSubject = {
       type: 'string',
       meaning: '`intValue`, `floatValue`, `histogram`, `meter` or `timer`.',
     },
-    { name: 'source_id', type: 'string', meaning: 'Controller or router of the metric.' },
+    {
+      name: 'source_id',
+      type: 'string',
+      meaning: 'ID of the controller or router that measured the metric.',
+    },
     {
       name: 'source_entity_id',
       type: 'string',
-      meaning: 'ID of the link, for metrics of a link; the name then omits it.',
+      meaning:
+        'For metrics of a link, the ID of the link; the name of the metric then omits the ID.',
       isOptional: true,
     },
     { name: 'version', type: 'number', meaning: 'Version of this format: 3.' },
-    { name: 'metric', type: 'string', meaning: 'The name.' },
+    { name: 'metric', type: 'string', meaning: 'Name of the metric.' },
     {
       name: 'metrics',
       type: 'object',
-      meaning: '`value`, or the parts of a histogram, meter or timer.',
+      meaning: '`value`, or the values of a histogram, meter or timer.',
     },
-    { name: 'tags', type: 'object', meaning: 'As the source sends them.', isOptional: true },
-    { name: 'source_event_id', type: 'string', meaning: 'The same for all of one report.' },
+    {
+      name: 'tags',
+      type: 'object',
+      meaning: 'Tags that the source sends with its metrics.',
+      isOptional: true,
+    },
+    {
+      name: 'source_event_id',
+      type: 'string',
+      meaning: 'ID of the report; all events from one report have the same.',
+    },
   ],
 }
 

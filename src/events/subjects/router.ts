@@ -1,18 +1,30 @@
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 export const router: EventSubject = {
   namespace: 'router',
   aliases: ['fabric.routers'],
-  about: 'A router connected to a controller, or disconnected.',
+  about: 'A router connected to this controller or disconnected from it.',
   typeField: 'event_type',
   types: [
-    { name: 'router-online', emitter: 'seer', when: 'its channel to this controller is open' },
-    { name: 'router-offline', emitter: 'seer', when: 'that channel is closed' },
+    {
+      name: 'router-online',
+      emitter: 'seer',
+      when: 'the channel of the router to this controller is open',
+    },
+    {
+      name: 'router-offline',
+      emitter: 'seer',
+      when: 'the channel of the router to this controller is closed',
+    },
   ],
   fields: [
     { name: 'event_type', type: 'string', meaning: 'The type.' },
     { name: 'router_id', type: 'string', meaning: 'ID of the router.' },
-    { name: 'router_online', type: 'boolean', meaning: 'The same as the type says.' },
+    {
+      name: 'router_online',
+      type: 'boolean',
+      meaning: 'True for `router-online`, false for `router-offline`.',
+    },
   ],
 }
 

@@ -1,20 +1,20 @@
-import type { DialResult } from '../../ports/live-facts.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { DialResult } from '../../ports/observations.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 const VERSION = 2
 const MS_PER_SECOND = 1000
 
 const types: Readonly<Record<DialResult, { readonly name: string; readonly when: string }>> = {
-  success: { name: 'service.dial.success', when: 'circuits were laid' },
+  success: { name: 'service.dial.success', when: 'a circuit was created' },
   fail: {
     name: 'service.dial.fail',
-    when: 'no circuit could be laid, after all attempts; without a terminator where none could be tried',
+    when: 'no circuit could be created, after all attempts; `terminator_id` is empty if no terminator could be tried',
   },
   timeout: { name: 'service.dial.timeout', when: 'a router did not answer an attempt in time' },
   other: { name: 'service.dial.error_other', when: 'an attempt failed for another reason' },
   terminatorTimeout: {
     name: 'service.dial.terminator.timeout',
-    when: 'the router of the terminator reached its host too late',
+    when: 'the router of the terminator could not reach the host in time',
   },
   terminatorRefused: {
     name: 'service.dial.terminator.connection_refused',
@@ -34,17 +34,29 @@ export const service: EventSubject = {
   namespace: 'service',
   aliases: ['services'],
   about:
-    'How often services were dialed through one controller over one interval: one event for each service, terminator and result, every `events.metricsIntervalMs` while they have a subscriber.',
+    'Number of dials of services through one controller in one interval. Every `events.metricsIntervalMs`, while anyone subscribes to these events, the controller emits one event for each combination of service, terminator and result.',
   typeField: 'event_type',
   types: Object.values(types).map(({ name, when }) => ({ name, emitter: 'itself', when })),
   fields: [
     { name: 'version', type: 'number', meaning: 'Version of this format: 2.' },
     { name: 'event_type', type: 'string', meaning: 'The type.' },
-    { name: 'service_id', type: 'string', meaning: 'What was dialed.' },
-    { name: 'terminator_id', type: 'string', meaning: 'Where it led; empty where none was tried.' },
-    { name: 'count', type: 'number', meaning: 'How often.' },
-    { name: 'interval_start_utc', type: 'number', meaning: 'Seconds since 1970.' },
-    { name: 'interval_length', type: 'number', meaning: 'Seconds.' },
+    { name: 'service_id', type: 'string', meaning: 'ID of the service that was dialed.' },
+    {
+      name: 'terminator_id',
+      type: 'string',
+      meaning: 'ID of the terminator that was tried; empty if none was tried.',
+    },
+    {
+      name: 'count',
+      type: 'number',
+      meaning: 'Number of dials or attempts with this result in the interval.',
+    },
+    {
+      name: 'interval_start_utc',
+      type: 'number',
+      meaning: 'Start of the interval, Unix time in s.',
+    },
+    { name: 'interval_length', type: 'number', meaning: 'Length of the interval, in s.' },
   ],
 }
 

@@ -1,6 +1,6 @@
 import type { Session } from '../../entities/kinds/session.ts'
 import { parseUuid } from '../../lib/text/uuid.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 export const session: EventSubject = {
   namespace: 'session',
@@ -10,7 +10,7 @@ export const session: EventSubject = {
   typeField: 'event_type',
   types: [
     { name: 'created', emitter: 'every', when: 'a service session was opened' },
-    { name: 'deleted', emitter: 'every', when: 'it ended' },
+    { name: 'deleted', emitter: 'every', when: 'a service session ended' },
   ],
   fields: [
     { name: 'event_type', type: 'string', meaning: 'The type.' },
@@ -18,18 +18,22 @@ export const session: EventSubject = {
     {
       name: 'provider',
       type: 'string',
-      meaning: '`jwt` if its API session is one of OIDC, else `legacy`.',
+      meaning: '`jwt` if the API session is an OIDC session, otherwise `legacy`.',
     },
-    { name: 'id', type: 'string', meaning: 'ID of the session; it is not a token.' },
-    { name: 'api_session_id', type: 'string', meaning: 'ID of its API session.' },
+    { name: 'id', type: 'string', meaning: 'ID of the service session, not its token.' },
+    {
+      name: 'api_session_id',
+      type: 'string',
+      meaning: 'ID of the API session in which the service session was opened.',
+    },
     { name: 'identity_id', type: 'string', meaning: 'ID of the identity.' },
     { name: 'service_id', type: 'string', meaning: 'ID of the service.' },
   ],
 }
 
 export function sessionEvent(type: 'created' | 'deleted', of: Session, atMs: number): NewEvent {
-  // The id shows the kind of API session, because its record may already be deleted: only OIDC
-  // sessions have a UUID.
+  // Only OIDC sessions have a UUID as id. So the id shows the kind of API session even if the
+  // session's record has already been deleted.
   const isOfOidc = parseUuid(of.apiSessionId) !== null
   return {
     namespace: 'session',

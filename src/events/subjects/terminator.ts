@@ -1,41 +1,59 @@
 import type { Terminator } from '../../entities/kinds/terminator.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 export const terminator: EventSubject = {
   namespace: 'terminator',
   aliases: ['fabric.terminators'],
   about:
-    'A terminator became reachable or unreachable with its router. Its creation, changes and deletion are entity changes.',
+    'The router of a terminator connected to this controller or disconnected, so the terminator became reachable or unreachable. The creation, change and deletion of a terminator cause events of the namespace entityChange.',
   typeField: 'event_type',
   types: [
-    { name: 'router-online', emitter: 'seer', when: 'its router has connected here' },
-    { name: 'router-offline', emitter: 'seer', when: 'its router has left this controller' },
+    {
+      name: 'router-online',
+      emitter: 'seer',
+      when: 'the router of the terminator has connected to this controller',
+    },
+    {
+      name: 'router-offline',
+      emitter: 'seer',
+      when: 'the router of the terminator has disconnected from this controller',
+    },
   ],
   fields: [
     { name: 'event_type', type: 'string', meaning: 'The type.' },
-    { name: 'service_id', type: 'string', meaning: 'The service that is hosted.' },
+    { name: 'service_id', type: 'string', meaning: 'ID of the service that is hosted.' },
     { name: 'terminator_id', type: 'string', meaning: 'ID of the terminator.' },
-    { name: 'router_id', type: 'string', meaning: 'ID of its router.' },
+    { name: 'router_id', type: 'string', meaning: 'ID of the router of the terminator.' },
     { name: 'host_id', type: 'string', meaning: 'ID of the hosting identity, or empty.' },
     {
       name: 'instance_id',
       type: 'string',
       meaning: 'Instance ID that the host gave the terminator.',
     },
-    { name: 'router_online', type: 'boolean', meaning: 'The same as the type says.' },
+    {
+      name: 'router_online',
+      type: 'boolean',
+      meaning: 'True for `router-online`, false for `router-offline`.',
+    },
     { name: 'precedence', type: 'string', meaning: '`default`, `required` or `failed`.' },
-    { name: 'static_cost', type: 'number', meaning: 'As it is recorded.' },
-    { name: 'dynamic_cost', type: 'number', meaning: 'Always 0: it is not known here.' },
+    { name: 'static_cost', type: 'number', meaning: 'Cost in the record of the terminator.' },
+    {
+      name: 'dynamic_cost',
+      type: 'number',
+      meaning: 'Always 0, because the event does not include the dynamic cost.',
+    },
     { name: 'total_terminators', type: 'number', meaning: 'Number of terminators of the service.' },
     {
       name: 'usable_default_terminators',
       type: 'number',
-      meaning: 'How many of those are `default` at a router that is connected here.',
+      meaning:
+        'Number of terminators of the service with precedence `default` whose router is connected to this controller.',
     },
     {
       name: 'usable_required_terminators',
       type: 'number',
-      meaning: 'The same, `required`.',
+      meaning:
+        'Number of terminators of the service with precedence `required` whose router is connected to this controller.',
     },
   ],
 }

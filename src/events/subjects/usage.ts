@@ -1,26 +1,27 @@
-import { type CircuitUsage, type UsageKind, usageKinds } from '../../ports/live-facts.ts'
-import type { EventSubject, NewEvent } from '../field.ts'
+import { type CircuitUsage, type UsageKind, usageKinds } from '../../ports/observations.ts'
+import type { EventSubject, NewEvent } from '../event-field.ts'
 
 const VERSION = 2
 
 const counted: Readonly<Record<UsageKind, string>> = {
   'ingress.rx': 'bytes were read from the client at the first router of a circuit',
-  'ingress.tx': 'bytes were written to the client there',
+  'ingress.tx': 'bytes were written to the client at the first router of a circuit',
   'egress.rx': 'bytes were read from the host at the last router of a circuit',
-  'egress.tx': 'bytes were written to the host there',
-  'fabric.rx': 'bytes of the circuit were read from links',
-  'fabric.tx': 'bytes of the circuit were written to links',
+  'egress.tx': 'bytes were written to the host at the last router of a circuit',
+  'fabric.rx': 'bytes of a circuit were read from links',
+  'fabric.tx': 'bytes of a circuit were written to links',
 }
 
-export const usage: EventSubject = {
+export const usageSubject: EventSubject = {
   namespace: 'usage',
   aliases: ['fabric.usage'],
-  about: 'Bytes of a circuit that a router counted in one interval, one event for each direction.',
+  about:
+    'Bytes that a router counted for a circuit in one interval; one event for each kind of traffic.',
   typeField: 'event_type',
   types: usageKinds.map((kind) => ({
     name: `usage.${kind}`,
     emitter: 'seer',
-    when: `${counted[kind]}; from the one controller that forwards the router's report`,
+    when: `${counted[kind]}; emitted only by the controller that forwards the router's report`,
   })),
   fields: [
     { name: 'version', type: 'number', meaning: 'Version of this format: 2.' },
@@ -28,10 +29,11 @@ export const usage: EventSubject = {
     {
       name: 'source_id',
       type: 'string',
-      meaning: 'The router that counted; all other fields are its report.',
+      meaning:
+        'ID of the router that counted the bytes. All other fields are as this router reports them.',
     },
     { name: 'circuit_id', type: 'string', meaning: 'ID of the circuit.' },
-    { name: 'usage', type: 'number', meaning: 'Bytes.' },
+    { name: 'usage', type: 'number', meaning: 'Number of bytes.' },
     {
       name: 'interval_start_utc',
       type: 'number',
@@ -41,7 +43,7 @@ export const usage: EventSubject = {
     {
       name: 'tags',
       type: 'object',
-      meaning: '`clientId`, `hostId` and `serviceId`, where the router has them.',
+      meaning: '`clientId`, `hostId` and `serviceId`, each only if the router knows it.',
     },
   ],
 }

@@ -2,18 +2,18 @@ import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { AdmittedClient, RouterClients } from '../../ports/router-clients.ts'
 import type { RouterTunnels } from '../../ports/router-tunnels.ts'
 import {
-  claimFaultCodes,
-  claimRefusalMessage,
-  dialFaultCode,
-  tunnelFaultCodes,
-} from '../clients/client-errors.ts'
-import { evaluateAtLatest } from '../judged-at-latest.ts'
+  clientAccessFaultCodes,
+  clientAccessRefusalMessage,
+  dialRefusalErrorCode,
+  tunnelAccessFaultCodes,
+} from '../clients/client-access-faults.ts'
+import { evaluateWithLatestState } from '../evaluate-with-latest-state.ts'
 import type {
   CircuitRequest,
   ClientCircuitRequest,
   TunnelCircuitRequest,
 } from '../../channel/messages/circuit-requests.ts'
-import type { Hosts } from './hosts.ts'
+import type { HostLookup } from './host-lookup.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
@@ -35,7 +35,7 @@ export class CircuitRefusedError extends Error {
 export interface DialChecks {
   readonly clients: Pick<RouterClients, 'judge'>
   readonly tunnels: Pick<RouterTunnels, 'judge'>
-  readonly hosts: Pick<Hosts, 'service'>
+  readonly hosts: Pick<HostLookup, 'service'>
   readonly reads: Pick<LatestReads, 'reachLatest'>
 }
 
@@ -65,7 +65,7 @@ export async function admitDial(
       : await admitClient(judges, by, asked)
   const service = judges.hosts.service(admitted.client.serviceId)
   if (service === undefined)
-    throw new CircuitRefusedError(claimFaultCodes.service, 'no such service')
+    throw new CircuitRefusedError(clientAccessFaultCodes.service, 'no such service')
   // @guard listeners-of-a-router--encryption
   if (service.encryptionRequired && !asked.peerData.has(peerDataKey.publicKey)) {
     throw new CircuitRefusedError(
@@ -95,8 +95,8 @@ async function admitClient(
   })
   if (!judged.ok) {
     const { fault } = judged
-    const code = dialFaultCode(fault, shown.serviceId !== undefined)
-    throw new CircuitRefusedError(code, claimRefusalMessage('dial', fault))
+    const code = dialRefusalErrorCode(fault, shown.serviceId !== undefined)
+    throw new CircuitRefusedError(code, clientAccessRefusalMessage('dial', fault))
   }
   return { client: judged.client, isGranted: () => true }
 }
@@ -115,10 +115,10 @@ async function admitTunnel(
     const judgements = services.map((service) => tunnels.judge({ ...claim, service }))
     return judgements.find(({ ok }) => ok) ?? judgements.at(-1)
   }
-  const judged = await evaluateAtLatest(reads, judge, (tunnel) => tunnel?.ok !== true)
+  const judged = await evaluateWithLatestState(reads, judge, (tunnel) => tunnel?.ok !== true)
   if (judged?.ok !== true) {
     const fault = judged?.fault ?? 'service'
-    throw new CircuitRefusedError(tunnelFaultCodes[fault], `dial refused: ${fault}`)
+    throw new CircuitRefusedError(tunnelAccessFaultCodes[fault], `dial refused: ${fault}`)
   }
   const { serviceId, identityName } = judged
   const sessions = { sessionId: NO_SESSION, apiSessionId: NO_SESSION }

@@ -1,4 +1,4 @@
-import type { Host, HostedService } from './hosts.ts'
+import type { Host, HostedService } from './host-lookup.ts'
 import type { CircuitPath } from './path.ts'
 
 export interface HostCandidate {
@@ -18,7 +18,7 @@ export interface HostChoice {
   readonly costAt: (terminatorId: string) => number
 }
 
-/** Cost of each precedence. The steps are so large that they outweigh all other costs. */
+/** Cost of each precedence. The differences are so large that they outweigh all other costs. */
 const PRECEDENCE_COST = { required: 0, default: 1e9, failed: 2e9 } as const
 
 /** @returns null if there are no candidates. */

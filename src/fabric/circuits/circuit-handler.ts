@@ -1,28 +1,31 @@
 import { randomUUID } from 'node:crypto'
 
-import { bytesToStore } from '../../channel/header-view.ts'
+import { retainableBytes } from '../../channel/header-view.ts'
 import { readInt32, readText } from '../../channel/headers.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import type { Host, Hosts } from './hosts.ts'
-import type { DialResult, ObservationSink } from '../../ports/live-facts.ts'
+import type { Host, HostLookup } from './host-lookup.ts'
+import type { DialResult, ObservationSink } from '../../ports/observations.ts'
 import type { LiveLinks } from '../../ports/live-table.ts'
 import type { AdmittedClient } from '../../ports/router-clients.ts'
-import { claimFaultCodes, claimRefusalMessage } from '../clients/client-errors.ts'
-import type { MessageHandler, RouterConnection } from '../connection.ts'
+import {
+  clientAccessFaultCodes,
+  clientAccessRefusalMessage,
+} from '../clients/client-access-faults.ts'
+import type { MessageHandler, RouterConnection } from '../router-connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
-import { evaluateAtLatest } from '../judged-at-latest.ts'
+import { evaluateWithLatestState } from '../evaluate-with-latest-state.ts'
 import { routerLimits } from '../limits.ts'
-import { controlMessage } from '../../channel/messages/control.ts'
+import { controlContentType } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { admitDial, CircuitRefusedError, type DialChecks, NO_SESSION } from './admit-dial.ts'
-import { CircuitAllowance } from './circuit-allowance.ts'
+import { CircuitRequestLimiter } from './circuit-request-limiter.ts'
 import { chooseHost, type HostCandidate } from './choose-host.ts'
 import { DialCosts } from './dial-costs.ts'
 import {
-  circuitAnswerMessage,
+  circuitResponseMessage,
   circuitRefusalMessage,
   type ClientCircuitRequest,
   type PeerData,
@@ -32,24 +35,24 @@ import {
   failedDialResult,
   isInvalidHost,
   isRefusedByHost,
-  ROUTE_TIMEOUT,
-  NO_HOST,
-  routeFault,
+  ROUTE_TIMEOUT_FAULT,
+  NO_HOST_FAULT,
+  parseRouteFault,
   type RouteFault,
-  ROUTER_DISCONNECTED,
+  ROUTER_DISCONNECTED_FAULT,
 } from './route-fault.ts'
 import { type Circuit, circuitEventData, type CircuitTable } from './circuit-table.ts'
-import { CircuitUpkeep } from './circuit-upkeep.ts'
+import { CircuitMaintenance } from './circuit-maintenance.ts'
 import type { SharedCircuits } from './shared-circuits.ts'
 import { cheapestPaths } from './path.ts'
 import { peerDataForDialer, peerDataForHost } from './peer-data.ts'
-import { type CircuitEnds, buildRouteMessages } from './route.ts'
-import { CircuitTrace } from './circuit-trace.ts'
+import { type CircuitEndpointAddresses, buildRouteMessages } from './route.ts'
+import { CircuitTraceLog } from './circuit-trace-log.ts'
 import type { TracedIdentities } from './traced-identities.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 import {
   REROUTE_ATTEMPT,
-  routeResultHeader,
+  routeResultHeaderKey,
   unrouteMessage,
 } from '../../channel/messages/circuits.ts'
 import { CHANNEL_HEADERS_MAX } from '../../channel/numbers.ts'
@@ -70,7 +73,7 @@ const CIRCUIT_ID = /^[A-Za-z0-9_-]{16,64}$/
 
 export interface CircuitHandlerDeps extends DialChecks {
   readonly table: CircuitTable
-  readonly hosts: Hosts
+  readonly hosts: HostLookup
   readonly links: LiveLinks
   readonly connection: (routerId: string) => RouterConnection | undefined
   readonly clock: Clock
@@ -118,7 +121,7 @@ interface AttemptTerms {
   readonly attempt: number
   readonly client: AdmittedClient
   readonly peerData: PeerData
-  readonly trace: CircuitTrace | null
+  readonly trace: CircuitTraceLog | null
 }
 
 interface Attempted {
@@ -162,14 +165,14 @@ interface Laid {
 export class CircuitHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
   /** Maintains established circuits. */
-  readonly upkeep: CircuitUpkeep
+  readonly upkeep: CircuitMaintenance
   readonly #deps: CircuitHandlerDeps
   readonly #circuits: CircuitTable
   readonly #costs: DialCosts
   readonly #attempts = new Map<string, Attempt>()
   /** Circuits that are being created. */
   readonly #lays = new Map<string, Lay>()
-  readonly #allowance: CircuitAllowance
+  readonly #allowance: CircuitRequestLimiter
   /** Dials that wait for a host and repeatedly look for a path. */
   readonly #awaiting = new FairShare(hostsAwaitedMax)
   readonly #startedMs: number
@@ -178,9 +181,9 @@ export class CircuitHandler implements ChannelHandler {
     this.#deps = deps
     this.#startedMs = deps.clock.monotonicMs()
     this.#circuits = deps.table
-    this.#allowance = new CircuitAllowance(deps)
+    this.#allowance = new CircuitRequestLimiter(deps)
     this.#costs = new DialCosts(deps.clock, (id) => deps.table.openAt(id))
-    this.upkeep = new CircuitUpkeep({
+    this.upkeep = new CircuitMaintenance({
       ...deps,
       isGranted: (routerId, serviceId, type) =>
         deps.tunnels.judge({ routerId, type, service: { id: serviceId } }).ok,
@@ -188,17 +191,17 @@ export class CircuitHandler implements ChannelHandler {
     })
     const onRequest: MessageHandler = (connection, message) => this.#onRequest(connection, message)
     this.handlers = new Map<number, MessageHandler>([
-      [controlMessage.createCircuitV2, onRequest],
-      [controlMessage.createCircuitV3, onRequest],
-      [controlMessage.createCircuit, onRequest],
-      [controlMessage.createTunnelCircuitV2, onRequest],
-      [controlMessage.circuitRequest, onRequest],
+      [controlContentType.createCircuitV2, onRequest],
+      [controlContentType.createCircuitV3, onRequest],
+      [controlContentType.createCircuit, onRequest],
+      [controlContentType.createTunnelCircuitV2, onRequest],
+      [controlContentType.circuitRequest, onRequest],
       [
-        controlMessage.routeResult,
+        controlContentType.routeResult,
         (connection, message) => this.#onRouteResult(connection, message),
       ],
       [
-        controlMessage.circuitConfirmation,
+        controlContentType.circuitConfirmation,
         (connection, message) => this.upkeep.onConfirmation(connection, message),
       ],
     ])
@@ -231,8 +234,11 @@ export class CircuitHandler implements ChannelHandler {
     this.upkeep.onSessionsEnded(sessionIds)
   }
 
-  /** Ends circuits at forbidden routers, and also prevents pending ones from opening. */
-  endAtForbidden(...[identityIds, mayUse]: Parameters<CircuitUpkeep['endAtForbidden']>): void {
+  /**
+   * Ends the circuits of clients at routers that these clients may no longer use, and prevents
+   * pending circuits of these clients there from opening.
+   */
+  endAtForbidden(...[identityIds, mayUse]: Parameters<CircuitMaintenance['endAtForbidden']>): void {
     for (const lay of this.#lays.values()) {
       const isMeant = lay.sessionId !== NO_SESSION && identityIds?.has(lay.clientId) !== false
       // @guard access-that-stays-open--laid-at-a-router
@@ -255,7 +261,7 @@ export class CircuitHandler implements ChannelHandler {
       const tags = { serviceId: live.serviceId, clientId: live.clientId, hostId: circuit.hostId }
       const isSent = channel.reply(
         message,
-        circuitAnswerMessage(message, {
+        circuitResponseMessage(message, {
           circuitId: ends.id,
           ingressAddress: ends.ingress,
           peerData,
@@ -329,7 +335,7 @@ export class CircuitHandler implements ChannelHandler {
   ): Promise<Laid> {
     const failed = new Map<string, RouteFault>()
     const trace = this.#traceOf(id, client)
-    let [lastFault, lastTried] = [NO_HOST, '']
+    let [lastFault, lastTried] = [NO_HOST_FAULT, '']
     const beganMs = this.#deps.clock.monotonicMs()
     const layMs = (): number => this.#deps.clock.monotonicMs() - beganMs
     for (let attempt = 0; attempt < routeAttemptsMax; attempt += 1) {
@@ -394,7 +400,7 @@ export class CircuitHandler implements ChannelHandler {
 
   /**
    * Waits for a host. After a restart, the controller knows the hosts of a service before their
-   * routers have reconnected and reported their links.
+   * routers have reconnected and reported their links; without the wait, such dials would fail.
    * @throws {CircuitRefusedError} when the right to dial ends while waiting.
    */
   async #awaited(
@@ -402,7 +408,7 @@ export class CircuitHandler implements ChannelHandler {
     choose: () => ChosenHost | null,
     wanted: WantedHost,
   ): Promise<ChosenHost | null> {
-    const chosen = await evaluateAtLatest(this.#deps.reads, choose, (host) => host === null)
+    const chosen = await evaluateWithLatestState(this.#deps.reads, choose, (host) => host === null)
     const { clientId = '', start = '' } = this.#lays.get(id) ?? {}
     if (chosen !== null || !this.#awaiting.hasRoomFor(clientId)) return chosen
     this.#awaiting.take(clientId)
@@ -428,10 +434,10 @@ export class CircuitHandler implements ChannelHandler {
     return known.some((host) => host.instanceId === instanceId)
   }
 
-  #traceOf(circuitId: string, client: AdmittedClient): CircuitTrace | null {
+  #traceOf(circuitId: string, client: AdmittedClient): CircuitTraceLog | null {
     const { traces, log } = this.#deps
     const trace = traces?.of(client.identityId) ?? null
-    return trace === null ? null : new CircuitTrace({ log, trace, circuitId, client })
+    return trace === null ? null : new CircuitTraceLog({ log, trace, circuitId, client })
   }
 
   #publishDial({ serviceId }: AdmittedClient, terminatorId: string, result: DialResult): void {
@@ -475,7 +481,7 @@ export class CircuitHandler implements ChannelHandler {
   }
 
   async #attempt(
-    ends: CircuitEnds,
+    ends: CircuitEndpointAddresses,
     { host, path }: HostCandidate,
     { attempt, client, peerData, trace }: AttemptTerms,
   ): Promise<Attempted> {
@@ -497,12 +503,12 @@ export class CircuitHandler implements ChannelHandler {
     }
     this.#attempts.set(ends.id, made)
     // If an intermediate router does not reply in time, that does not count against the host.
-    const onTimeout = (): void => settle(ROUTE_TIMEOUT, made.missing.has(host.routerId))
+    const onTimeout = (): void => settle(ROUTE_TIMEOUT_FAULT, made.missing.has(host.routerId))
     const timer = setTimeout(onTimeout, routeTimeoutMs)
     for (const [at, routerId] of path.routerIds.entries()) {
       const route = routes[at]
       const connection = this.#deps.connection(routerId)
-      if (route === undefined || connection === undefined) settle(ROUTER_DISCONNECTED, false)
+      if (route === undefined || connection === undefined) settle(ROUTER_DISCONNECTED_FAULT, false)
       else connection.channel.send(route)
     }
     const { fault, isOfHost } = await promise
@@ -514,17 +520,17 @@ export class CircuitHandler implements ChannelHandler {
 
   #onRouteResult({ router, channel }: RouterConnection, { headers, body }: ChannelMessage): void {
     const id = Buffer.from(body).toString('utf8')
-    const number = readInt32(headers, routeResultHeader.attempt)
+    const number = readInt32(headers, routeResultHeaderKey.attempt)
     if (number === REROUTE_ATTEMPT) {
-      const code = headers.get(routeResultHeader.errorCode)?.[0] ?? 0
-      if (!headers.has(routeResultHeader.success)) this.upkeep.onNotRerouted(router.id, id, code)
+      const code = headers.get(routeResultHeaderKey.errorCode)?.[0] ?? 0
+      if (!headers.has(routeResultHeaderKey.success)) this.upkeep.onNotRerouted(router.id, id, code)
       return
     }
     const attempt = this.#attempts.get(id)
     // @guard circuits-of-others--answer
     if (attempt?.number !== number || !attempt.missing.has(router.id)) {
-      // The reply may arrive after its attempt has ended. Unrouting must not remove the route of a
-      // later attempt.
+      // The reply may arrive after its attempt has ended. The router is unrouted only if no later
+      // attempt and no established circuit uses it.
       const isLaid = attempt?.routerIds.includes(router.id) === true
       if (!isLaid && this.upkeep.carriedBy(router.id, id) === undefined) {
         channel.send(unrouteMessage(id, true))
@@ -533,10 +539,10 @@ export class CircuitHandler implements ChannelHandler {
     }
     // @guard circuits-of-others--key
     const isOfHost = attempt.routerIds.at(-1) === router.id
-    if (!headers.has(routeResultHeader.success)) {
-      const fault = routeFault(
-        readText(headers, routeResultHeader.error),
-        headers.get(routeResultHeader.errorCode),
+    if (!headers.has(routeResultHeaderKey.success)) {
+      const fault = parseRouteFault(
+        readText(headers, routeResultHeaderKey.error),
+        headers.get(routeResultHeaderKey.errorCode),
       )
       // @guard circuits-of-others--invalid
       attempt.settle(fault, isOfHost)
@@ -546,8 +552,8 @@ export class CircuitHandler implements ChannelHandler {
     // intermediate router could substitute its own key.
     for (const [key, value] of isOfHost ? headers : []) {
       const isOfChannel = key <= CHANNEL_HEADERS_MAX
-      const isResult = key >= routeResultHeader.attempt && key <= routeResultHeader.errorCode
-      if (!isOfChannel && !isResult) attempt.peerData.set(key, bytesToStore(value))
+      const isResult = key >= routeResultHeaderKey.attempt && key <= routeResultHeaderKey.errorCode
+      if (!isOfChannel && !isResult) attempt.peerData.set(key, retainableBytes(value))
     }
     attempt.missing.delete(router.id)
     if (attempt.missing.size === 0) attempt.settle(null, false)
@@ -559,7 +565,10 @@ export class CircuitHandler implements ChannelHandler {
 }
 
 function rightEnded(): CircuitRefusedError {
-  return new CircuitRefusedError(claimFaultCodes.session, claimRefusalMessage('dial', 'session'))
+  return new CircuitRefusedError(
+    clientAccessFaultCodes.session,
+    clientAccessRefusalMessage('dial', 'session'),
+  )
 }
 
 function newCircuitId(): string {

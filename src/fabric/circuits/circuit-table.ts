@@ -1,10 +1,10 @@
-import type { Observation } from '../../ports/live-facts.ts'
+import type { Observation } from '../../ports/observations.ts'
 import type { LiveCircuit } from '../../ports/live-table.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { routerLimits } from '../limits.ts'
-import { LiveRows } from '../live-rows.ts'
+import { LiveRowTable } from '../live-row-table.ts'
 import type { CircuitPath } from './path.ts'
-import type { CircuitEnds } from './route.ts'
+import type { CircuitEndpointAddresses } from './route.ts'
 import { unrouteMessage } from '../../channel/messages/circuits.ts'
 
 /**
@@ -13,7 +13,7 @@ import { unrouteMessage } from '../../channel/messages/circuits.ts'
  */
 export interface Circuit {
   readonly live: Omit<LiveCircuit, 'id' | 'routerIds' | 'linkIds'>
-  readonly ends: CircuitEnds
+  readonly ends: CircuitEndpointAddresses
   readonly hostId: string
   readonly instanceId: string
   /** True if the tunnel of the ingress router dialed the circuit. */
@@ -25,7 +25,7 @@ export interface Circuit {
   path: CircuitPath
 }
 
-export interface CircuitFollower {
+export interface CircuitListener {
   /** Called for a new circuit, and when a circuit gets a new path. */
   onKept(circuit: Circuit): void
   onDropped(id: string): void
@@ -35,14 +35,14 @@ export interface CircuitFollower {
  * The circuits that a controller owns, with a count per terminator. The limit is divided fairly
  * among the ingress routers and their clients, so that no one of them can fill the table.
  */
-export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
+export class CircuitTable extends LiveRowTable<Circuit, LiveCircuit> {
   readonly #openAt = new Map<string, number>()
   readonly #ofRouters = new FairShare(this.rowsMax)
   readonly #ofClients = new FairShare(this.rowsMax)
-  #follower: CircuitFollower | null = null
+  #follower: CircuitListener | null = null
 
   /** Sets the follower of changes, and replaces the previous follower. */
-  follow(follower: CircuitFollower): void {
+  follow(follower: CircuitListener): void {
     this.#follower = follower
   }
 
@@ -60,7 +60,7 @@ export class CircuitTable extends LiveRows<Circuit, LiveCircuit> {
     return this.#openAt.get(terminatorId) ?? 0
   }
 
-  /** Whether the client may open one more circuit that begins at the router. */
+  /** Whether the client may open another circuit that begins at the router. */
   hasRoomFor(routerId: string, clientId: string): boolean {
     // @guard circuits-of-one-router--clients, circuits-of-one-router--room
     return this.#ofRouters.hasRoomFor(routerId) && this.#ofClients.hasRoomFor(clientId)

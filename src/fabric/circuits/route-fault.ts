@@ -3,7 +3,7 @@ import {
   type CircuitFailureCause,
   type DialResult,
   routerFailureCauses as causes,
-} from '../../ports/live-facts.ts'
+} from '../../ports/observations.ts'
 
 /** Why a path could not be routed. */
 export interface RouteFault {
@@ -12,22 +12,22 @@ export interface RouteFault {
   readonly cause: CircuitFailureCause
 }
 
-export const NO_HOST: RouteFault = {
+export const NO_HOST_FAULT: RouteFault = {
   text: 'the service has no host that can be reached',
   cause: 'NO_ONLINE_TERMINATORS',
 }
-export const ROUTE_TIMEOUT: RouteFault = {
+export const ROUTE_TIMEOUT_FAULT: RouteFault = {
   text: 'a router did not answer in time',
   cause: 'ROUTER_RESPONSE_TIMEOUT',
 }
 const GENERIC = causes[0]
-export const ROUTER_DISCONNECTED: RouteFault = {
+export const ROUTER_DISCONNECTED_FAULT: RouteFault = {
   text: 'a router on the way is gone',
   cause: GENERIC,
 }
 
 /** @param code the router's error code, one byte, if it sent one. */
-export function routeFault(text: string | null, code: Uint8Array | undefined): RouteFault {
+export function parseRouteFault(text: string | null, code: Uint8Array | undefined): RouteFault {
   const cause = causes[code?.[0] ?? 0] ?? GENERIC
   const reported = text?.slice(0, routerLimits.routerTextCharactersMax)
   return { text: reported ?? 'a router could not lay the way', cause }
@@ -44,7 +44,7 @@ export function isRefusedByHost({ cause }: RouteFault): boolean {
 }
 
 const results: ReadonlyMap<string, DialResult> = new Map([
-  [ROUTE_TIMEOUT.cause, 'timeout'],
+  [ROUTE_TIMEOUT_FAULT.cause, 'timeout'],
   [causes[1], 'terminatorInvalid'],
   [causes[2], 'terminatorMisconfigured'],
   [causes[3], 'terminatorTimeout'],

@@ -2,11 +2,11 @@ import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 
 import { DestinationType, RouteSchema } from '../../../proto/gen/router_pb.ts'
 import type { OutboundMessage } from '../../channel/frame.ts'
-import { controlMessage } from '../../channel/messages/control.ts'
+import { controlContentType } from '../../channel/messages/control.ts'
 import type { CircuitPath } from './path.ts'
 
 /** Addresses of the two endpoints of a circuit, which routers use to forward. */
-export interface CircuitEnds {
+export interface CircuitEndpointAddresses {
   readonly id: string
   /** Endpoint at the client's router. */
   readonly ingress: string
@@ -33,7 +33,7 @@ const NS = 1_000_000n
 
 /** One route message for each router on the path, in path order. */
 export function buildRouteMessages(
-  ends: CircuitEnds,
+  ends: CircuitEndpointAddresses,
   path: CircuitPath,
   terms: RouteParameters,
 ): OutboundMessage[] {
@@ -73,6 +73,6 @@ export function buildRouteMessages(
         : {}),
     }
     const body = toBinary(RouteSchema, create(RouteSchema, route))
-    return { contentType: controlMessage.route, body }
+    return { contentType: controlContentType.route, body }
   })
 }

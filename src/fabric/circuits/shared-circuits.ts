@@ -1,19 +1,19 @@
 import type { Clock } from '../../lib/clock.ts'
-import type { OpenTopic } from '../../ports/soft-topics.ts'
+import type { OpenSoftTopic } from '../../ports/soft-topics.ts'
 import { routerLimits } from '../limits.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { NO_SESSION } from './admit-dial.ts'
-import { decodeCircuit, encodeCircuit } from './circuit-record.ts'
+import { decodeCircuit, encodeCircuit } from './circuit-codec.ts'
 import type { Circuit, CircuitTable } from './circuit-table.ts'
 
 const { circuitsOrphanedMax, circuitOrphanMsMax, circuitClaimPublishedMs } = routerLimits
-/** Circuits taken over before other work gets a turn. */
+/** Maximum circuits taken over before other work gets a turn. */
 const SLICE = 100
 const WARNED_EVERY_MS = 60_000
 
 export interface SharedCircuitsDeps {
   readonly selfId: string
-  readonly topic: OpenTopic<'circuits'>
+  readonly topic: OpenSoftTopic<'circuits'>
   readonly table: CircuitTable
   /** The controllers that can currently own circuits, as far as this controller knows. */
   readonly controllers: () => Iterable<string>
@@ -26,7 +26,7 @@ export interface SharedCircuitsDeps {
 
 /** A circuit whose owner has failed. */
 interface Orphan {
-  /** The controller that owned it. */
+  /** The failed controller that owned the circuit. */
   readonly ownerId: string
   readonly record: Uint8Array
   /** Monotonic ms. */
@@ -34,7 +34,8 @@ interface Orphan {
 }
 
 /**
- * A circuit that this controller took over from another controller, which may not know this yet.
+ * A circuit that this controller took over from another controller. The previous owner may not know
+ * this yet.
  */
 interface Claimed {
   /** Monotonic ms. */
@@ -45,8 +46,8 @@ interface Claimed {
 /**
  * The circuits that all controllers publish to each other. Each circuit has one owner. If the owner
  * fails, the next controller in ID order takes over. If two controllers claim a circuit, for
- * example after a partition, the claim with more takeovers wins; if equal, the one of the smaller
- * controller ID.
+ * example after a partition, the claim with the higher number of takeovers wins; if the numbers are
+ * equal, the claim of the controller with the smaller ID wins.
  */
 export class SharedCircuits {
   readonly #deps: SharedCircuitsDeps
@@ -118,9 +119,9 @@ export class SharedCircuits {
   }
 
   /**
-   * Keeps the record of a circuit published for a while if the circuit ends soon after it was
-   * claimed. If the record were withdrawn before it is sent, the previous owner would never learn
-   * of the claim and would keep the circuit.
+   * Called when a circuit ended. If this controller claimed the circuit recently, its record stays
+   * published for a while. If the record were withdrawn before it is sent, the previous owner would
+   * never learn of the claim and would keep the circuit.
    */
   #onDropped(id: string): void {
     if (!this.#claimed.has(id)) this.#deps.topic.withdraw(id)

@@ -6,16 +6,16 @@ import {
 } from '../../../proto/gen/soft_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { type IdentityTrace, type IdentityTraces, traceMsMax } from '../../ports/identity-traces.ts'
-import type { OpenTopic } from '../../ports/soft-topics.ts'
+import type { OpenSoftTopic } from '../../ports/soft-topics.ts'
 
 export const traceLimits = {
-  /** Identities that one controller can trace at the same time. */
+  /** Maximum identities that one controller can trace at the same time. */
   tracesMax: 1000,
 } as const
 
 interface TracedIdentitiesDeps {
   readonly selfId: string
-  readonly topic: OpenTopic<'traces'>
+  readonly topic: OpenSoftTopic<'traces'>
   readonly clock: Pick<Clock, 'nowMs'>
 }
 
@@ -64,7 +64,8 @@ export class TracedIdentities implements IdentityTraces {
       this.#drop(identityId)
       return
     }
-    // Long enough to outlast the traces of other controllers, which have the same maximum duration.
+    // The record that ends the traces must outlast the traces of other controllers, which have the
+    // same maximum duration.
     const untilMs = this.#deps.clock.nowMs() + traceMsMax
     this.#publish(identityId, { traceId: '', channels: 0, endedIds }, untilMs)
   }

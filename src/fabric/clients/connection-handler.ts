@@ -1,10 +1,10 @@
 import { ConnectEventsSchema, type IdentityConnection } from '../../../proto/gen/router_pb.ts'
 import { decodeIncrementally } from '../../channel/wire-scan.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
-import { copyPrefix } from '../../lib/text/own-text.ts'
-import { type ObservationSink, discardObservation } from '../../ports/live-facts.ts'
+import { copyPrefix } from '../../lib/text/copy-prefix.ts'
+import { type ObservationSink, discardObservation } from '../../ports/observations.ts'
 import { routerLimits } from '../limits.ts'
-import { controlMessage } from '../../channel/messages/control.ts'
+import { controlContentType } from '../../channel/messages/control.ts'
 import { reportedTimeMs } from '../reported-time.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
@@ -31,7 +31,7 @@ export class ConnectionHandler implements ChannelHandler {
   constructor(publishFact: ObservationSink = discardObservation) {
     this.#publishFact = publishFact
     this.handlers = new Map([
-      [controlMessage.connectEvents, ({ router }, { body }) => this.#take(router.id, body)],
+      [controlContentType.connectEvents, ({ router }, { body }) => this.#take(router.id, body)],
     ])
   }
 

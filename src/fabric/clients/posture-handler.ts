@@ -7,14 +7,14 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import { decodeIncrementally } from '../../channel/wire-scan.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { Problem } from '../../lib/problems.ts'
-import { hexDigits } from '../../lib/text/hex-digits.ts'
+import { extractHexDigits } from '../../lib/text/hex-digits.ts'
 import type { PostureReport } from '../../ports/posture.ts'
-import type { RouterConnection } from '../connection.ts'
+import type { RouterConnection } from '../router-connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
 import { routerLimits } from '../limits.ts'
-import { controlMessage } from '../../channel/messages/control.ts'
+import { controlContentType } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
-import type { PresentedSessionTokens } from './shown-sessions.ts'
+import type { PresentedSessionTokens } from './presented-session-tokens.ts'
 
 export interface PostureHandlerDeps {
   readonly clients: Pick<PresentedSessionTokens, 'report'>
@@ -32,7 +32,7 @@ export class PostureHandler implements ChannelHandler {
   constructor(deps: PostureHandlerDeps) {
     this.#deps = deps
     this.handlers = new Map([
-      [controlMessage.clientPosture, (connection, message) => this.#take(connection, message)],
+      [controlContentType.clientPosture, (connection, message) => this.#take(connection, message)],
     ])
   }
 
@@ -85,15 +85,15 @@ function reportsOf({ type }: PostureResponse): readonly PostureReport[] {
     case 'domain':
       return [{ kind: 'domain', checkId, domain: type.value.name }]
     case 'macs':
-      return [{ kind: 'mac', checkId, addresses: type.value.addresses.map(hexDigits) }]
+      return [{ kind: 'mac', checkId, addresses: type.value.addresses.map(extractHexDigits) }]
     case 'processList':
       return type.value.processes.map(({ path, isRunning, hash, signerFingerprints }) => ({
         kind: 'process',
         checkId,
         path,
         isRunning,
-        hash: hexDigits(hash),
-        signerFingerprints: signerFingerprints.map(hexDigits),
+        hash: extractHexDigits(hash),
+        signerFingerprints: signerFingerprints.map(extractHexDigits),
       }))
     case 'woken':
       return [{ kind: 'endpoint', isWoken: true, isUnlocked: false }]

@@ -14,9 +14,9 @@ import {
 import { errorMessage } from '../../lib/error-code.ts'
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { Problem } from '../../lib/problems.ts'
-import { enrollmentActor } from '../../ports/actor.ts'
+import { createEnrollmentActor } from '../../ports/actor.ts'
 import type { Outcome, Proposer } from '../../ports/proposer.ts'
-import type { RouterConnection } from '../connection.ts'
+import type { RouterConnection } from '../router-connection.ts'
 import { routerLimits } from '../limits.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { edgeErrorCode, retryHint } from '../../channel/messages/edge.ts'
@@ -90,8 +90,8 @@ export class RouterWrites {
       return {
         result: CreateTerminatorResult.FAILED_OTHER,
         msg: reasonOf(outcome),
-        // Without this hint, the client would start over and its listener would replace the other
-        // host.
+        // Without this hint, the client would start over, and its new listener would replace the
+        // other host.
         ...(isOfInstance
           ? { errorCode: edgeErrorCode.invalidInstanceId, retryHint: retryHint.notRetriable }
           : { errorCode: edgeErrorCode.internal }),
@@ -168,7 +168,7 @@ export class RouterWrites {
     if (this.#writes.count(routerId) >= routerWritesWaitingMax) {
       throw new Problem('SERVER_TOO_MANY_REQUESTS')
     }
-    const actor = enrollmentActor({ routerId }, { method: 'channel', address })
+    const actor = createEnrollmentActor({ routerId }, { method: 'channel', address })
     const payload = toBinary(schema, create(schema, message))
     // @guard heavy-frames-of-a-router--entry
     if (payload.length > routerEntryBytesMax) throw new Problem('REQUEST_ENTITY_TOO_LARGE')

@@ -10,18 +10,20 @@ import type { OutboundMessage } from '../../channel/frame.ts'
 import { encodeText } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ClientSession, EndedSession, RouterClients } from '../../ports/router-clients.ts'
-import type { MessageHandler, RouterConnection } from '../connection.ts'
+import type { MessageHandler, RouterConnection } from '../router-connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
 import { routerLimits } from '../limits.ts'
-import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
-import { sessionsRemovedMessage, sendEndedSessions } from './gone-sessions.ts'
-import type { PresentedSessionTokens } from './shown-sessions.ts'
-import { SentSessionIndex } from './sent-sessions.ts'
+import { controlHeaderKey, controlContentType } from '../../channel/messages/control.ts'
+import { sessionsRemovedMessage, sendEndedSessions } from './ended-sessions.ts'
+import type { PresentedSessionTokens } from './presented-session-tokens.ts'
+import { SentSessionIndex } from './sent-session-index.ts'
 
 const { wholeSessionsEveryMs } = routerLimits
 /** Maximum sessions in one message. Routers wait for the last message of a list. */
 const CHUNK_SESSIONS = 100
-/** Checks before other work gets a turn; one check is one session at one router. */
+/**
+ * Maximum checks before other work gets a turn. One check decides about one session at one router.
+ */
 const SLICE_CHECKS = 20_000
 const STRATEGY = 'instant'
 
@@ -78,7 +80,7 @@ export class SessionHandler implements ChannelHandler {
     this.#deps = deps
     this.handlers = new Map<number, MessageHandler>([
       [
-        controlMessage.apiSessionHeartbeat,
+        controlContentType.apiSessionHeartbeat,
         function* ({ router }, { body }) {
           const { tokens } = yield* decodeIncrementally(ApiSessionHeartbeatSchema, body)
           for (const token of tokens) {
@@ -88,14 +90,14 @@ export class SessionHandler implements ChannelHandler {
         },
       ],
       [
-        controlMessage.requestClientReSync,
+        controlContentType.requestClientReSync,
         (connection) => {
           if (connection.router.isEdge) this.#asking.add(connection)
           this.#answerRequests()
         },
       ],
       [
-        controlMessage.validateSessions,
+        controlContentType.validateSessions,
         ({ channel }, { body }) => sendEndedSessions(channel, deps.clients, body),
       ],
     ])
@@ -206,10 +208,10 @@ export class SessionHandler implements ChannelHandler {
       // The router would crash if this state were not valid JSON with an ID.
       const state = JSON.stringify({ id, isLast: sequence === bodies.length - 1, sequence })
       const headers = new Map([
-        [controlHeader.syncStrategyType, encodeText(STRATEGY)],
-        [controlHeader.syncStrategyState, encodeText(state)],
+        [controlHeaderKey.syncStrategyType, encodeText(STRATEGY)],
+        [controlHeaderKey.syncStrategyState, encodeText(state)],
       ])
-      return { contentType: controlMessage.apiSessionAdded, headers, body }
+      return { contentType: controlContentType.apiSessionAdded, headers, body }
     })
   }
 
@@ -257,8 +259,8 @@ export class SessionHandler implements ChannelHandler {
       for (const [id, apiSessionId] of ended) {
         const token = shown.take(router.id, id)
         if (token === null && !this.#sent.has(connection, apiSessionId)) continue
-        // Older routers match the token at the same position as the ID; newer routers use only the
-        // ID.
+        // Older routers identify each session by the token, which is at the same position in its
+        // list as the ID; newer routers use only the ID.
         tokens.push(token ?? id)
         ids.push(id)
       }
@@ -291,7 +293,8 @@ export class SessionHandler implements ChannelHandler {
 
   /**
    * Called after policies or attributes have changed. Sends each session that a router may now
-   * know, and removes those that it may no longer know. Works in slices, because both can be many.
+   * know, and removes each session that the router may no longer know. Works in slices, because
+   * there may be many sessions of both kinds.
    */
   async #sendMoved(): Promise<void> {
     this.#isMoving = true
@@ -342,11 +345,11 @@ export class SessionHandler implements ChannelHandler {
     for (const [{ channel }, { added: addedSessions, removedIds }] of news) {
       for (const some of addedSessions.length === 0 ? [] : chunks(addedSessions)) {
         const body = once(`+${some.map(({ id }) => id).join(' ')}`, () => this.#added(some, false))
-        channel.send({ contentType: controlMessage.apiSessionAdded, body })
+        channel.send({ contentType: controlContentType.apiSessionAdded, body })
       }
       if (removedIds.length === 0) continue
       const body = once(`-${removedIds.join(' ')}`, () => this.#removed(removedIds))
-      channel.send({ contentType: controlMessage.apiSessionRemoved, body })
+      channel.send({ contentType: controlContentType.apiSessionRemoved, body })
     }
   }
 

@@ -12,12 +12,16 @@ import {
   UpdateTerminatorSchema,
 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
-import type { RouterConnection } from '../connection.ts'
+import type { RouterConnection } from '../router-connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
-import { controlMessage } from '../../channel/messages/control.ts'
-import { claimFaultCodes, claimFaultHints, claimRefusalMessage } from './client-errors.ts'
+import { controlContentType } from '../../channel/messages/control.ts'
+import {
+  clientAccessFaultCodes,
+  clientAccessFaultRetryHints,
+  clientAccessRefusalMessage,
+} from './client-access-faults.ts'
 import type { TerminatorCreateResult, RouterWrites, TerminatorUpdate } from './router-writes.ts'
-import type { PresentedSessionTokens } from './shown-sessions.ts'
+import type { PresentedSessionTokens } from './presented-session-tokens.ts'
 import { precedenceName } from '../../channel/messages/terminators.ts'
 
 export interface TerminatorHandlerDeps {
@@ -37,27 +41,27 @@ export class TerminatorHandler implements ChannelHandler {
     this.#deps = deps
     this.handlers = new Map([
       [
-        controlMessage.createTerminatorV2,
+        controlContentType.createTerminatorV2,
         (connection, message) => this.#create(connection, message),
       ],
       [
-        controlMessage.removeTerminator,
+        controlContentType.removeTerminator,
         (connection, message) => {
           const { terminatorId } = fromBinary(RemoveTerminatorSchema, message.body)
           return this.#remove(connection, message, [terminatorId])
         },
       ],
       [
-        controlMessage.removeTerminators,
+        controlContentType.removeTerminators,
         (connection, message) => {
           const { terminatorIds } = fromBinary(RemoveTerminatorsSchema, message.body)
           return this.#remove(connection, message, terminatorIds)
         },
       ],
-      [controlMessage.updateTerminator, this.#updating(UpdateTerminatorSchema)],
-      [controlMessage.updateEdgeTerminator, this.#updating(UpdateEdgeTerminatorSchema)],
+      [controlContentType.updateTerminator, this.#updating(UpdateTerminatorSchema)],
+      [controlContentType.updateEdgeTerminator, this.#updating(UpdateEdgeTerminatorSchema)],
       [
-        controlMessage.healthEvent,
+        controlContentType.healthEvent,
         (connection, message) => {
           const { terminatorId, checkPassed } = fromBinary(HealthEventSchema, message.body)
           // A terminator whose health check fails is dialed last.
@@ -76,7 +80,7 @@ export class TerminatorHandler implements ChannelHandler {
       create(CreateTerminatorV2AnswerSchema, { terminatorId: asked.address, ...answer }),
     )
     connection.channel.reply(message, {
-      contentType: controlMessage.createTerminatorV2Response,
+      contentType: controlContentType.createTerminatorV2Response,
       body,
     })
   }
@@ -108,9 +112,9 @@ export class TerminatorHandler implements ChannelHandler {
       const { fault } = judged
       return {
         result: CreateTerminatorResult.FAILED_OTHER,
-        errorCode: claimFaultCodes[fault],
-        retryHint: claimFaultHints[fault],
-        msg: claimRefusalMessage('bind', fault),
+        errorCode: clientAccessFaultCodes[fault],
+        retryHint: clientAccessFaultRetryHints[fault],
+        msg: clientAccessRefusalMessage('bind', fault),
       }
     } catch (error) {
       return writes.failed(router.id, error)

@@ -5,7 +5,7 @@ import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
 
 /** Write with which the cluster removes a terminator that its router keeps without permission. */
-export function terminatorRemoval(id: string): ProposalInput {
+export function terminatorRemovalProposal(id: string): ProposalInput {
   const removal = create(EntityDeleteSchema, { entity: 'terminator', id })
   const payload = toBinary(EntityDeleteSchema, removal)
   return { kind: CommandKind.ENTITY_DELETE, payload, actor: SYSTEM_ACTOR }

@@ -7,15 +7,15 @@ import {
   ValidateTerminatorsSchema,
 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
-import { headerKey } from '../../channel/numbers.ts'
+import { channelHeaderKey } from '../../channel/numbers.ts'
 import { decodeIncrementally } from '../../channel/wire-scan.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { HostedTerminators, RouterTerminator } from '../../ports/hosted-terminators.ts'
 import type { ReportedTerminator } from '../../ports/router-inspections.ts'
-import type { RouterConnection } from '../connection.ts'
+import type { RouterConnection } from '../router-connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
 import { routerLimits } from '../limits.ts'
-import { controlMessage } from '../../channel/messages/control.ts'
+import { controlContentType } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import type { RouterWrites } from './router-writes.ts'
 
@@ -70,7 +70,7 @@ export class TerminatorValidation implements ChannelHandler {
     this.#deps = deps
     this.handlers = new Map([
       [
-        controlMessage.validateTerminatorsV2Response,
+        controlContentType.validateTerminatorsV2Response,
         (connection, message) => this.#onStates(connection, message),
       ],
     ])
@@ -166,7 +166,7 @@ export class TerminatorValidation implements ChannelHandler {
     }
     // OpenZiti routers send one response with everything that they can report; Flotilla routers
     // send one response for each binding.
-    const isWhole = message.headers.has(headerKey.replyFor)
+    const isWhole = message.headers.has(channelHeaderKey.replyFor)
     for (const look of looks) if (isWhole || look.ids.size === 0) look.end()
     if (gone.length > 0) void this.#remove(connection, gone)
   }
@@ -216,7 +216,7 @@ function validationOf(
     terminators: terminators.map((terminator) => ({ ...terminator, marker })),
   })
   return {
-    contentType: controlMessage.validateTerminatorsV2,
+    contentType: controlContentType.validateTerminatorsV2,
     body: toBinary(ValidateTerminatorsSchema, message),
   }
 }

@@ -14,29 +14,29 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { Proposer } from '../../ports/proposer.ts'
-import type { RouterTunnels, TunnelClaim } from '../../ports/router-tunnels.ts'
+import type { RouterTunnels, TunnelAccessRequest } from '../../ports/router-tunnels.ts'
 import { edgeRefusalMessage } from '../../channel/messages/circuit-requests.ts'
-import type { RouterConnection } from '../connection.ts'
+import type { RouterConnection } from '../router-connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
-import { evaluateAtLatest } from '../judged-at-latest.ts'
-import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
+import { evaluateWithLatestState } from '../evaluate-with-latest-state.ts'
+import { controlHeaderKey, controlContentType } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
-import { tunnelFaultCodes } from './client-errors.ts'
+import { tunnelAccessFaultCodes } from './client-access-faults.ts'
 import type { TerminatorCreateResult, RouterWrites } from './router-writes.ts'
-import { terminatorRemoval } from './terminator-removal.ts'
+import { terminatorRemovalProposal } from './terminator-removal.ts'
 import { edgeErrorCode, retryHint } from '../../channel/messages/edge.ts'
 import { precedenceName } from '../../channel/messages/terminators.ts'
 
-/** Terminators checked between two turns of the event loop. */
+/** Maximum terminators checked between two turns of the event loop. */
 const SLICE = 250
 /** If the last check was less than this ago, a change is checked by the next sweep. */
 const LOOK_MS_MIN = 250
 
 /** Whether the tunnel of a router may dial or host a service. */
-export type IsTunnelGranted = (
+export type TunnelAccessCheck = (
   routerId: string,
   serviceId: string,
-  type: TunnelClaim['type'],
+  type: TunnelAccessRequest['type'],
 ) => boolean
 
 export interface TunnelHandlerDeps {
@@ -45,8 +45,8 @@ export interface TunnelHandlerDeps {
   readonly proposer: Proposer
   readonly reads: Pick<LatestReads, 'reachLatest'>
   readonly isLeader: () => boolean
-  /** Ends the circuits of tunnels that are no longer permitted. */
-  readonly endCircuits: (isGranted: IsTunnelGranted) => void
+  /** Ends circuits of tunnels for which the permission has ended. */
+  readonly endCircuits: (isGranted: TunnelAccessCheck) => void
   readonly clock: Clock
   readonly log: RouterLogger
 }
@@ -71,11 +71,11 @@ export class TunnelHandler implements ChannelHandler {
     const done = (contentType: number) => ({ contentType, body: new Uint8Array() })
     this.handlers = new Map([
       [
-        controlMessage.createTunnelTerminatorV2,
+        controlContentType.createTunnelTerminatorV2,
         (connection, message) => this.#create(connection, message),
       ],
       [
-        controlMessage.updateTunnelTerminator,
+        controlContentType.updateTunnelTerminator,
         async (connection, message) => {
           const asked = fromBinary(UpdateTunnelTerminatorSchema, message.body)
           const { terminatorId: id, updateCost, cost, updatePrecedence, precedence } = asked
@@ -84,22 +84,32 @@ export class TunnelHandler implements ChannelHandler {
             ...(updateCost ? { cost } : {}),
             ...(updatePrecedence ? { precedence: precedenceName(precedence) } : {}),
           })
-          answer(connection, message, outcome, done(controlMessage.updateTunnelTerminatorResponse))
+          answer(
+            connection,
+            message,
+            outcome,
+            done(controlContentType.updateTunnelTerminatorResponse),
+          )
         },
       ],
       [
-        controlMessage.removeTunnelTerminator,
+        controlContentType.removeTunnelTerminator,
         async (connection, message) => {
           const outcome = await writes.remove(connection, [Buffer.from(message.body).toString()])
-          answer(connection, message, outcome, done(controlMessage.removeTunnelTerminatorResponse))
+          answer(
+            connection,
+            message,
+            outcome,
+            done(controlContentType.removeTunnelTerminatorResponse),
+          )
         },
       ],
       [
-        controlMessage.tunnelHealthEvent,
+        controlContentType.tunnelHealthEvent,
         async (connection, message) => {
-          const id = readText(message.headers, controlHeader.terminatorId) ?? ''
+          const id = readText(message.headers, controlHeaderKey.terminatorId) ?? ''
           // A host whose health check fails is dialed last.
-          const precedence = readFlag(message.headers, controlHeader.checkPassed)
+          const precedence = readFlag(message.headers, controlHeaderKey.checkPassed)
             ? 'default'
             : 'failed'
           const outcome = await writes.update(connection, { id, precedence })
@@ -158,7 +168,7 @@ export class TunnelHandler implements ChannelHandler {
       judged += 1
       if (judged % SLICE === 0) await new Promise((go) => setImmediate(go))
       if (tunnels.judge({ routerId, type: 'Bind', service: { id: serviceId } }).ok) continue
-      await proposer.propose(terminatorRemoval(id))
+      await proposer.propose(terminatorRemovalProposal(id))
     }
   }
 
@@ -172,7 +182,7 @@ export class TunnelHandler implements ChannelHandler {
       ...created,
     })
     connection.channel.reply(message, {
-      contentType: controlMessage.createTunnelTerminatorV2Response,
+      contentType: controlContentType.createTunnelTerminatorV2Response,
       body: toBinary(CreateTunnelTerminatorAnswerSchema, answered),
     })
   }
@@ -187,7 +197,7 @@ export class TunnelHandler implements ChannelHandler {
       type: 'Bind',
       service: { id: asked.serviceId },
     } as const
-    const judged = await evaluateAtLatest(
+    const judged = await evaluateWithLatestState(
       reads,
       () => tunnels.judge(claim),
       ({ ok }) => !ok,
@@ -198,7 +208,7 @@ export class TunnelHandler implements ChannelHandler {
     log.warn(fields, 'the tunnel of a router may not host a service that it asked for')
     return {
       result: CreateTerminatorResult.FAILED_OTHER,
-      errorCode: tunnelFaultCodes[judged.fault],
+      errorCode: tunnelAccessFaultCodes[judged.fault],
       retryHint: retryHint.notRetriable,
       msg: `bind refused: ${judged.fault}`,
     }

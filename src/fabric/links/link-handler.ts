@@ -13,11 +13,11 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import type { OutboundMessage } from '../../channel/frame.ts'
 import type { LinkConnection, LinkIds, LiveLink } from '../../ports/live-table.ts'
-import type { RouterMetrics } from '../../ports/live-facts.ts'
+import type { RouterMetrics } from '../../ports/observations.ts'
 import { decodeIncrementally } from '../../channel/wire-scan.ts'
-import type { MessageHandler, RouterConnection } from '../connection.ts'
+import type { MessageHandler, RouterConnection } from '../router-connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
-import { controlMessage } from '../../channel/messages/control.ts'
+import { controlContentType } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import type { LinkTable, ReportedLink } from './link-table.ts'
 import { readRouterMetrics } from './router-metrics.ts'
@@ -49,12 +49,12 @@ interface LinkHandlerDeps {
 }
 
 /** Handles what routers report about their links. */
-export function linkHandler(deps: LinkHandlerDeps): ChannelHandler {
+export function createLinkHandler(deps: LinkHandlerDeps): ChannelHandler {
   const { table, log, isCertificateOf, onMetrics, onOtherFault, onLinksReported } = deps
   return {
     handlers: new Map<number, MessageHandler>([
       [
-        controlMessage.routerLinks,
+        controlContentType.routerLinks,
         function* ({ router }, { body }) {
           const { links, fullRefresh } = yield* decodeIncrementally(RouterLinksSchema, body)
           // Lost links are removed before new links are added, to make room.
@@ -75,14 +75,14 @@ export function linkHandler(deps: LinkHandlerDeps): ChannelHandler {
         },
       ],
       [
-        controlMessage.linkState,
+        controlContentType.linkState,
         ({ router }, { body }) => {
           const { linkId, linkIteration, connState } = fromBinary(LinkStateUpdateSchema, body)
           table.update(router.id, linkId, linkIteration, connectionsIn(connState))
         },
       ],
       [
-        controlMessage.fault,
+        controlContentType.fault,
         (connection, message) => {
           const fault = fromBinary(FaultSchema, message.body)
           const { subject, id, iteration } = fault
@@ -94,7 +94,7 @@ export function linkHandler(deps: LinkHandlerDeps): ChannelHandler {
         },
       ],
       [
-        controlMessage.metrics,
+        controlContentType.metrics,
         function* ({ router }, { body }) {
           const metrics = yield* decodeIncrementally(MetricsSchema, body)
           if (!metrics.doNotPropagate) onMetrics?.(readRouterMetrics(router.id, metrics))
@@ -107,7 +107,7 @@ export function linkHandler(deps: LinkHandlerDeps): ChannelHandler {
         },
       ],
       [
-        controlMessage.verifyRouter,
+        controlContentType.verifyRouter,
         ({ channel }, message) => {
           const { routerId, fingerprints } = fromBinary(VerifyRouterSchema, message.body)
           const isRight = isCertificateOf(routerId, fingerprints)
@@ -121,9 +121,9 @@ export function linkHandler(deps: LinkHandlerDeps): ChannelHandler {
 }
 
 /** Message that makes a router close a link that the other router or an administrator ended. */
-export function linkGoneMessage({ id, iteration }: LiveLink): OutboundMessage {
+export function closeLinkMessage({ id, iteration }: LiveLink): OutboundMessage {
   const fault = create(FaultSchema, { subject: FaultSubject.LINK, id, iteration })
-  return { contentType: controlMessage.fault, body: toBinary(FaultSchema, fault) }
+  return { contentType: controlContentType.fault, body: toBinary(FaultSchema, fault) }
 }
 
 function reportedLink({ connState, ...link }: RouterLink): ReportedLink {

@@ -4,13 +4,13 @@ import type {
   LinkConnection,
   LiveLink,
   LiveLinks,
-  LinkVisit,
+  VisitLink,
   PathLink,
 } from '../../ports/live-table.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
-import { copyPrefix } from '../../lib/text/own-text.ts'
+import { copyPrefix } from '../../lib/text/copy-prefix.ts'
 import { routerLimits } from '../limits.ts'
-import { LiveRows } from '../live-rows.ts'
+import { LiveRowTable } from '../live-row-table.ts'
 
 const { linksMax, linksPerRouterMax, linkConnectionsMax, routerTextCharactersMax } = routerLimits
 
@@ -41,20 +41,20 @@ interface LinkTableDeps {
    * for an unknown router, which may be new.
    */
   readonly isBarred: (routerId: string) => boolean
-  /** Informs a router that a link is gone, so that it closes its end. */
+  /** Informs a router that a link is gone, so that the router closes its side of the link. */
   readonly sendGone: (routerId: string, link: LiveLink) => void
   /** Called when a link is new, has other sockets, or was reported again. */
   readonly onSeen?: (link: LiveLink, how: 'new' | 'known' | 'connectionsChanged') => void
   /**
-   * Called when a link was lost or removed, but not when its router only disconnected from this
-   * controller.
+   * Called when a link was lost or removed, but not when the router that reported the link only
+   * disconnected from this controller.
    */
   readonly onGone: (link: LiveLink) => void
 }
 
 interface Kept {
   link: ReportedLink
-  /** The same link in the form that circuit paths use. */
+  /** The link in the form that circuit paths use. */
   path: PathLink
   readonly sourceRouterId: string
   isDown: boolean
@@ -64,13 +64,13 @@ interface Kept {
 }
 
 /**
- * Links between routers, as reported by the routers that dialed them. A router reports to every
- * controller that it is connected to. When its channel closes, its links leave the table; it
- * reports all of them again over its next channel.
+ * Links between routers, as reported by the routers that dialed them. A router reports its links to
+ * every controller to which it is connected. When the router's channel closes, its links leave the
+ * table; the router reports all of them again over its next channel.
  */
 export class LinkTable implements LiveLinks {
   readonly #deps: LinkTableDeps
-  readonly #links: LiveRows<Kept, LiveLink>
+  readonly #links: LiveRowTable<Kept, LiveLink>
   /** Link IDs by the router that dialed the link, and by the router that was dialed. */
   readonly #bySource = new Map<string, Set<string>>()
   readonly #byDest = new Map<string, Set<string>>()
@@ -79,7 +79,7 @@ export class LinkTable implements LiveLinks {
 
   constructor(deps: LinkTableDeps) {
     this.#deps = deps
-    this.#links = new LiveRows({
+    this.#links = new LiveRowTable({
       owner: deps.owner,
       rowsMax: linksMax,
       viewOf: (kept) => this.#view(kept),
@@ -111,8 +111,8 @@ export class LinkTable implements LiveLinks {
   report(sourceRouterId: string, reported: ReportedLink): boolean {
     const link = bounded(reported)
     if (!this.#add(sourceRouterId, link)) return false
-    // The link was dialed while the peer was barred, and nothing else informs the router that
-    // dialed it.
+    // The link was dialed while the peer was barred. Nothing else informs the dialing router that
+    // the link is refused.
     if (this.#deps.isBarred(link.destRouterId)) this.#refuse(sourceRouterId, link.id)
     return true
   }
@@ -198,7 +198,7 @@ export class LinkTable implements LiveLinks {
     return this.#links.list()
   }
 
-  visitUsable(routerId: string, visit: LinkVisit): void {
+  visitUsable(routerId: string, visit: VisitLink): void {
     const { isConnected } = this.#deps
     if (!isConnected(routerId)) return
     for (const ids of [this.#bySource.get(routerId), this.#byDest.get(routerId)]) {

@@ -1,12 +1,12 @@
 import type { Metrics } from '../../../proto/gen/router_pb.ts'
-import { copyPrefix } from '../../lib/text/own-text.ts'
+import { copyPrefix } from '../../lib/text/copy-prefix.ts'
 import {
   type CircuitUsage,
   type NamedMetric,
   type RouterMetrics,
   type UsageKind,
   usageKinds,
-} from '../../ports/live-facts.ts'
+} from '../../ports/observations.ts'
 import { routerLimits } from '../limits.ts'
 import { reportedTimeMs } from '../reported-time.ts'
 

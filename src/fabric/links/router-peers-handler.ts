@@ -13,13 +13,13 @@ import { messageBounds } from '../../channel/message-bounds.ts'
 import { MULTI_CHANNEL } from '../../lib/router-capabilities.ts'
 import { bodyFault } from '../../channel/wire-scan.ts'
 import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
-import type { RouterConnection } from '../connection.ts'
+import type { RouterConnection } from '../router-connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
 import { routerLimits } from '../limits.ts'
 import {
-  controlHeader,
-  controlMessage,
-  legacyControlHeader,
+  controlHeaderKey,
+  controlContentType,
+  legacyHelloHeaderKey,
 } from '../../channel/messages/control.ts'
 
 const { linkListenersMax, routerTextCharactersMax } = routerLimits
@@ -47,7 +47,7 @@ export class RouterPeersHandler implements ChannelHandler {
     this.#deps = deps
     this.handlers = new Map([
       [
-        controlMessage.updateLinkListeners,
+        controlContentType.updateLinkListeners,
         (connection, { body }) => this.#listensAt(connection, listenersIn(body)),
       ],
     ])
@@ -133,7 +133,7 @@ export class RouterPeersHandler implements ChannelHandler {
 function changesMessage(changes: PeerStateChange[]): OutboundMessage {
   const message = create(PeerStateChangesSchema, { changes })
   return {
-    contentType: controlMessage.peerStateChange,
+    contentType: controlContentType.peerStateChange,
     body: toBinary(PeerStateChangesSchema, message),
   }
 }
@@ -143,8 +143,8 @@ function changesMessage(changes: PeerStateChange[]): OutboundMessage {
  * keys have several meanings.
  */
 function listenersOfHello(headers: ChannelMessage['headers']): readonly LinkListener[] {
-  const isNewer = readMask(headers, controlHeader.capabilities).has(MULTI_CHANNEL)
-  const bytes = headers.get(isNewer ? controlHeader.listeners : legacyControlHeader.listeners)
+  const isNewer = readMask(headers, controlHeaderKey.capabilities).has(MULTI_CHANNEL)
+  const bytes = headers.get(isNewer ? controlHeaderKey.listeners : legacyHelloHeaderKey.listeners)
   if (bytes === undefined) return []
   try {
     return listenersIn(bytes)

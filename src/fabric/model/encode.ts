@@ -10,7 +10,7 @@ import {
   ModelRelatedType,
 } from '../../../proto/gen/router_pb.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
-import type { ModelCheckTerms, ModelEvent, ModelIdentity } from '../../ports/router-model.ts'
+import type { ModelPostureCheckRules, ModelEvent, ModelIdentity } from '../../ports/router-model.ts'
 import { authorityPublicKey } from './public-keys.ts'
 
 const EVERY_VERSION = '>=0.0.0'
@@ -114,7 +114,7 @@ function precedenceOf(name: string): ModelPrecedence {
 
 type Subtype = NonNullable<MessageInitShape<typeof ModelPostureCheckSchema>['subtype']>
 
-function subtypeOf(terms: ModelCheckTerms): Subtype {
+function subtypeOf(terms: ModelPostureCheckRules): Subtype {
   switch (terms.case) {
     case 'mac':
       return { case: 'mac', value: { macAddresses: [...terms.macAddresses] } }

@@ -11,13 +11,13 @@ import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { ModelEvent, RouterModel } from '../../ports/router-model.ts'
-import type { RouterConnection } from '../connection.ts'
+import type { RouterConnection } from '../router-connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
 import { routerLimits } from '../limits.ts'
-import { controlHeader, controlMessage } from '../../channel/messages/control.ts'
+import { controlHeaderKey, controlContentType } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { encodeModelEvent } from './encode.ts'
-import { withPreviousIndex, ModelChangeHistory } from './model-log.ts'
+import { appendPreviousIndex, ModelChangeHistory } from './model-change-history.ts'
 import { trustedPublicKeys, type PublicKeyValue, type TrustedCertificates } from './public-keys.ts'
 import { readSubscribeRequest } from '../../channel/messages/model.ts'
 
@@ -28,7 +28,7 @@ const { modelSubscriptionSecondsMin, modelSubscriptionSecondsMax } = routerLimit
 interface ModelHandlerDeps {
   readonly model: RouterModel
   /**
-   * Changes whenever the history of the model changes; a router discards its model if it has
+   * Changes whenever the history of the model changes; a router discards its model if the model has
    * another timeline ID.
    */
   readonly timelineId: () => string
@@ -48,9 +48,9 @@ interface Subscription {
 }
 
 /**
- * Keeps the data model of edge routers up to date. Routers use it to decide about access without a
- * request to a controller. A router subscribes to one controller at a time. It gets the changes
- * that it missed if they are retained, otherwise the full model.
+ * Keeps the data model of edge routers up to date. Edge routers use the model to decide about
+ * access without a request to a controller. A router subscribes to one controller at a time. The
+ * router gets the changes that it missed if they are retained, otherwise the full model.
  */
 export class ModelHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
@@ -80,7 +80,7 @@ export class ModelHandler implements ChannelHandler {
     this.#log = this.#newLog()
     this.handlers = new Map([
       [
-        controlMessage.subscribeToDataModel,
+        controlContentType.subscribeToDataModel,
         (connection, message) => this.#onSubscribe(connection, message),
       ],
     ])
@@ -161,7 +161,8 @@ export class ModelHandler implements ChannelHandler {
       return
     }
     const index = Number(asked.index)
-    // A router that is ahead of the leader has followed a log that no longer exists.
+    // A router that is ahead of the leader has followed a log that no longer exists, so it needs
+    // the full model.
     const isAhead = index > model.appliedIndex && isLeader()
     const isKnown = index > 0 && asked.timelineId === timelineId() && !isAhead
     this.#subscriptions.set(router.id, {
@@ -209,8 +210,8 @@ export class ModelHandler implements ChannelHandler {
   #sendChanges(subscription: Subscription, from: number): void {
     let position = from
     for (const { index, bytes } of this.#log.after(from)) {
-      const body = withPreviousIndex(bytes, position)
-      if (!this.#send(subscription, { contentType: controlMessage.dataStateChangeSet, body }))
+      const body = appendPreviousIndex(bytes, position)
+      if (!this.#send(subscription, { contentType: controlContentType.dataStateChangeSet, body }))
         return
       position = index
     }
@@ -225,7 +226,7 @@ export class ModelHandler implements ChannelHandler {
     try {
       const endIndex = this.#log.index
       const body = await this.#wholeModel(endIndex)
-      if (!this.#send(subscription, { contentType: controlMessage.dataState, body })) return
+      if (!this.#send(subscription, { contentType: controlContentType.dataState, body })) return
       subscription.position = endIndex
       await this.#sent(connection)
     } catch (error) {
@@ -278,7 +279,7 @@ export class ModelHandler implements ChannelHandler {
 
   #send({ connection, id }: Subscription, outgoing: OutboundMessage): boolean {
     const headers =
-      id === '' ? [] : ([[controlHeader.routerDataModelSubscriptionId, encodeText(id)]] as const)
+      id === '' ? [] : ([[controlHeaderKey.routerDataModelSubscriptionId, encodeText(id)]] as const)
     return connection.channel.send({ ...outgoing, headers: new Map(headers) })
   }
 
@@ -314,7 +315,7 @@ export class ModelHandler implements ChannelHandler {
     })
     const body = toBinary(ModelChangeSetSchema, set)
     for (const { channel } of connections) {
-      channel.send({ contentType: controlMessage.dataStateChangeSet, body })
+      channel.send({ contentType: controlContentType.dataStateChangeSet, body })
     }
   }
 
@@ -323,9 +324,9 @@ export class ModelHandler implements ChannelHandler {
     this.#sentIndexMs = nowMs
     if (index <= this.#sentIndex) return
     this.#sentIndex = index
-    const headers = new Map([[controlHeader.routerDataModelIndex, encodeUint64(BigInt(index))]])
+    const headers = new Map([[controlHeaderKey.routerDataModelIndex, encodeUint64(BigInt(index))]])
     for (const { channel } of this.#edgeRouters()) {
-      channel.send({ contentType: controlMessage.currentIndex, headers })
+      channel.send({ contentType: controlContentType.currentIndex, headers })
     }
   }
 
@@ -358,7 +359,7 @@ export class ModelHandler implements ChannelHandler {
   }
 }
 
-/** Events encoded before other work gets a turn. */
+/** Maximum events encoded before other work gets a turn. */
 const SLICE_EVENTS = 500
 
 interface WholeModel {

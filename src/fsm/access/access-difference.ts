@@ -51,7 +51,10 @@ export interface AccessDifference {
   /** Two entries per right: the pairs that gain it and the pairs that lose it. */
   readonly pairs: readonly PairChanges[]
   readonly checks: readonly CheckChanges[]
-  /** All records that the writes change, also as a consequence, of kinds with a history. */
+  /**
+   * All changes to records of kinds with a history, including changes that are consequences of the
+   * writes.
+   */
   readonly changes: readonly RecordChange[]
   /** The record after the writes; if the writes delete it, the record before them. */
   record(kind: KindName, id: string): EntityRecord | undefined

@@ -1,31 +1,45 @@
 import type { KindName } from '../../entities/kind-records.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { BIND, DIAL, type PolicyGrants, matchesRoles, policiesMatching } from '../records/roles.ts'
-import type { WriteFollower, State } from '../records/state.ts'
+import {
+  BIND_BIT,
+  DIAL_BIT,
+  type PolicyGrants,
+  matchesRoles,
+  activePoliciesSelecting,
+} from '../records/roles.ts'
+import type { DerivedIndex, State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
-import { type AccessChanges, accessWrites, takeAccessChanges } from './changes.ts'
-import { type AccessClassGrants, AccessClassCache, grantsOfAccessClass } from './class-grants.ts'
-import { type AccessClass, AccessClasses, type ClassChanges } from './classes.ts'
+import {
+  type AccessChanges,
+  createAccessChangeRecorder,
+  takeAccessChanges,
+} from './access-changes.ts'
+import {
+  type AccessClassGrants,
+  AccessClassCache,
+  buildAccessClassGrants,
+} from './access-class-cache.ts'
+import { type AccessClass, AccessClasses, type AccessClassChanges } from './access-classes.ts'
 import {
   ClientViewChanges,
-  type ClassMembersWithSameMove,
+  type ClassMembersMovedTogether,
   differsInEffect,
-} from './access-delta.ts'
-import { AccessBeforeAndAfter } from './sides.ts'
+} from './client-view-changes.ts'
+import { AccessBeforeAndAfter } from './access-before-and-after.ts'
 
 /** Maximum identities without a session whose grants are cached until a record changes. */
 const visitorsMax = 8
 /**
- * If a policy change affects more services than this, the index drops the cached view of the class,
- * because rebuilding the view is cheaper.
+ * If a policy change affects more services than this, the index drops the cached view of an access
+ * class instead of updating it, because rebuilding the view is cheaper.
  */
 const followedServicesMax = 512
 
 /** Effects of a log entry on the access of identities. */
 export interface AccessEffects {
-  readonly groups: readonly ClassMembersWithSameMove[]
-  readonly moves: ClassChanges
+  readonly groups: readonly ClassMembersMovedTogether[]
+  readonly moves: AccessClassChanges
   readonly sides: AccessBeforeAndAfter
   /** The access classes before the entry. */
   readonly classes: AccessClasses
@@ -35,9 +49,9 @@ export interface AccessEffects {
  * The access that service policies grant to identities, updated with each change of the records.
  * The index is derived from the records alone and is not part of the state.
  */
-export class AccessIndex implements WriteFollower {
+export class AccessIndex implements DerivedIndex {
   /** Record writes that the index has not processed yet. */
-  readonly #writes = accessWrites()
+  readonly #writes = createAccessChangeRecorder()
   readonly #state: State
   readonly #policies: Table<ServicePolicy>
   readonly #classes: AccessClasses
@@ -94,7 +108,8 @@ export class AccessIndex implements WriteFollower {
    */
   #matchNoPolicy({ service: changed }: AccessChanges): boolean {
     const isMatched = (service: EntityRecord | undefined): boolean =>
-      service !== undefined && policiesMatching(this.#policies, 'serviceRoles', service).length > 0
+      service !== undefined &&
+      activePoliciesSelecting(this.#policies, 'serviceRoles', service).length > 0
     for (const { before, after } of changed.values()) {
       if (isMatched(before) || isMatched(after)) return false
     }
@@ -160,11 +175,11 @@ export class AccessIndex implements WriteFollower {
     this.settle()
     const of = this.#classes.of(identity.id)
     if (of !== undefined)
-      return this.#views.of(of, () => grantsOfAccessClass(this.#state, of.policies))
+      return this.#views.of(of, () => buildAccessClassGrants(this.#state, of.policies))
     let grants = this.#visitors.get(identity.id)
     if (grants === undefined) {
-      const policies = policiesMatching(this.#policies, 'identityRoles', identity)
-      grants = grantsOfAccessClass(
+      const policies = activePoliciesSelecting(this.#policies, 'identityRoles', identity)
+      grants = buildAccessClassGrants(
         this.#state,
         policies.map(({ id }) => id),
       )
@@ -183,7 +198,7 @@ export class AccessIndex implements WriteFollower {
     const of = this.#classes.of(identity.id)
     const view = of === undefined ? this.#visitors.get(identity.id) : this.#views.peek(of)
     if (view === undefined) return accessBits(this.#state, identity, service)
-    return (view.bind.has(service.id) ? BIND : 0) | (view.dial.has(service.id) ? DIAL : 0)
+    return (view.bind.has(service.id) ? BIND_BIT : 0) | (view.dial.has(service.id) ? DIAL_BIT : 0)
   }
 
   get classes(): AccessClasses {
@@ -203,8 +218,8 @@ export class AccessIndex implements WriteFollower {
 export function accessBits(state: State, identity: EntityRecord, service: EntityRecord): number {
   let bits = 0
   const table = state.table('servicePolicy')
-  for (const policy of policiesMatching(table, 'serviceRoles', service)) {
-    const bit = policy.type === 'Bind' ? BIND : DIAL
+  for (const policy of activePoliciesSelecting(table, 'serviceRoles', service)) {
+    const bit = policy.type === 'Bind' ? BIND_BIT : DIAL_BIT
     if ((bits & bit) !== 0) continue
     if (matchesRoles(identity, policy.identityRoles, policy.semantic)) bits |= bit
   }

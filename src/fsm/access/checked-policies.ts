@@ -2,14 +2,14 @@ import type { PostureCheck } from '../../entities/kinds/posture-check.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { CheckedPolicy } from '../../ports/state-view.ts'
-import { roleMembers, policiesMatching } from '../records/roles.ts'
+import { idsSelectedByRoles, activePoliciesSelecting } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
 /** The posture checks that a policy requires, sorted by id. */
-export function policyChecks(state: State, policy: ServicePolicy): PostureCheck[] {
+export function findPolicyPostureChecks(state: State, policy: ServicePolicy): PostureCheck[] {
   const { postureCheckRoles: roles, semantic } = policy
   if (roles.length === 0) return []
-  return [...roleMembers(state, 'postureCheck', [{ roles, semantic }])].flatMap(
+  return [...idsSelectedByRoles(state, 'postureCheck', [{ roles, semantic }])].flatMap(
     (id) => state.get('postureCheck', id) ?? [],
   )
 }
@@ -20,22 +20,22 @@ export function isGrantedByAny(
   policies: readonly ServicePolicy[],
   isPassing: (check: PostureCheck) => boolean,
 ): boolean {
-  return policies.some((policy) => policyChecks(state, policy).every(isPassing))
+  return policies.some((policy) => findPolicyPostureChecks(state, policy).every(isPassing))
 }
 
 /** Combines a service policy with the posture checks that it requires. */
-export function checkedPolicy(state: State, policy: ServicePolicy): CheckedPolicy {
+export function toCheckedPolicy(state: State, policy: ServicePolicy): CheckedPolicy {
   const { id, name, serviceRoles: roles, semantic } = policy
   return {
     id,
     name,
-    checks: () => policyChecks(state, policy),
-    serviceIds: () => roleMembers(state, 'service', [{ roles, semantic }]),
+    checks: () => findPolicyPostureChecks(state, policy),
+    serviceIds: () => idsSelectedByRoles(state, 'service', [{ roles, semantic }]),
   }
 }
 
 /** The service policies that select an identity. */
-export function identityPolicies(state: State, identity: EntityRecord): ServicePolicy[] {
+export function policiesForIdentity(state: State, identity: EntityRecord): ServicePolicy[] {
   const table = state.table('servicePolicy')
-  return policiesMatching(table, 'identityRoles', identity)
+  return activePoliciesSelecting(table, 'identityRoles', identity)
 }

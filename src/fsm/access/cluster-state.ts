@@ -1,18 +1,18 @@
 import { AccessIndex } from './access-index.ts'
-import { AccessEnds, kindsWithEnds } from '../ends/pending-ends.ts'
+import { PendingExpiryIndex, kindsWithExpiry } from '../expiry/pending-expiries.ts'
 import { State } from '../records/state.ts'
 
 /** The replicated state with the indexes about access that are derived from it. */
 export class ClusterState extends State {
   readonly access: AccessIndex
-  readonly ends: AccessEnds
+  readonly ends: PendingExpiryIndex
 
   constructor(below: ClusterState | null = null) {
     super(below)
     this.access = new AccessIndex(this)
     this.follow(this.access)
-    this.ends = new AccessEnds(this)
-    this.follow(this.ends, kindsWithEnds)
+    this.ends = new PendingExpiryIndex(this)
+    this.follow(this.ends, kindsWithExpiry)
   }
 
   override layer(writesMax: number): ClusterState {

@@ -7,18 +7,18 @@ import type { RecordOf } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { DialBind } from '../../ports/state-view.ts'
 import {
-  BIND,
-  DIAL,
+  BIND_BIT,
+  DIAL_BIT,
   linkingPolicies,
   matchingRoles,
-  policiesMatching,
+  activePoliciesSelecting,
   type Policy,
 } from '../records/roles.ts'
 import type { IdScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
-import { policyChecks, identityPolicies } from './checked-policies.ts'
-import { grantsEndMs, pastEnds, type PastEnds } from './explained-ends.ts'
-import { type LogInAbility, logInAbility } from './log-in-way.ts'
+import { findPolicyPostureChecks, policiesForIdentity } from './checked-policies.ts'
+import { grantExpiryMs, findExpiredGrants, type ExpiredGrants } from './expired-grants.ts'
+import { type LogInAbility, logInAbility } from './log-in-ability.ts'
 import { type RouterOverlap, findRouterOverlap } from './routers.ts'
 import type { ClusterState } from './cluster-state.ts'
 import { type NearestPolicy, nearestPolicy, nearestPolicyLimits } from './nearest-policy.ts'
@@ -28,8 +28,14 @@ import { type NearestPolicy, nearestPolicy, nearestPolicyLimits } from './neares
  * limited.
  */
 export const explanationLimits = {
+  /** Maximum policies in each list of one explanation; further policies are only counted. */
   explainedPoliciesMax: 50,
+  /** Maximum posture checks listed for one granting policy; further checks are only counted. */
   explainedChecksMax: 50,
+  /**
+   * Maximum common edge routers for which the linking policies are searched; policies that link
+   * only further routers are not listed.
+   */
   explainedRoutersMax: 25,
   /**
    * Maximum terminators of a service that are searched for an online router; the rest is not
@@ -45,8 +51,8 @@ export interface LimitedList<T> {
 }
 
 /**
- * A policy that links two records, with those roles in each of its lists that select one of the
- * two.
+ * A policy that links two records, and, for each of its role lists, the roles in the list that
+ * select one of the two records.
  */
 export interface LinkingPolicy {
   readonly policy: Policy
@@ -61,10 +67,13 @@ export interface LinkingPolicy {
 export interface ExplainedRight {
   readonly type: DialBind
   readonly isGranted: boolean
-  /** When the last granting policy ends for the identity, UTC ms; null: not at a time. */
+  /**
+   * Time at which the last of the granting policies stops granting the right to the identity, UTC
+   * ms; null: the right does not expire.
+   */
   readonly endsAtMs: number | null
-  /** Ends that took the right; empty if it is granted. */
-  readonly ended: PastEnds
+  /** Expiries through which the right was lost; empty if the right is granted. */
+  readonly ended: ExpiredGrants
   readonly granting: LimitedList<LinkingPolicy & { readonly checks: LimitedList<PostureCheck> }>
   /** Policies of the matching type that select the identity; empty if the right is granted. */
   readonly ofIdentity: LimitedList<ServicePolicy>
@@ -146,22 +155,26 @@ function explainedRight(
 ): ExplainedRight {
   const isOfType = (policy: ServicePolicy): boolean => policy.type === type
   const granting = linking.filter(isOfType)
-  const isGranted = (bits & (type === 'Bind' ? BIND : DIAL)) !== 0
+  const isGranted = (bits & (type === 'Bind' ? BIND_BIT : DIAL_BIT)) !== 0
   const shown = granting.slice(0, explanationLimits.explainedPoliciesMax).map((policy) => ({
     ...linkOf(policy, { identityRoles: identity, serviceRoles: service }),
-    checks: firstIn(policyChecks(state, policy), explanationLimits.explainedChecksMax),
+    checks: firstIn(findPolicyPostureChecks(state, policy), explanationLimits.explainedChecksMax),
   }))
   const near = (policies: readonly ServicePolicy[]): readonly ServicePolicy[] =>
     isGranted ? [] : policies.filter(isOfType)
-  const ofIdentity = near(identityPolicies(state, identity))
-  const ofService = near(policiesMatching(state.table('servicePolicy'), 'serviceRoles', service))
+  const ofIdentity = near(policiesForIdentity(state, identity))
+  const ofService = near(
+    activePoliciesSelecting(state.table('servicePolicy'), 'serviceRoles', service),
+  )
   const { comparedPoliciesMax: max } = nearestPolicyLimits
   const compared = [...ofIdentity.slice(0, max), ...ofService.slice(0, max)]
   return {
     type,
     isGranted,
-    endsAtMs: grantsEndMs(identity, granting),
-    ended: isGranted ? { policies: [], attributes: [] } : pastEnds(state, identity, service, type),
+    endsAtMs: grantExpiryMs(identity, granting),
+    ended: isGranted
+      ? { policies: [], attributes: [] }
+      : findExpiredGrants(state, identity, service, type),
     granting: { total: granting.length, first: shown },
     ofIdentity: firstIn(ofIdentity),
     ofService: firstIn(ofService),
@@ -169,7 +182,9 @@ function explainedRight(
   }
 }
 
-/** The policy, with those roles in each of its lists that select the given record. */
+/**
+ * The policy, and, for each of its role lists, the roles in the list that select the given record.
+ */
 function linkOf(policy: Policy, sides: Readonly<Record<string, EntityRecord>>): LinkingPolicy {
   const roles = Object.entries(sides).map(([field, record]) => [
     field,
@@ -193,14 +208,16 @@ function routerPolicies(
     if (router !== undefined) routers.push(router)
     if (routers.length >= explanationLimits.explainedRoutersMax) break
   }
-  const links = policiesMatching<Policy>(state.table(kind), field, record).flatMap((policy) => {
-    const means = routers.flatMap((router) =>
-      matchingRoles(router, policy['edgeRouterRoles'] as readonly string[], policy.semantic),
-    )
-    if (means.length === 0) return []
-    const { roles } = linkOf(policy, { [field]: record })
-    return [{ policy, roles: { ...roles, edgeRouterRoles: [...new Set(means)] } }]
-  })
+  const links = activePoliciesSelecting<Policy>(state.table(kind), field, record).flatMap(
+    (policy) => {
+      const means = routers.flatMap((router) =>
+        matchingRoles(router, policy['edgeRouterRoles'] as readonly string[], policy.semantic),
+      )
+      if (means.length === 0) return []
+      const { roles } = linkOf(policy, { [field]: record })
+      return [{ policy, roles: { ...roles, edgeRouterRoles: [...new Set(means)] } }]
+    },
+  )
   return firstIn(links, explanationLimits.explainedPoliciesMax)
 }
 

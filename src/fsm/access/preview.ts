@@ -12,13 +12,17 @@ import type {
   PreviewedWrite,
 } from './access-difference.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
-import type { CommandContext } from '../apply/context.ts'
-import { applyStep } from '../apply/entity.ts'
-import { isInForce, recordRoleAttributes, policiesMatching } from '../records/roles.ts'
+import type { CommandContext } from '../apply/command-context.ts'
+import { applyBatchStep } from '../apply/entity.ts'
+import { isInForce, recordRoleAttributes, activePoliciesSelecting } from '../records/roles.ts'
 import { type State, TooManyWritesError } from '../records/state.ts'
-import { isSameTexts } from './changes.ts'
-import { policyChecks } from './checked-policies.ts'
-import { previewLimits, PreviewWork, RelationChange } from './relation-change.ts'
+import { isSameTexts } from './access-changes.ts'
+import { findPolicyPostureChecks } from './checked-policies.ts'
+import {
+  previewLimits,
+  PreviewCostCounter,
+  RelationChangeFinder,
+} from './relation-change-finder.ts'
 import { roleRelations } from './role-relation.ts'
 
 /** Kinds of records between which policies grant rights, with the names that policies use. */
@@ -56,7 +60,7 @@ export function previewAccess(
     for (const [at, { mode, entity, id, fields }] of writes.entries()) {
       const json = utf8.encode(canonicalJson(fields))
       const write = create(EntityWriteSchema, { entity, id, json })
-      const outcome = applyStep(after, commandKinds[mode], write, context)
+      const outcome = applyBatchStep(after, commandKinds[mode], write, context)
       if (!outcome.ok) return { outcome: 'refused', at, refusal: outcome }
     }
   } catch (error) {
@@ -66,7 +70,7 @@ export function previewAccess(
   return { outcome: 'judged', difference: differenceOf(current, before, after) }
 }
 
-/** Index and log time for the preview: those that follow the last applied entry. */
+/** Position of the preview: the index after the last applied entry, and the current log time. */
 function placeIn({
   position,
   logTimeMs,
@@ -94,11 +98,13 @@ function* differenceOf(
   const moved = new Map(
     recordKinds.map((kind) => [kind, movedIds(before, after, kind, idsOf(after, kind, changes))]),
   )
-  const work = new PreviewWork()
+  const work = new PreviewCostCounter()
   const pairs: PairChanges[] = []
   for (const relation of roleRelations) {
     const written = idsOf(after, relation.policyKind, changes)
-    const judging = new RelationChange({ before, after }, relation, moved, work).judge(written)
+    const judging = new RelationChangeFinder({ before, after }, relation, moved, work).judge(
+      written,
+    )
     for (let step = judging.next(); ; step = judging.next()) {
       if (step.done === true) {
         pairs.push(...step.value)
@@ -160,7 +166,7 @@ function checkChanges(
       const check = state.get(checkKind, id)
       if (check === undefined) continue
       const table = state.table('servicePolicy')
-      for (const policy of policiesMatching(table, 'postureCheckRoles', check)) {
+      for (const policy of activePoliciesSelecting(table, 'postureCheckRoles', check)) {
         policies.add(policy.id)
       }
     }
@@ -168,7 +174,9 @@ function checkChanges(
   return [...policies].sort().flatMap((policyId) => {
     const [old, now] = [before, after].map((state) => {
       const policy = state.get('servicePolicy', policyId)
-      return policy === undefined || !isInForce(policy) ? null : policyChecks(state, policy)
+      return policy === undefined || !isInForce(policy)
+        ? null
+        : findPolicyPostureChecks(state, policy)
     })
     if (old === null || old === undefined || now === null || now === undefined) return []
     const given = without(now, old)

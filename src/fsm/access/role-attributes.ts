@@ -1,4 +1,4 @@
-import { defineEntity, type Entity } from '../../entities/define.ts'
+import { defineEntity, type Entity } from '../../entities/define-entity.ts'
 import { entities } from '../../entities/registry.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { compareText } from '../../lib/text/text-order.ts'
@@ -32,7 +32,10 @@ export interface RoleCounts {
   readonly totalCount: number
 }
 
-/** Records that have a role attribute and policies that use it: ids by plural of the kind. */
+/**
+ * The records that have a role attribute, and the policies that use the attribute: ids by the
+ * plural name of their kind.
+ */
 export interface RoleAttributeUsage extends Page {
   readonly rows: readonly {
     readonly roleAttribute: string
@@ -75,7 +78,7 @@ function pageOf(attributes: Iterable<string>, query: ListQuery): RoleAttributes 
   return { attributes: records.map(({ id }) => id), limit, offset, totalCount }
 }
 
-/** Ids of the records of the kind that have the attribute. */
+/** Ids of the records of a kind that have the attribute. */
 function holders(state: State, kind: Entity, within: IdScope | null, name: string): string[] {
   const ids = [...state.table(kind.name).indexes.ids('roleAttributes', name)]
   return within === null ? ids : ids.filter((id) => within.has(id))

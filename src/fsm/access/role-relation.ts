@@ -1,9 +1,9 @@
 import type { KindName } from '../../entities/kind-records.ts'
 import type { AccessRight } from './access-difference.ts'
 import {
-  unorderedRoleMembers,
+  unorderedIdsSelectedByRoles,
   isInForce,
-  policiesMatching,
+  activePoliciesSelecting,
   type Policy,
   type RoleList,
 } from '../records/roles.ts'
@@ -83,7 +83,7 @@ export function policyRolesForSide({ field }: RelationSide, policy: Policy): Rol
   return { roles: policy[field] as readonly string[], semantic: policy.semantic }
 }
 
-type Ids = ReturnType<typeof unorderedRoleMembers>
+type Ids = ReturnType<typeof unorderedIdsSelectedByRoles>
 
 /** The ids of the records on which a record has the right; empty for an unknown record. */
 export function relatedIds(
@@ -96,10 +96,10 @@ export function relatedIds(
   const record = state.get(kind, id)
   if (record === undefined) return new Set()
   const table = state.table(policyKind)
-  const policies = policiesMatching<Policy>(table, field, record).filter(
+  const policies = activePoliciesSelecting<Policy>(table, field, record).filter(
     (policy) => type === null || policy['type'] === type,
   )
-  return unorderedRoleMembers(
+  return unorderedIdsSelectedByRoles(
     state,
     to.kind,
     policies.map((policy) => policyRolesForSide(to, policy)),

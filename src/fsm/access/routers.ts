@@ -2,7 +2,12 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { findEntity } from '../../entities/registry.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import { requirePresent } from '../../lib/assert.ts'
-import { policiesMatching, type Policy, type RoleList, roleMembers } from '../records/roles.ts'
+import {
+  activePoliciesSelecting,
+  type Policy,
+  type RoleList,
+  idsSelectedByRoles,
+} from '../records/roles.ts'
 import { type IdScope, SetScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
@@ -25,34 +30,38 @@ export function recordsLinkedByPolicies(
 ): IdScope {
   const other = roleFieldOf(policyKind, to)
   const table = state.table(policyKind) as Table<Policy>
-  const policies = policiesMatching(table, roleFieldOf(policyKind, from), record)
+  const policies = activePoliciesSelecting(table, roleFieldOf(policyKind, from), record)
   const lists = policies.map((policy): RoleList => {
     const roles = policy[other] as readonly string[]
     return { roles, semantic: policy.semantic }
   })
-  return roleMembers(state, to, lists)
+  return idsSelectedByRoles(state, to, lists)
 }
 
 /** The edge routers that edge router policies allow the identity to use. */
-export function routersOfIdentity(state: State, identity: EntityRecord): IdScope {
+export function routersForIdentity(state: State, identity: EntityRecord): IdScope {
   return recordsLinkedByPolicies(state, 'edgeRouterPolicy', 'identity', identity, 'edgeRouter')
 }
 
 /** The identities that may use a router, with the policies that allow it. */
-export function identitiesOfRouter(
+export function identitiesForRouter(
   state: State,
   router: EntityRecord,
 ): { readonly policyIds: readonly string[]; readonly identities: IdScope } {
-  const policies = policiesMatching(state.table('edgeRouterPolicy'), 'edgeRouterRoles', router)
+  const policies = activePoliciesSelecting(
+    state.table('edgeRouterPolicy'),
+    'edgeRouterRoles',
+    router,
+  )
   const lists = policies.map(({ identityRoles: roles, semantic }) => ({ roles, semantic }))
   return {
     policyIds: policies.map(({ id }) => id),
-    identities: roleMembers(state, 'identity', lists),
+    identities: idsSelectedByRoles(state, 'identity', lists),
   }
 }
 
 /** The edge routers that service edge router policies allow for the service. */
-export function routersOfService(state: State, service: EntityRecord): IdScope {
+export function routersForService(state: State, service: EntityRecord): IdScope {
   return recordsLinkedByPolicies(state, 'serviceEdgeRouterPolicy', 'service', service, 'edgeRouter')
 }
 
@@ -72,8 +81,8 @@ export function findRouterOverlap(
   identity: EntityRecord,
   service: EntityRecord,
 ): RouterOverlap {
-  const ofIdentity = routersOfIdentity(state, identity)
-  const ofService = routersOfService(state, service)
+  const ofIdentity = routersForIdentity(state, identity)
+  const ofService = routersForService(state, service)
   const [few, many] =
     ofIdentity.size < ofService.size ? [ofIdentity, ofService] : [ofService, ofIdentity]
   const common = new SetScope(new Set([...few].filter((id) => many.has(id))))

@@ -1,7 +1,7 @@
 import type { KindName } from '../../entities/kind-records.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { hasPermittedNames, belongsToPrivileged, isPrivileged } from './authority.ts'
+import { hasPermittedNames, isHeldByPrivileged, isPrivileged } from './actor-rights.ts'
 import { type IdScope, SetScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
@@ -18,14 +18,14 @@ export function disclosesAdminSecret(
   kind: KindName,
   record: EntityRecord,
 ): boolean {
-  return disclosingKinds.has(kind) && belongsToPrivileged(records, kind, record)
+  return disclosingKinds.has(kind) && isHeldByPrivileged(records, kind, record)
 }
 
 /**
  * The ids in the scope without the records that only administrators may see; null: no restriction,
  * all records of the table.
  */
-export function withoutAdminSecrets(
+export function scopeWithoutAdminSecrets(
   state: State,
   table: Table,
   kind: KindName,
@@ -41,7 +41,7 @@ export function withoutAdminSecrets(
 }
 
 /** Whether callers that are not administrators get a different detail of the record. */
-export function hidesFromNonAdmin(kind: KindName, record: EntityRecord): boolean {
+export function hasSecretsHiddenFromNonAdmin(kind: KindName, record: EntityRecord): boolean {
   // @guard enrollments-read-before-a-promotion--shown
   return kind === 'identity'
     ? isPrivileged(record)
@@ -55,7 +55,7 @@ const routerKinds: ReadonlySet<string> = new Set(['edgeRouter', 'router', 'trans
  * The detail of a privileged identity, or of a router with permitted names, without the secrets
  * that only administrators may see.
  */
-export function shownToNonAdmin(detail: JsonObject): JsonObject {
+export function detailWithoutAdminSecrets(detail: JsonObject): JsonObject {
   const { enrollmentToken: _token, enrollmentJwt: _jwt, ...shown } = detail
   return 'enrollment' in shown ? { ...shown, enrollment: {} } : shown
 }

@@ -15,7 +15,7 @@ import type { RecordChange } from '../../ports/change-feed.ts'
 import { HISTORY_LEVEL } from '../../ports/feature-level.ts'
 import { historyFields } from '../../entities/history-kinds.ts'
 import { entitiesByName } from '../../entities/registry.ts'
-import { keptChanges } from './kept-change.ts'
+import { formatKeptChanges } from './kept-change.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 
@@ -45,15 +45,15 @@ const unaudited: ReadonlySet<number> = new Set([
 const recordedWhenWritten: ReadonlySet<number> = new Set([
   CommandKind.PASSWORD_ATTEMPT,
   CommandKind.MFA_ATTEMPT,
-  // It may only announce an end, or come twice.
+  // This command may announce expiries without ending any access, or may be applied twice.
   CommandKind.ACCESS_END,
 ])
 
 /**
- * Commands whose changes the audit log keeps: those of people. Sessions, routers and housekeeping
- * write far more often, and nobody undoes that.
+ * Commands whose changes the audit log stores: only commands that people send. Sessions, routers
+ * and housekeeping write far more often, and nobody needs to undo their writes.
  */
-export const keptCommands: ReadonlySet<number> = new Set([
+export const commandsWithKeptChanges: ReadonlySet<number> = new Set([
   CommandKind.ENTITY_CREATE,
   CommandKind.ENTITY_REPLACE,
   CommandKind.ENTITY_PATCH,
@@ -82,7 +82,7 @@ export function entryAuditRecord(
   result: {
     readonly outcome: Outcome
     readonly touched: readonly AuditedWrite[]
-    /** Net changes of the kinds whose changes are kept. */
+    /** Net changes to records of the kinds with a history. */
     readonly changes: readonly RecordChange[]
   },
 ): AuditRecord | null {
@@ -99,7 +99,8 @@ export function entryAuditRecord(
   const session = actorSessionId(actor)
   const name = state.get('identity', who)?.name ?? ''
   const entityId = named?.id ?? (outcome.ok ? outcome.id : '')
-  // Some commands write a record without naming it as their own.
+  // For some commands, no written record is named as the main record; the kind is then taken from
+  // the changes.
   const { changes } = result
   const changed = changes.length === 0 ? undefined : changes.find(({ id }) => id === entityId)
   return {
@@ -117,11 +118,14 @@ export function entryAuditRecord(
     also: touched.length === (named === undefined ? 0 : 1) ? none : others(touched, named),
     outcome: recorded?.outcome ?? (outcome.ok ? 'done' : outcome.code),
     reason,
-    change: changes.length === 0 ? '' : keptChanges(changes, entityId),
+    change: changes.length === 0 ? '' : formatKeptChanges(changes, entityId),
   }
 }
 
-/** Name of a record after the entry, or before its deletion; '' below the level of the history. */
+/**
+ * Name of a record after the entry or, if the entry deleted the record, before it; '' below the
+ * feature level that introduced the history.
+ */
 function recordName(
   state: State,
   named: AuditedWrite | undefined,
@@ -137,7 +141,10 @@ function recordName(
   return typeof name === 'string' ? name : ''
 }
 
-/** An action that is no record write: a command reports that it is planned or done. */
+/**
+ * The action of a command that writes no record itself, but reports an action that is planned or
+ * done; null for other commands.
+ */
 function recordedAction(
   { kind, payload }: Command,
   touched: readonly AuditedWrite[],
@@ -156,7 +163,7 @@ function recordedAction(
   return { action, entity: target === '' ? '' : 'controller', outcome, reason }
 }
 
-/** The reason in the audit record of a restore, which identifies the backup. */
+/** The reason in the audit record of a restore: a text that identifies the backup. */
 function restoreReason({ kind, payload }: Command): string {
   if (kind !== CommandKind.RESTORE_END) return ''
   return fromBinary(RestoreEndSchema, payload).reason

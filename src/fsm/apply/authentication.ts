@@ -48,7 +48,7 @@ export function lacksSessionFactor(pending: readonly PendingFactor[]): boolean {
 }
 
 /** Kinds of the factors that a session has recorded. */
-export function recordedFactors(given: GivenFactors): PendingFactor['kind'][] {
+export function recordedFactorKinds(given: GivenFactors): PendingFactor['kind'][] {
   const kinds = Object.keys(givenFields) as PendingFactor['kind'][]
   return kinds.filter((kind) => {
     const field = givenFields[kind]
@@ -125,6 +125,10 @@ export const mfaLimits = {
   attemptsMax: 10,
   /** Duration of the first pause; each further pause is twice as long as the previous one. */
   pauseMsMin: 30_000,
+  /**
+   * Maximum duration of one pause after wrong TOTP codes; the duration stops growing at this
+   * value.
+   */
   pauseMsMax: 15 * 60_000,
 } as const
 
@@ -159,8 +163,8 @@ function asksFor({ secondary }: AuthPolicy, field: keyof SecondaryRules): boolea
 }
 
 /**
- * Auth policy for a recovered administrator: the current policy or the default policy, if it
- * accepts a password alone. Undefined: the recovery must create a policy.
+ * Auth policy for a recovered administrator: the current policy if it accepts a password alone,
+ * otherwise the default policy if that one does. Undefined: the recovery must create a policy.
  */
 export function recoveryAuthPolicy(
   records: RecordSource,
@@ -228,7 +232,7 @@ export function isLockedOut(
 }
 
 /** Begin and end of a password lock; null: the password is not locked. */
-export function passwordLock(
+export function passwordLockPeriod(
   state: Pick<State, 'get' | 'table' | 'featureLevel'>,
   identity: Identity,
   atMs: number,
@@ -248,7 +252,7 @@ export function passwordLock(
 /**
  * The number of the next attempt: 1 if a lock with the duration in the auth policy has expired.
  */
-export function nextAttempt(
+export function nextAttemptNumber(
   attempts: Attempts | undefined,
   rules: LockoutRules,
   atMs: number,
@@ -269,14 +273,14 @@ export function isSessionCertificateAccepted(records: RecordSource, session: Api
   if (session.certFingerprint === null) return true
   const { caId, authenticatorId } = session
   const issuer = caId || (records.get('authenticator', authenticatorId)?.caId ?? '')
-  return issuer === '' || acceptsLogIns(records.get('ca', issuer))
+  return issuer === '' || isCaAcceptedForLogIn(records.get('ca', issuer))
 }
 
 /**
  * Whether certificates from the CA can be used to log in: the CA is verified, and authentication is
  * enabled for it.
  */
-export function acceptsLogIns(ca: Ca | undefined): boolean {
+export function isCaAcceptedForLogIn(ca: Ca | undefined): boolean {
   // @guard certificate-of-a-ca--taken-back
   return ca?.isVerified === true && ca.isAuthEnabled
 }

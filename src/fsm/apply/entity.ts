@@ -6,9 +6,9 @@ import {
   type EntityWrite,
   EntityWriteSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { checkFields, isObject } from '../../entities/check.ts'
-import type { Entity } from '../../entities/define.ts'
-import { mergeMembers } from '../../entities/nested.ts'
+import { checkFields, isObject } from '../../entities/check-fields.ts'
+import type { Entity } from '../../entities/define-entity.ts'
+import { mergeMembers } from '../../entities/nested-schemas.ts'
 import { findEntity } from '../../entities/registry.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
@@ -17,13 +17,13 @@ import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
 import { changedFields, type AuditedWrite } from './audit.ts'
-import { writeGuard } from './authority.ts'
-import type { CommandContext, KindRules } from './context.ts'
+import { writeRefusal } from './actor-rights.ts'
+import type { CommandContext, KindRules } from './command-context.ts'
 import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome, refusedOutcome } from './outcome.ts'
 import { unprintableFields } from './printable-names.ts'
 import {
   blockingReference,
-  newConsequences,
+  createWriteConsequences,
   missingReference,
   removeWithReferences,
 } from './references.ts'
@@ -135,7 +135,7 @@ function insert(state: State, message: EntityWrite, context: CommandContext): Ou
   const rules = context.rulesOf(entity.name)
   const { name: kind } = entity
   context.touched.push({ action: 'create', entity: kind, id: write.id, fields: [] })
-  const denial = writeGuard(state, { kind, mode: 'create', before: undefined, fields }, context)
+  const denial = writeRefusal(state, { kind, mode: 'create', before: undefined, fields }, context)
   if (denial !== null) return denial
   if (write.id === '' || write.id.length > idCharactersMax) {
     return fieldFaultOutcome({ field: 'id', reason: 'id is not usable' })
@@ -177,7 +177,7 @@ function follow(
   context: CommandContext,
 ): void {
   const after = state.get(entity.name, id)
-  if (after !== undefined) afterWrite({ before, after }, newConsequences(state, context))
+  if (after !== undefined) afterWrite({ before, after }, createWriteConsequences(state, context))
 }
 
 /** New values of the fields in a patch; mergeable fields are merged into the stored value. */
@@ -212,7 +212,7 @@ function update(
   context.touched.push(touched)
   const record = state.get(entity.name, write.id)
   if (record === undefined) return notFoundOutcome(entity.name, write.id)
-  const denial = writeGuard(state, { kind: entity.name, mode, before: record, fields }, context)
+  const denial = writeRefusal(state, { kind: entity.name, mode, before: record, fields }, context)
   if (denial !== null) return denial
   const cleared: Record<string, Json> = {}
   for (const [name, field] of Object.entries(entity.fields)) {
@@ -264,7 +264,7 @@ function remove(state: State, entity: Entity, id: string, context: CommandContex
   if (record === undefined) return notFoundOutcome(entity.name, id)
   const guarded = { kind: entity.name, mode: 'delete', before: record, fields: {} } as const
   const refusal =
-    writeGuard(state, guarded, context) ??
+    writeRefusal(state, guarded, context) ??
     guard(entity.refuse.delete, record) ??
     context.rulesOf(entity.name).judgeDelete?.(state, record, context) ??
     blockingReference(state, entity, record.id)
@@ -295,7 +295,7 @@ export function writeBatch(state: State, payload: Uint8Array, context: CommandCo
   return state.transact(() => {
     for (const { kind, write } of steps) {
       if (write === undefined) throw new TypeError('a step of a batch says what it writes')
-      const outcome = applyStep(state, kind, write, context)
+      const outcome = applyBatchStep(state, kind, write, context)
       if (!outcome.ok) return outcome
     }
     return acceptedOutcome(steps[answer]?.write?.id ?? '')
@@ -306,7 +306,7 @@ export function writeBatch(state: State, payload: Uint8Array, context: CommandCo
  * Applies one entity write.
  * @throws on an unknown kind.
  */
-export function applyStep(
+export function applyBatchStep(
   state: State,
   kind: number,
   write: EntityWrite,

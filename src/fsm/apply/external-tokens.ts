@@ -16,7 +16,10 @@ interface ShownSigner {
 }
 
 /** Returns the signer if it is enabled. */
-export function enabledSigner(records: RecordSource, id: string): ExternalJwtSigner | undefined {
+export function findEnabledSigner(
+  records: RecordSource,
+  id: string,
+): ExternalJwtSigner | undefined {
   const signer = records.get('externalJwtSigner', id)
   return signer?.enabled === true ? signer : undefined
 }
@@ -25,7 +28,7 @@ export function enabledSigner(records: RecordSource, id: string): ExternalJwtSig
  * Whether the claim that the signer uses identifies this identity. An empty claim identifies no
  * identity.
  */
-export function claimNamesIdentity(
+export function claimMatchesIdentity(
   { useExternalId }: Pick<ExternalJwtSigner, 'useExternalId'>,
   claim: string,
   identity: Pick<Identity, 'id' | 'externalId'>,
@@ -34,7 +37,7 @@ export function claimNamesIdentity(
 }
 
 /** Whether identities under the policy may log in with tokens from the signer. */
-export function acceptsTokensOf(policy: AuthPolicy | undefined, signerId: string): boolean {
+export function acceptsSignerTokens(policy: AuthPolicy | undefined, signerId: string): boolean {
   if (policy?.primary.extJwt.allowed !== true) return false
   const { allowedSigners } = policy.primary.extJwt
   return allowedSigners.length === 0 || allowedSigners.includes(signerId)
@@ -51,7 +54,7 @@ export function pendingFactorsWithToken(
 ): readonly PendingFactor[] {
   if (shown === null || pending.length === 0) return pending
   // @guard forged-tokens--factor
-  if (enabledSigner(records, shown.signerId)?.revision !== shown.signerRevision) return pending
+  if (findEnabledSigner(records, shown.signerId)?.revision !== shown.signerRevision) return pending
   return pending.filter((factor) => factor.kind !== 'extJwt' || factor.signerId !== shown.signerId)
 }
 
@@ -60,5 +63,5 @@ export function pendingFactorsWithToken(
  * opened it.
  */
 export function isSessionSignerAccepted(records: RecordSource, { signerId }: ApiSession): boolean {
-  return signerId === '' || enabledSigner(records, signerId) !== undefined
+  return signerId === '' || findEnabledSigner(records, signerId) !== undefined
 }

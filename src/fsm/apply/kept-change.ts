@@ -3,7 +3,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical-json.ts'
 import type { KeptChange } from '../../ports/audit.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
-import { auditLimits, TOO_LARGE } from '../records/audit-line.ts'
+import { auditLimits, TOO_LARGE_CHANGE } from '../records/audit-line.ts'
 
 const noFields: HistoryFields = { kept: [], withheld: [] }
 
@@ -14,8 +14,8 @@ function isUnset(value: Json | undefined): boolean {
   return typeof value === 'object' && Object.keys(value).length === 0
 }
 
-/** All kept fields of a record that have a value. */
-export function wholeRecord(record: EntityRecord, { kept }: HistoryFields): JsonObject {
+/** All fields of a record that the audit log stores and that have a value. */
+export function keptRecordFields(record: EntityRecord, { kept }: HistoryFields): JsonObject {
   const whole: Record<string, Json> = {}
   for (const name of kept) {
     const value = record[name]
@@ -24,14 +24,14 @@ export function wholeRecord(record: EntityRecord, { kept }: HistoryFields): Json
   return whole
 }
 
-export function keptChange({ kind, id, before, after }: RecordChange): KeptChange {
+export function toKeptChange({ kind, id, before, after }: RecordChange): KeptChange {
   const fields = historyFields.get(kind) ?? noFields
   const [old, now] = [before as EntityRecord | undefined, after as EntityRecord | undefined]
   const name = String((now ?? old)?.['name'] ?? '')
   const about = { kind, id, name }
   if (old === undefined || now === undefined) {
     const record = old ?? now
-    const whole = record === undefined ? {} : wholeRecord(record, fields)
+    const whole = record === undefined ? {} : keptRecordFields(record, fields)
     const isPartial = fields.withheld.some((field) => !isUnset(record?.[field]))
     return old === undefined
       ? { ...about, before: null, after: whole, isPartial }
@@ -45,22 +45,22 @@ export function keptChange({ kind, id, before, after }: RecordChange): KeptChang
 }
 
 /**
- * The text of the changes of one entry: a list with the change of its main record first, and at the
- * end the number of the others that did not fit.
+ * The changes of one entry as text: a list that begins with the change of the main record. If some
+ * changes do not fit, the list ends with their number.
  */
-export function keptChanges(changes: readonly RecordChange[], mainId: string): string {
+export function formatKeptChanges(changes: readonly RecordChange[], mainId: string): string {
   if (changes.length === 0) return ''
   const main = changes.findIndex(({ id }) => id === mainId)
   const sorted = main <= 0 ? changes : [...changes.slice(main), ...changes.slice(0, main)]
   const texts: string[] = []
   let characters = 0
   for (const change of sorted) {
-    const text = JSON.stringify(keptChange(change))
+    const text = JSON.stringify(toKeptChange(change))
     characters += text.length + 1
     if (characters > auditLimits.changeCharactersMax - RESERVED) break
     texts.push(text)
   }
-  if (texts.length === 0) return TOO_LARGE
+  if (texts.length === 0) return TOO_LARGE_CHANGE
   const omitted = sorted.length - texts.length
   return `[${texts.join(',')}${omitted === 0 ? '' : `,${omitted}`}]`
 }

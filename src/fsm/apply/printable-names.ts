@@ -1,7 +1,7 @@
-import type { Entity } from '../../entities/define.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { firstUnprintable } from '../../lib/text/terminal-text.ts'
+import { firstUnprintableCharacter } from '../../lib/text/terminal-text.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { fieldFaultOutcome } from './outcome.ts'
@@ -36,7 +36,7 @@ export function unprintableFields(
 /** @param field name of the field with the text. */
 export function unprintableName(state: Levelled, field: string, text: string): Outcome | null {
   if (state.featureLevel < PRINTABLE_FROM_LEVEL) return null
-  const found = firstUnprintable(text)
+  const found = firstUnprintableCharacter(text)
   if (found === null) return null
   const reason = `${field} must not contain control characters or controls of the text direction, found ${found}`
   return fieldFaultOutcome({ field, reason })

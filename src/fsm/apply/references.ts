@@ -1,6 +1,10 @@
-import type { Entity } from '../../entities/define.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import type { Field } from '../../entities/fields.ts'
-import { referenceIndexKey, type Referrer, findReferrers } from '../../entities/referrers.ts'
+import {
+  referenceIndexKey,
+  type ReferencingField,
+  findReferencingFields,
+} from '../../entities/referencing-fields.ts'
 import { findEntity, kindPlural } from '../../entities/registry.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
@@ -8,7 +12,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { indexedElements } from '../records/indexes.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext, Consequences } from './context.ts'
+import type { CommandContext, WriteConsequences } from './command-context.ts'
 import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome, refusedOutcome } from './outcome.ts'
 
 /** Maximum number of ids in a refusal. */
@@ -50,14 +54,14 @@ export function missingReference(state: State, entity: Entity, fields: JsonObjec
   return null
 }
 
-function holders(state: State, referrer: Referrer, id: string): string[] {
+function holders(state: State, referrer: ReferencingField, id: string): string[] {
   const element = referenceIndexKey(referrer, id)
   return [...state.table(referrer.entity.name).indexes.ids(referrer.name, element)]
 }
 
 /** Reason why the record cannot be deleted while other records reference it; null when it can. */
 export function blockingReference(state: State, entity: Entity, id: string): Outcome | null {
-  for (const referrer of findReferrers(entity)) {
+  for (const referrer of findReferencingFields(entity)) {
     if (state.featureLevel < referrer.refusedFrom) continue
     const ids = holders(state, referrer, id)
     if (ids.length === 0) continue
@@ -81,7 +85,7 @@ function without(field: Field, value: Json | undefined, id: string): Json {
 
 function strip(
   state: State,
-  referrer: Referrer,
+  referrer: ReferencingField,
   holderId: string,
   id: string,
   index: number,
@@ -102,7 +106,7 @@ export function removeWithReferences(
   record: EntityRecord,
   context: CommandContext,
 ): void {
-  for (const referrer of findReferrers(entity)) {
+  for (const referrer of findReferencingFields(entity)) {
     for (const holderId of holders(state, referrer, record.id)) {
       if (referrer.onDelete === 'strip') strip(state, referrer, holderId, record.id, context.index)
       if (referrer.onDelete !== 'cascade') continue
@@ -113,11 +117,11 @@ export function removeWithReferences(
   // The record may have been removed already, together with another record on which it depends.
   if (state.inTable(entity.name, record.id) === undefined) return
   state.remove(entity.name, record.id)
-  context.rulesOf(entity.table).afterDelete?.(record, newConsequences(state, context))
+  context.rulesOf(entity.table).afterDelete?.(record, createWriteConsequences(state, context))
 }
 
 /** Creates the operations that the rules of a kind may call after a write. */
-export function newConsequences(state: State, context: CommandContext): Consequences {
+export function createWriteConsequences(state: State, context: CommandContext): WriteConsequences {
   const { logTimeMs, index } = context
   return {
     state,

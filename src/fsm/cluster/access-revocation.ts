@@ -3,11 +3,11 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { AccessRevokeSchema } from '../../../proto/gen/command_pb.ts'
 import { isControllerId } from '../../lib/text/names.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, fieldFaultOutcome } from '../apply/outcome.ts'
-import { newConsequences } from '../apply/references.ts'
+import { createWriteConsequences } from '../apply/references.ts'
 import type { State } from '../records/state.ts'
-import { withdrawJoining } from './cluster.ts'
+import { revokePendingJoins } from './join-tickets.ts'
 
 /**
  * Maximum number of withdrawn enrollments that the entry's audit record lists; there is an event
@@ -25,7 +25,7 @@ export function revokeAccess(state: State, payload: Uint8Array, context: Command
   const { nodeId } = fromBinary(AccessRevokeSchema, payload)
   if (!isControllerId(nodeId))
     return fieldFaultOutcome({ field: 'nodeId', reason: 'nodeId is not usable' })
-  const { remove } = newConsequences(state, context)
+  const { remove } = createWriteConsequences(state, context)
   // @guard access-after-a-compromise--sessions
   for (const id of Array.from(state.table('apiSession').ids)) remove('apiSession', id)
   for (const id of Array.from(state.table('enrollment').ids)) {
@@ -35,6 +35,6 @@ export function revokeAccess(state: State, payload: Uint8Array, context: Command
       context.touched.push({ action: 'delete', entity: 'enrollment', id, fields: [] })
     }
   }
-  withdrawJoining(state, context)
+  revokePendingJoins(state, context)
   return acceptedOutcome(nodeId)
 }

@@ -13,7 +13,7 @@ const ACTION = /^[a-z][a-z-]{0,63}$/
 const OUTCOME = /^(?:requested|done|[A-Z][A-Z0-9_]{0,63})$/
 
 /** Changes no record: the log entry itself records the action and its actor. */
-export function recordAction(_state: State, payload: Uint8Array): Outcome {
+export function applyRecordActionCommand(_state: State, payload: Uint8Array): Outcome {
   const { action, target, outcome } = fromBinary(ClusterActionSchema, payload)
   if (!ACTION.test(action))
     return fieldFaultOutcome({ field: 'action', reason: 'action is not usable' })

@@ -1,4 +1,4 @@
-import type { Entity } from '../../entities/define.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import type { Field } from '../../entities/fields.ts'
 import { entities, entitiesByName } from '../../entities/registry.ts'
 import type { KindName } from '../../entities/kind-records.ts'
@@ -37,7 +37,7 @@ export interface IntegrityFinding {
  * state keeps changing. Each record and each index entry is checked within one step, so changes
  * between steps are not reported as faults.
  */
-export class StateScan {
+export class IntegrityScan {
   /** Findings in the order in which they were found, up to the maximum that is shown. */
   readonly findings: IntegrityFinding[] = []
   /** True: there are more findings than `findings` contains. */

@@ -7,25 +7,31 @@ import {
   IntegrityRebuildSchema,
   IntegrityStartSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { type IntegrityRun, integrityRunId } from '../../entities/kinds/integrity-run.ts'
+import { type IntegrityRun, integrityRunRecordId } from '../../entities/kinds/integrity-run.ts'
 import { findEntity } from '../../entities/registry.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { indexedElements } from '../records/indexes.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outcome.ts'
 import { detachReference } from '../apply/references.ts'
 
 export const integrityLimits = {
   /** Maximum number of findings that a run stores. If there are more, the result says so. */
   findingsMax: 1000,
+  /** Maximum characters of the description of one finding; longer descriptions are truncated. */
   descriptionCharactersMax: 512,
+  /**
+   * Maximum characters of an index element that a description quotes; longer elements are
+   * truncated.
+   */
   elementCharactersMax: 128,
+  /** Maximum characters of the error that a run stores; longer errors are truncated. */
   errorCharactersMax: 512,
 } as const
 
 function runOf(state: State): IntegrityRun | undefined {
-  return state.get('integrityRun', integrityRunId)
+  return state.get('integrityRun', integrityRunRecordId)
 }
 
 /**
@@ -43,7 +49,7 @@ export function startIntegrityRun(
     return refusedOutcome('RATE_LIMITED', 'a check or fix of the data integrity is under way')
   }
   state.put('integrityRun', {
-    id: integrityRunId,
+    id: integrityRunRecordId,
     createdAt: run?.createdAt ?? logTimeMs,
     updatedAt: logTimeMs,
     revision: index,
@@ -59,7 +65,7 @@ export function startIntegrityRun(
  * Assigns a run to a runner. A run that already has a runner is refused, because a new leader
  * cannot continue the run of its predecessor.
  */
-export function claimIntegrityRun(
+export function assignIntegrityRun(
   state: State,
   payload: Uint8Array,
   { logTimeMs, index }: CommandContext,
@@ -115,7 +121,11 @@ export function rebuildTable(state: State, payload: Uint8Array): Outcome {
  * Repairs one reference to a missing record, in the same way as the deletion of that record would
  * have changed it.
  */
-export function detachMissing(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+export function detachMissingReference(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
   const { entity, id, field: name, missingId } = fromBinary(IntegrityDetachSchema, payload)
   const kind = findEntity(entity)
   const record = state.inTable(kind.name, id)

@@ -1,13 +1,13 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { LogTimeResetSchema } from '../../../proto/gen/command_pb.ts'
-import { logTimeReset, logTimeResetId } from '../../entities/kinds/log-time-reset.ts'
+import { logTimeReset, logTimeResetRecordId } from '../../entities/kinds/log-time-reset.ts'
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { settleEnds } from '../ends/settle-ends.ts'
-import { requestAheadMsMax } from '../records/dedupe.ts'
+import { applyAllExpiries } from '../expiry/apply-expiries.ts'
+import { requestIdAheadMsMax } from '../records/deduplication.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, fieldFaultOutcome } from '../apply/outcome.ts'
 
 /**
@@ -25,9 +25,9 @@ export function resetLogTime(state: State, payload: Uint8Array, context: Command
   // @guard log-time-of-an-attacker--forward
   if (aheadMs <= 0) return acceptedOutcome('0')
   state.logTimeMs = targetMs
-  const createdAt = state.get(logTimeReset.name, logTimeResetId)?.createdAt ?? targetMs
+  const createdAt = state.get(logTimeReset.name, logTimeResetRecordId)?.createdAt ?? targetMs
   state.put(logTimeReset.name, {
-    id: logTimeResetId,
+    id: logTimeResetRecordId,
     createdAt,
     updatedAt: targetMs,
     revision: context.index,
@@ -35,12 +35,12 @@ export function resetLogTime(state: State, payload: Uint8Array, context: Command
     // Request ids that were forgotten while log time was ahead must not take effect twice. The
     // clock of the client may have been ahead by that much.
     // @guard log-time-of-an-attacker--twice
-    requestFloorMs: targetMs + requestAheadMsMax + 1,
+    requestFloorMs: targetMs + requestIdAheadMsMax + 1,
   })
   state.forgetRequests()
   state.staged.clear()
   moveBack(state, targetMs, context.index)
-  settleEnds(state, context)
+  applyAllExpiries(state, context)
   return acceptedOutcome(String(aheadMs))
 }
 
@@ -60,8 +60,8 @@ function moveBack(state: State, targetMs: number, revision: number): void {
       if (isMoved) state.put(kind, { ...record, ...Object.fromEntries(changes), revision })
     }
   }
-  // Times after the new log time are set to it: such sessions count as used now, and such client
-  // views as changed now.
+  // Times after the new log time are set to the new log time: such sessions count as used now, and
+  // such client views as changed now.
   each('apiSession', ({ createdAt, lastActivityAt, mfaPassedAt, codeRedeemedAt }) => ({
     createdAt: Math.min(createdAt, targetMs),
     // Sessions created before feature level 2 lack `codeRedeemedAt` and must not get it.

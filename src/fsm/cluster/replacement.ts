@@ -4,16 +4,16 @@ import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { entities } from '../../entities/registry.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
-import { gainsCertificateNames, gainsRights } from '../apply/authority.ts'
+import { gainsCertificateNames, gainsRights } from '../apply/actor-rights.ts'
 import type { State } from '../records/state.ts'
 import { upgradeConfigTypeSchema } from '../seed/superseded-schemas.ts'
 import type { NormalizedRecord } from '../records/record-blocks.ts'
 
 /**
  * Kinds that a restore does not replace: admissions and shared secrets of the controllers,
- * revocations, the log-time reset, announced ends of access, and the last integrity run. Restoring
- * them would admit revoked controllers or tokens again. Identity types belong to the feature level,
- * and backups contain no others.
+ * revocations, the log-time reset, announced expiries of access, and the last integrity run.
+ * Restoring them would admit revoked controllers or tokens again. Identity types belong to the
+ * feature level, and backups contain no others.
  */
 const keptKinds: ReadonlySet<KindName> = new Set<KindName>([
   'accessEnd',
@@ -51,10 +51,10 @@ export interface KindReplacement {
 }
 
 /**
- * Changes with which the records of a backup replace those of a state, kind by kind. Preview and
- * apply step use the same function.
- * @param revision revision for every record in a backup from another cluster, whose revisions refer
- * to another log; null: records keep their revisions.
+ * Changes with which the records of a backup replace the records of a state, kind by kind. Preview
+ * and apply step use the same function.
+ * @param revision revision that every record gets if the backup is from another cluster, because
+ * the revisions in that backup refer to another log; null: records keep their revisions.
  */
 export function planReplacement(
   state: State,
@@ -183,7 +183,7 @@ function isNothing({ created, changed, deleted }: KindReplacement): boolean {
 /**
  * A second factor that no controller could decrypt after the replacement; null when there is none.
  */
-export function unreadableFactor(
+export function findUnreadableFactor(
   state: State,
   replacement: readonly KindReplacement[],
 ): { readonly identityId: string; readonly keyVersion: number } | null {

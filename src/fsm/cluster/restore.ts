@@ -7,7 +7,7 @@ import {
   type RestoreEnd,
   RestoreEndSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { settleEnds } from '../ends/settle-ends.ts'
+import { applyAllExpiries } from '../expiry/apply-expiries.ts'
 import { entitiesByName } from '../../entities/registry.ts'
 import { toHex } from '../../lib/text/hex-digits.ts'
 import type { Outcome } from '../../ports/proposer.ts'
@@ -15,14 +15,14 @@ import {
   applyReplacement,
   planReplacement,
   restoredKinds,
-  unreadableFactor,
+  findUnreadableFactor,
 } from './replacement.ts'
 import { restoreLimits } from '../records/restore-limits.ts'
 import type { StagedHead } from '../records/staged-restore.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
-import { newConsequences } from '../apply/references.ts'
+import { createWriteConsequences } from '../apply/references.ts'
 
 const ID = /^[A-Za-z0-9_.-]{1,64}$/
 const SHA256_BYTES = 32
@@ -160,7 +160,7 @@ function isOfRecords({ entity, action }: Readonly<Record<string, unknown>>): boo
 function swapIn(state: State, { id, clusterId }: StagedHead, context: CommandContext): Outcome {
   const revision = clusterId === state.clusterId ? null : context.index
   const replacement = planReplacement(state, state.staged.records(restoredKinds), revision)
-  const unreadable = unreadableFactor(state, replacement)
+  const unreadable = findUnreadableFactor(state, replacement)
   if (unreadable !== null) {
     const { identityId, keyVersion } = unreadable
     return refusedOutcome(
@@ -172,7 +172,7 @@ function swapIn(state: State, { id, clusterId }: StagedHead, context: CommandCon
   revokeSessions(state, context)
   applyReplacement(state, replacement)
   // @guard access-that-ended--restored
-  settleEnds(state, context)
+  applyAllExpiries(state, context)
   state.staged.clear(id)
   return acceptedOutcome(id)
 }
@@ -184,7 +184,7 @@ function swapIn(state: State, { id, clusterId }: StagedHead, context: CommandCon
  */
 function revokeSessions(state: State, context: CommandContext): void {
   const { afterDelete } = context.rulesOf('apiSession')
-  const consequences = newConsequences(state, context)
+  const consequences = createWriteConsequences(state, context)
   for (const id of Array.from(state.table('apiSession').ids)) {
     const session = state.get('apiSession', id)
     if (session !== undefined) afterDelete?.(session, consequences)

@@ -13,18 +13,24 @@ import {
   type SecretVersion,
   type SharedSecretName,
   sharedSecretNames,
-} from '../../lib/cluster-records.ts'
+} from '../../lib/shared-secrets.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 
 /** Limits for shared secrets. */
 export const secretLimits = {
   /** Maximum versions of one secret; adding another version removes the oldest. */
   versionsMax: 8,
+  /** Maximum characters of one wrapped secret, a compact JWE; a longer one counts as missing. */
   wrappedCharactersMax: 32 * 1024,
+  /** Maximum characters of the PEM certificate of a rotated secret; a longer one is refused. */
   certificateCharactersMax: 64 * 1024,
+  /**
+   * Maximum log time for which the versions before a rotation remain valid; a later end is
+   * reduced to this.
+   */
   overlapMsMax: 7 * 24 * 60 * 60_000,
 } as const
 
@@ -68,7 +74,7 @@ function find(
  * Reason why a controller cannot be admitted with these wrapped secrets; null when it can decrypt
  * every version in force.
  */
-export function missingSecret(
+export function missingSecretReason(
   state: State,
   nodeId: string,
   given: readonly WrappedSecret[],
@@ -90,8 +96,8 @@ export function missingSecret(
 }
 
 /**
- * Stores the wrapped secrets that `missingSecret` has accepted; entries for removed versions are
- * ignored.
+ * Stores the wrapped secrets that `missingSecretReason` has accepted; entries for removed versions
+ * are ignored.
  */
 export function addWrappedSecrets(
   state: State,
@@ -181,8 +187,8 @@ function rotateFault(name: SharedSecretName, message: SecretRotate): Outcome | n
 const allInUse = 'second factors are still encrypted by every version that is kept'
 
 /**
- * The versions to keep; null: every version is still in use, so there is no slot for another
- * version.
+ * The versions that must be retained; null: every version is still in use, so there is no slot for
+ * another version.
  */
 function keptVersions(
   state: State,
@@ -229,7 +235,11 @@ function newVersion(message: SecretRotate, logTimeMs: number): SecretVersion {
  * Adds missing wrapped secrets. An existing wrapped secret is never replaced, so that no caller can
  * exchange it.
  */
-export function shareSecrets(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+export function addMissingWrappedSecrets(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
   const { wrapped } = fromBinary(SecretShareSchema, payload)
   let isUseful = false
   for (const secret of secrets(state)) {

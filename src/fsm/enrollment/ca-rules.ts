@@ -4,20 +4,28 @@ import type { FieldFault } from '../../lib/problems.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { fieldFaultOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { Consequences, KindRules, AllowedWrite, CompletedWrite } from '../apply/context.ts'
-import { endSessionsInvalidatedBy } from '../apply/session-standing.ts'
-import { acceptsLogIns } from '../apply/authentication.ts'
+import type {
+  WriteConsequences,
+  KindRules,
+  ValidatedWrite,
+  CompletedWrite,
+} from '../apply/command-context.ts'
+import { endSessionsInvalidatedBy } from '../apply/session-validity.ts'
+import { isCaAcceptedForLogIn } from '../apply/authentication.ts'
 
 /** Maximum number of CAs; limited because the lookup of one certificate may read all of them. */
-export const casMax = 1000
+export const thirdPartyCasMax = 1000
 
 export const caRules: KindRules<Ca> = { judgeWrite: judgeCa, afterWrite: endSessionsOfUntrusted }
 
 /**
  * Ends sessions whose log-in or authenticator depended on the CA, when the CA is no longer trusted.
  */
-function endSessionsOfUntrusted({ after }: CompletedWrite<Ca>, consequences: Consequences): void {
-  if (acceptsLogIns(after)) return
+function endSessionsOfUntrusted(
+  { after }: CompletedWrite<Ca>,
+  consequences: WriteConsequences,
+): void {
+  if (isCaAcceptedForLogIn(after)) return
   // @guard access-that-stays-open--ca
   endSessionsInvalidatedBy(consequences, 'caId', after.id)
   for (const id of consequences.state.table('authenticator').indexes.ids('caId', after.id)) {
@@ -26,9 +34,9 @@ function endSessionsOfUntrusted({ after }: CompletedWrite<Ca>, consequences: Con
   }
 }
 
-function judgeCa(state: State, { before, after }: AllowedWrite<Ca>): Outcome | null {
-  if (before === undefined && state.table('ca').rows.size >= casMax) {
-    const reason = `there are at most ${casMax} CAs; delete one first`
+function judgeCa(state: State, { before, after }: ValidatedWrite<Ca>): Outcome | null {
+  if (before === undefined && state.table('ca').rows.size >= thirdPartyCasMax) {
+    const reason = `there are at most ${thirdPartyCasMax} CAs; delete one first`
     return fieldFaultOutcome({ field: 'certPem', reason })
   }
   for (const name of ['fingerprint', 'verificationToken'] as const) {

@@ -8,14 +8,14 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import {
   acceptedOutcome,
   fieldFaultOutcome,
   notFoundOutcome,
   refusedOutcome,
 } from '../apply/outcome.ts'
-import { newConsequences } from '../apply/references.ts'
+import { createWriteConsequences } from '../apply/references.ts'
 
 /**
  * Maximum number of certificates per session at a time: a client needs one, and the next one before
@@ -50,7 +50,7 @@ export function extendAuthenticator(
     nextFingerprint: certificate.fingerprint,
     nextPublicKeyPrint: certificate.publicKeyPrint,
   }
-  newConsequences(state, context).put('authenticator', id, { ...authenticator, ...fields })
+  createWriteConsequences(state, context).put('authenticator', id, { ...authenticator, ...fields })
   return acceptedOutcome(id)
 }
 
@@ -75,7 +75,7 @@ export function verifyExtension(
   const owner = state.table('authenticator').indexes.owner('fingerprint', nextFingerprint)
   if (owner !== undefined) return refusedOutcome('CERT_IN_USE')
   const before = authenticator.fingerprint
-  const consequences = newConsequences(state, context)
+  const consequences = createWriteConsequences(state, context)
   consequences.put('authenticator', id, {
     ...authenticator,
     certPem: nextCertPem,
@@ -136,7 +136,7 @@ export function createSessionCertificate(
     const reason = `an API session has at most ${sessionCertificatesMax} certificates; delete one first`
     return fieldFaultOutcome({ field: 'csr', reason })
   }
-  newConsequences(state, context).put('sessionCertificate', id, {
+  createWriteConsequences(state, context).put('sessionCertificate', id, {
     apiSessionId,
     identityId: session.identityId,
     certificate: certificate.pem,
@@ -161,7 +161,7 @@ function forgetOthers(
     const isExpired = (known?.validTo ?? Infinity) <= context.logTimeMs
     // @guard oidc/session-keys--rotated
     if (replacesOthers || isExpired) {
-      newConsequences(state, context).remove('sessionCertificate', id)
+      createWriteConsequences(state, context).remove('sessionCertificate', id)
     }
   }
 }
@@ -178,7 +178,7 @@ export function deleteSessionCertificate(
   if (!isOwn) {
     return notFoundOutcome('sessionCertificate', id)
   }
-  newConsequences(state, context).remove('sessionCertificate', id)
+  createWriteConsequences(state, context).remove('sessionCertificate', id)
   return acceptedOutcome(id)
 }
 

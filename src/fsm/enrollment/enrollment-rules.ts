@@ -3,11 +3,11 @@ import { usernameSchema } from '../../entities/kinds/authenticator.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type {
   CommandContext,
-  Consequences,
+  WriteConsequences,
   KindRules,
-  AllowedWrite,
+  ValidatedWrite,
   CompletedWrite,
-} from '../apply/context.ts'
+} from '../apply/command-context.ts'
 import { fieldFaultOutcome, notFoundOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 
@@ -25,7 +25,7 @@ const routerFields = ['edgeRouterId', 'transitRouterId'] as const
 
 function judgeEnrollment(
   state: State,
-  write: AllowedWrite<Enrollment>,
+  write: ValidatedWrite<Enrollment>,
   context: CommandContext,
 ): Outcome | null {
   const { before, after } = write
@@ -115,7 +115,7 @@ function outstandingRefusal(state: State, after: Partial<Enrollment>): Outcome |
 /** Removes the previous enrollment of a router, because a router has at most one. */
 function replaceOfRouter(
   { before, after }: CompletedWrite<Enrollment>,
-  { state, remove }: Consequences,
+  { state, remove }: WriteConsequences,
 ): void {
   if (before !== undefined) return
   for (const field of routerFields) {

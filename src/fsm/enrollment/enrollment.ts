@@ -19,7 +19,7 @@ import type { Json } from '../../lib/text/canonical-json.ts'
 import { MIGRATION_LEVEL } from '../../ports/feature-level.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import {
   acceptedOutcome,
   fieldFaultOutcome,
@@ -27,8 +27,8 @@ import {
   refusedOutcome,
 } from '../apply/outcome.ts'
 import { unprintableName } from '../apply/printable-names.ts'
-import { withdrawEnrollmentsOf } from '../apply/read-enrollments.ts'
-import { newConsequences } from '../apply/references.ts'
+import { withdrawEnrollments } from '../apply/withdraw-enrollments.ts'
+import { createWriteConsequences } from '../apply/references.ts'
 
 /**
  * Uses an enrollment token. The proposer has already created and validated the credentials. The
@@ -49,7 +49,7 @@ export function enroll(state: State, payload: Uint8Array, context: CommandContex
   return state.transact(() => {
     context.touched.push({ action: 'delete', entity: 'enrollment', id, fields: [] })
     // @guard token-used-twice--gone
-    newConsequences(state, context).remove('enrollment', id)
+    createWriteConsequences(state, context).remove('enrollment', id)
     withdrawOthersOfRouter(state, enrollment, context)
     return grant(state, enrollment, message, context)
   })
@@ -57,8 +57,8 @@ export function enroll(state: State, payload: Uint8Array, context: CommandContex
 
 /**
  * Removes the other enrollments of a router. A migrated router may have a token from each former
- * controller. If the others stayed valid after one was used, a second router could enroll in its
- * place.
+ * controller. If the other tokens stayed valid after one of them was used, a second router could
+ * enroll in place of the first one.
  */
 function withdrawOthersOfRouter(
   state: State,
@@ -66,11 +66,11 @@ function withdrawOthersOfRouter(
   context: CommandContext,
 ): void {
   if (state.featureLevel < MIGRATION_LEVEL) return
-  const consequences = newConsequences(state, context)
+  const consequences = createWriteConsequences(state, context)
   // @guard token-used-twice--others
-  if (edgeRouterId !== '') withdrawEnrollmentsOf('edgeRouterId', edgeRouterId, consequences)
+  if (edgeRouterId !== '') withdrawEnrollments('edgeRouterId', edgeRouterId, consequences)
   if (transitRouterId !== '') {
-    withdrawEnrollmentsOf('transitRouterId', transitRouterId, consequences)
+    withdrawEnrollments('transitRouterId', transitRouterId, consequences)
   }
 }
 
@@ -92,7 +92,7 @@ function grant(
       if (method !== 'ott' && method !== 'ottca') return refusedOutcome('INVALID_ENROLL_METHOD')
       const refusal = caRefusal(state, enrollment, credential.value)
       const made = { id: authenticatorId, identityId, enrolledBy }
-      return refusal ?? addCertificate(state, made, credential.value, context)
+      return refusal ?? addCertificateAuthenticator(state, made, credential.value, context)
     }
     case 'passwordHash': {
       if (method !== 'updb') return refusedOutcome('INVALID_ENROLL_METHOD')
@@ -133,7 +133,7 @@ interface NewAuthenticator {
  * Adds a certificate authenticator and keeps the existing ones: enrolling on a second machine must
  * not disable the first one.
  */
-export function addCertificate(
+export function addCertificateAuthenticator(
   state: State,
   made: NewAuthenticator & { readonly enrolledBy: string | null },
   { pem, fingerprint, publicKeyPrint, caId }: ClientCertificate,
@@ -181,13 +181,14 @@ function addAuthenticator(
       `the identity has ${own} authenticators; ${advice}`,
     )
   }
-  newConsequences(state, context).put('authenticator', id, { ...fields, identityId })
+  createWriteConsequences(state, context).put('authenticator', id, { ...fields, identityId })
   return acceptedOutcome(id)
 }
 
 /**
- * Maximum certificate authenticators of an identity, which has one for each machine on which it
- * enrolled. The limit is far above normal use, and far below what would fill the state.
+ * Maximum certificate authenticators of an identity. An identity has one of them for each machine
+ * on which it enrolled. The limit is far above normal use, and far below the number that would fill
+ * the state.
  */
 export const authenticatorsPerIdentityMax = 100
 
@@ -231,7 +232,7 @@ function certify(
     ...noNext,
   }
   context.touched.push({ action: 'patch', entity: 'router', id, fields: Object.keys(fields) })
-  newConsequences(state, context).put('router', id, { ...router, ...fields, ...also })
+  createWriteConsequences(state, context).put('router', id, { ...router, ...fields, ...also })
   return acceptedOutcome(id)
 }
 
@@ -280,7 +281,7 @@ export function beginRouterExtension(
     id: routerId,
     fields: Object.keys(fields),
   })
-  newConsequences(state, context).put('router', routerId, { ...router, ...fields })
+  createWriteConsequences(state, context).put('router', routerId, { ...router, ...fields })
   return acceptedOutcome(routerId)
 }
 
@@ -322,7 +323,7 @@ export function verifyRouterExtension(
     id: routerId,
     fields: Object.keys(fields),
   })
-  newConsequences(state, context).put('router', routerId, { ...router, ...fields })
+  createWriteConsequences(state, context).put('router', routerId, { ...router, ...fields })
   return acceptedOutcome(routerId)
 }
 
@@ -380,14 +381,14 @@ function admit(
   certificate: ClientCertificate,
   context: CommandContext,
 ): Outcome {
-  const name = uniqueName(state, wanted)
+  const name = findUniqueName(state, wanted)
   if (name === null)
     return fieldFaultOutcome({ field: 'name', reason: 'no number makes the name unique' })
   // @guard names-at-a-terminal--certificate
   const fault = unprintableName(state, 'name', name)
   if (fault !== null) return fault
   context.touched.push({ action: 'create', entity: 'identity', id: identityId, fields: [] })
-  newConsequences(state, context).put('identity', identityId, {
+  createWriteConsequences(state, context).put('identity', identityId, {
     name,
     typeId: 'Default',
     roleAttributes: ca.identityRoles,
@@ -395,7 +396,7 @@ function admit(
   })
   if (externalId !== '') return acceptedOutcome(identityId)
   const made = { id: authenticatorId, identityId, enrolledBy: null }
-  const added = addCertificate(state, made, certificate, context)
+  const added = addCertificateAuthenticator(state, made, certificate, context)
   return added.ok ? acceptedOutcome(identityId) : added
 }
 
@@ -405,7 +406,7 @@ const NUMBER_MAX = 9999
  * The wanted name, with a number appended if necessary to make it unique; null: no such name is
  * available.
  */
-export function uniqueName(state: State, wanted: string): string | null {
+export function findUniqueName(state: State, wanted: string): string | null {
   const { indexes } = state.table('identity')
   for (let number = 0; number <= NUMBER_MAX; number += 1) {
     const name = number === 0 ? wanted : `${wanted}${String(number).padStart(6, '0')}`

@@ -3,13 +3,13 @@ import { type TokenEnroll, TokenEnrollSchema } from '../../../proto/gen/command_
 import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
 import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { enabledSigner, acceptsTokensOf } from '../apply/external-tokens.ts'
+import { findEnabledSigner, acceptsSignerTokens } from '../apply/external-tokens.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
-import { addCertificate, uniqueName } from './enrollment.ts'
+import type { CommandContext } from '../apply/command-context.ts'
+import { addCertificateAuthenticator, findUniqueName } from './enrollment.ts'
 import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import { unprintableName } from '../apply/printable-names.ts'
-import { newConsequences } from '../apply/references.ts'
+import { createWriteConsequences } from '../apply/references.ts'
 
 /**
  * Creates an identity for a client that presents an external JWT. The JWT was verified before the
@@ -19,7 +19,7 @@ import { newConsequences } from '../apply/references.ts'
 export function enrollByToken(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(TokenEnrollSchema, payload)
   const { signerId, identityId, externalId, certificate } = message
-  const signer = enabledSigner(state, signerId)
+  const signer = findEnabledSigner(state, signerId)
   if (signer === undefined || externalId === '') return refusedOutcome('INVALID_ENROLLMENT_JWT')
   if (certificate !== undefined && certificate.caId !== '') {
     return refusedOutcome('CERTIFICATE_FAILED_VALIDATION')
@@ -28,7 +28,7 @@ export function enrollByToken(state: State, payload: Uint8Array, context: Comman
     return refusedOutcome('ENROLLMENT_IDENTITY_ALREADY_ENROLLED')
   }
   const policy = state.get('authPolicy', signer.enrollAuthPolicyId)
-  const reason = enrollmentRefusal(signer, policy, certificate !== undefined)
+  const reason = tokenEnrollmentRefusal(signer, policy, certificate !== undefined)
   // @guard enrollment-by-any-token--apply
   if (reason !== null) return refusedOutcome('INVALID_ENROLLMENT_NOT_ALLOWED', reason)
   if (identityId === '' || state.get('identity', identityId) !== undefined) {
@@ -41,7 +41,7 @@ export function enrollByToken(state: State, payload: Uint8Array, context: Comman
  * Reason why JWTs from the signer do not allow enrollment (to a certificate, or to log-ins with
  * JWTs alone); null when they do.
  */
-export function enrollmentRefusal(
+export function tokenEnrollmentRefusal(
   signer: ExternalJwtSigner,
   policy: AuthPolicy | undefined,
   isToCertificate: boolean,
@@ -57,7 +57,7 @@ export function enrollmentRefusal(
   // A JWT identifies an enrolled identity by its external id, so the identity could never log in if
   // the signer looks up identities by id.
   if (!signer.useExternalId) return 'the signer does not identify by external id'
-  return acceptsTokensOf(policy, signer.id)
+  return acceptsSignerTokens(policy, signer.id)
     ? null
     : 'the auth policy for enrolled identities does not allow tokens of the signer'
 }
@@ -69,14 +69,14 @@ function admit(
   context: CommandContext,
 ): Outcome {
   const { identityId, externalId, roleAttributes, authenticatorId, certificate } = message
-  const name = uniqueName(state, message.name)
+  const name = findUniqueName(state, message.name)
   if (name === null)
     return fieldFaultOutcome({ field: 'name', reason: 'no number makes the name unique' })
   // @guard names-at-a-terminal--token
   const fault = unprintableName(state, 'name', name)
   if (fault !== null) return fault
   context.touched.push({ action: 'create', entity: 'identity', id: identityId, fields: [] })
-  newConsequences(state, context).put('identity', identityId, {
+  createWriteConsequences(state, context).put('identity', identityId, {
     name,
     typeId: 'Default',
     roleAttributes,
@@ -85,6 +85,6 @@ function admit(
   })
   if (certificate === undefined) return acceptedOutcome(identityId)
   const made = { id: authenticatorId, identityId, enrolledBy: null }
-  const added = addCertificate(state, made, certificate, context)
+  const added = addCertificateAuthenticator(state, made, certificate, context)
   return added.ok ? acceptedOutcome(identityId) : added
 }

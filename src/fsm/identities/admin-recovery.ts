@@ -9,12 +9,12 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { identityAuthPolicy, recoveryAuthPolicy } from '../apply/authentication.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
-import { endSessionsReferencing } from '../apply/session-standing.ts'
+import type { CommandContext } from '../apply/command-context.ts'
+import { endSessionsReferencing } from '../apply/session-validity.ts'
 import { deleteMfa } from './mfa.ts'
 import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import { deleteIdentityPasswordAttempts } from './password-attempt.ts'
-import { newConsequences } from '../apply/references.ts'
+import { createWriteConsequences } from '../apply/references.ts'
 
 /**
  * Sets the password of an administrator and removes everything that prevents a log-in with it: a
@@ -35,7 +35,7 @@ export function recoverAdmin(state: State, payload: Uint8Array, context: Command
     const reason = `another identity logs in as ${identity.name}; rename its user name or recover another administrator`
     return fieldFaultOutcome({ field: 'username', reason })
   }
-  const { put } = newConsequences(state, context)
+  const { put } = createWriteConsequences(state, context)
   const authPolicyId = usablePolicyId(state, identity, context)
   endSessionsReferencing({ state, context }, 'identityId', identity.id)
   put('identity', identity.id, {
@@ -82,14 +82,19 @@ function putPassword(
 ): void {
   const id = known?.id ?? authenticatorId
   const made = { method: 'updb', identityId: identity.id, username: identity.name }
-  newConsequences(state, context).put('authenticator', id, { ...made, ...known, passwordHash })
+  createWriteConsequences(state, context).put('authenticator', id, {
+    ...made,
+    ...known,
+    passwordHash,
+  })
   const action = known === undefined ? 'create' : 'patch'
   context.touched.push({ action, entity: 'authenticator', id, fields: ['passwordHash'] })
 }
 
 /**
- * The identity's own policy or the default policy, if it allows the recovered administrator to log
- * in. Otherwise the id of a new policy, so that other identities are not affected.
+ * The id of the identity's own policy if it allows the recovered administrator to log in, otherwise
+ * of the default policy if that one does. Otherwise the id of a new policy, so that other
+ * identities are not affected.
  */
 function usablePolicyId(state: State, identity: Identity, context: CommandContext): string {
   const known = recoveryAuthPolicy(state, identity)
@@ -97,7 +102,7 @@ function usablePolicyId(state: State, identity: Identity, context: CommandContex
     return identityAuthPolicy(state, identity) === known ? identity.authPolicyId : known.id
   }
   const id = `recovery-${context.index}`
-  newConsequences(state, context).put('authPolicy', id, {
+  createWriteConsequences(state, context).put('authPolicy', id, {
     name: nameFor(state, id),
     primary: permissivePrimaryRules,
     secondary: permissiveSecondaryRules,

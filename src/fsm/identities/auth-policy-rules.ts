@@ -5,17 +5,17 @@ import {
   type SecondaryRules,
 } from '../../entities/parts/auth-policy-factors.ts'
 import type { AuthPolicy } from '../../entities/kinds/auth-policy.ts'
-import { isObject } from '../../entities/check.ts'
+import { isObject } from '../../entities/check-fields.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { adminLossReason } from '../apply/admins.ts'
 import type {
   CommandContext,
-  Consequences,
+  WriteConsequences,
   KindRules,
-  AllowedWrite,
+  ValidatedWrite,
   CompletedWrite,
-} from '../apply/context.ts'
+} from '../apply/command-context.ts'
 import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 
@@ -29,7 +29,7 @@ export const passwordLengthMin = 5
 
 function judgeAuthPolicy(
   state: State,
-  { before, after }: AllowedWrite<AuthPolicy>,
+  { before, after }: ValidatedWrite<AuthPolicy>,
   { logTimeMs }: CommandContext,
 ): Outcome | null {
   const { primary, secondary } = after
@@ -109,7 +109,7 @@ function unknownSigner(field: string, value: string): Outcome {
   )
 }
 
-function noteSigners({ after }: CompletedWrite<AuthPolicy>, { put }: Consequences): void {
+function noteSigners({ after }: CompletedWrite<AuthPolicy>, { put }: WriteConsequences): void {
   const { primary, secondary, ...record } = after
   const allowedSignerIds = [...new Set(primary.extJwt.allowedSigners)].sort()
   const required = secondary.requireExtJwtSigner

@@ -3,12 +3,12 @@ import type { Outcome } from '../../ports/proposer.ts'
 import { adminLossReason } from '../apply/admins.ts'
 import type {
   CommandContext,
-  Consequences,
+  WriteConsequences,
   KindRules,
-  AllowedWrite,
+  ValidatedWrite,
   CompletedWrite,
-} from '../apply/context.ts'
-import { endSessionsReferencing } from '../apply/session-standing.ts'
+} from '../apply/command-context.ts'
+import { endSessionsReferencing } from '../apply/session-validity.ts'
 import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 
@@ -18,7 +18,7 @@ export const authenticatorRules: KindRules<Authenticator> = {
   afterWrite: followPassword,
 }
 
-function judgeAuthenticator(state: State, write: AllowedWrite<Authenticator>): Outcome | null {
+function judgeAuthenticator(state: State, write: ValidatedWrite<Authenticator>): Outcome | null {
   const { before, after } = write
   if (before === undefined) return newAuthenticatorRefusal(state, after)
   const hasMoved = before.username !== after.username || before.passwordHash !== after.passwordHash
@@ -42,7 +42,7 @@ function judgeAuthenticatorDelete(
  */
 function followPassword(
   { before, after }: CompletedWrite<Authenticator>,
-  { state, context, remove }: Consequences,
+  { state, context, remove }: WriteConsequences,
 ): void {
   if (before?.passwordHash === after.passwordHash) return
   remove('passwordAttempts', after.id)

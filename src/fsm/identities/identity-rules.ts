@@ -2,22 +2,22 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
 import { adminLossReason } from '../apply/admins.ts'
-import { gainsRights } from '../apply/authority.ts'
+import { gainsRights } from '../apply/actor-rights.ts'
 import type {
   CommandContext,
-  Consequences,
+  WriteConsequences,
   KindRules,
-  AllowedWrite,
+  ValidatedWrite,
   CompletedWrite,
-} from '../apply/context.ts'
+} from '../apply/command-context.ts'
 import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
-import { WITHDRAWN_FROM_LEVEL, withdrawEnrollmentsOf } from '../apply/read-enrollments.ts'
+import { ENROLLMENT_WITHDRAWAL_LEVEL, withdrawEnrollments } from '../apply/withdraw-enrollments.ts'
 import type { State } from '../records/state.ts'
 import {
   isSameRoleAttributes,
-  roleAttributeEndFault,
-  writtenRoleAttributes,
-} from '../ends/role-attribute-ends.ts'
+  roleAttributeExpiryFault,
+  roleAttributesAfterWrite,
+} from '../expiry/role-attribute-expiry.ts'
 
 export const identityRules: KindRules<Identity> = {
   judgeWrite: judgeIdentity,
@@ -25,34 +25,37 @@ export const identityRules: KindRules<Identity> = {
   afterWrite: followIdentityWrite,
 }
 
-function followIdentityWrite(written: CompletedWrite<Identity>, consequences: Consequences): void {
+function followIdentityWrite(
+  written: CompletedWrite<Identity>,
+  consequences: WriteConsequences,
+): void {
   settleRoleAttributes(written, consequences)
   withdrawReadEnrollments(written, consequences)
 }
 
 function settleRoleAttributes(
   { before, after }: CompletedWrite<Identity>,
-  { context, put }: Consequences,
+  { context, put }: WriteConsequences,
 ): void {
   if (Object.keys(after.roleAttributesExpireAt).length + (after.roleAttributeEndsAt ?? 0) === 0) {
     return
   }
-  const settled = writtenRoleAttributes(before, after, context.logTimeMs)
+  const settled = roleAttributesAfterWrite(before, after, context.logTimeMs)
   if (!isSameRoleAttributes(after, settled)) put('identity', after.id, { ...after, ...settled })
 }
 
 function withdrawReadEnrollments(
   { before, after }: CompletedWrite<Identity>,
-  consequences: Consequences,
+  consequences: WriteConsequences,
 ): void {
-  if (before === undefined || consequences.state.featureLevel < WITHDRAWN_FROM_LEVEL) return
+  if (before === undefined || consequences.state.featureLevel < ENROLLMENT_WITHDRAWAL_LEVEL) return
   // @guard enrollments-read-before-a-promotion--write
-  if (gainsRights(before, after)) withdrawEnrollmentsOf('identityId', after.id, consequences)
+  if (gainsRights(before, after)) withdrawEnrollments('identityId', after.id, consequences)
 }
 
 function judgeIdentity(
   state: State,
-  write: AllowedWrite<Identity>,
+  write: ValidatedWrite<Identity>,
   context: CommandContext,
 ): Outcome | null {
   const { before, after } = write
@@ -65,7 +68,7 @@ function judgeIdentity(
       reason: 'only routers make identities of the type Router',
     })
   }
-  const fault = roleAttributeEndFault(before, after, context.logTimeMs)
+  const fault = roleAttributeExpiryFault(before, after, context.logTimeMs)
   if (fault !== null) return fieldFaultOutcome(fault)
   if (changesOwnEnds(state, write, context)) return refusedOutcome('UNAUTHORIZED', ownEnds)
   if (before?.isAdmin !== true) return null
@@ -82,14 +85,14 @@ const ownEnds = 'only another identity may change the ends of your role attribut
  */
 function changesOwnEnds(
   state: State,
-  { before, after }: AllowedWrite<Identity>,
+  { before, after }: ValidatedWrite<Identity>,
   { authority, sessionId, logTimeMs }: CommandContext,
 ): boolean {
   if (authority === 'full' || before === undefined) return false
   const caller = state.get('apiSession', sessionId)?.identityId
   // @guard access-that-ended--own
   if (caller !== before.id) return false
-  const written = writtenRoleAttributes(before, { ...before, ...after }, logTimeMs)
+  const written = roleAttributesAfterWrite(before, { ...before, ...after }, logTimeMs)
   return !isSameJson(written.roleAttributesExpireAt, before.roleAttributesExpireAt)
 }
 

@@ -3,12 +3,12 @@ import { IdentityDisableSchema, IdentityEnableSchema } from '../../../proto/gen/
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { adminLossReason } from '../apply/admins.ts'
-import { identityGuard } from '../apply/authority.ts'
-import type { CommandContext } from '../apply/context.ts'
+import { identityActionRefusal } from '../apply/actor-rights.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { deleteMfaAttempts } from './mfa-attempt.ts'
 import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outcome.ts'
 import { deleteIdentityPasswordAttempts } from './password-attempt.ts'
-import { endSessionsReferencing } from '../apply/session-standing.ts'
+import { endSessionsReferencing } from '../apply/session-validity.ts'
 
 /** 100 years; the end of a longer period could not be represented as a time. */
 export const disableMinutesMax = 52_560_000
@@ -24,7 +24,7 @@ export function disableIdentity(
   const { id, durationMinutes } = fromBinary(IdentityDisableSchema, payload)
   const identity = state.get('identity', id)
   if (identity === undefined) return notFoundOutcome('identity', id)
-  const denial = identityGuard(state, id, context)
+  const denial = identityActionRefusal(state, id, context)
   if (denial !== null) return denial
   const { logTimeMs, index } = context
   const minutes = Math.min(Number(durationMinutes), disableMinutesMax)
@@ -53,7 +53,7 @@ export function enableIdentity(
   const { id } = fromBinary(IdentityEnableSchema, payload)
   const identity = state.get('identity', id)
   if (identity === undefined) return notFoundOutcome('identity', id)
-  const denial = identityGuard(state, id, context)
+  const denial = identityActionRefusal(state, id, context)
   if (denial !== null) return denial
   deleteIdentityPasswordAttempts(state, id)
   deleteMfaAttempts(state, id)

@@ -3,7 +3,7 @@ import { MfaAttemptSchema } from '../../../proto/gen/command_pb.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { mfaLimits, mfaPausedUntilMs } from '../apply/authentication.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outcome.ts'
 
 const PAUSE = ['pause'] as const
@@ -13,7 +13,11 @@ const PAUSE = ['pause'] as const
  * count. The log orders the attempts, so the limit holds even for guesses at several controllers or
  * at the same time.
  */
-export function attemptMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+export function countMfaAttempt(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
   const { identityId } = fromBinary(MfaAttemptSchema, payload)
   if (state.get('identity', identityId) === undefined) {
     return notFoundOutcome('identity', identityId)

@@ -12,8 +12,8 @@ import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { type Mfa, mfa as mfaKind, sealedCharactersMax } from '../../entities/kinds/mfa.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
-import { identityGuard } from '../apply/authority.ts'
-import type { CommandContext } from '../apply/context.ts'
+import { identityActionRefusal } from '../apply/actor-rights.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { VERIFIED_CODE_LEVEL } from '../../ports/feature-level.ts'
 import { deleteMfaAttempts } from './mfa-attempt.ts'
 import {
@@ -90,7 +90,11 @@ const refusing = (refusal: Refusal): Judgement => ({ refusal })
  * Uses a correct code. The apply step decides whether the code is still unused, because the log
  * orders the uses on all controllers: of two concurrent uses, only one succeeds.
  */
-export function proveMfa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+export function consumeMfaCode(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
   const message = fromBinary(MfaProveSchema, payload)
   const { purpose, secretId } = message
   const session = state.get('apiSession', context.sessionId)
@@ -196,7 +200,7 @@ export function removeMfa(state: State, payload: Uint8Array, context: CommandCon
   if (state.get('identity', identityId) === undefined)
     return notFoundOutcome('identity', identityId)
   // @guard mfa-of-others
-  const denial = identityGuard(state, identityId, context)
+  const denial = identityActionRefusal(state, identityId, context)
   if (denial !== null) return denial
   deleteMfa(state, identityId, context)
   return acceptedOutcome(identityId)
@@ -228,7 +232,8 @@ function endMfa(state: State, known: Mfa, context: CommandContext): void {
 }
 
 /**
- * Stores the same secret and codes, encrypted with a new key. Earlier checks of them remain valid.
+ * Stores the same secret and recovery codes, encrypted with a new key. The results of earlier code
+ * checks remain valid.
  */
 export function resealMfa(
   state: State,

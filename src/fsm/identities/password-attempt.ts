@@ -1,10 +1,10 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { PasswordAttemptSchema } from '../../../proto/gen/command_pb.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { isLockedOut, identityLockoutRules, nextAttempt } from '../apply/authentication.ts'
+import { isLockedOut, identityLockoutRules, nextAttemptNumber } from '../apply/authentication.ts'
 import type { State } from '../records/state.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, refusedOutcome } from '../apply/outcome.ts'
 
 /**
@@ -12,7 +12,7 @@ import { acceptedOutcome, refusedOutcome } from '../apply/outcome.ts'
  * correct. The log orders the attempts, so the policy's limit holds even for guesses at several
  * controllers or at the same time.
  */
-export function attemptPassword(
+export function countPasswordAttempt(
   state: State,
   payload: Uint8Array,
   context: CommandContext,
@@ -32,7 +32,7 @@ export function attemptPassword(
   if (rules.maxAttempts <= 0) return acceptedOutcome('')
   const known = state.get('passwordAttempts', authenticatorId)
   if (isLockedOut(known, rules, context.logTimeMs)) return refusedOutcome('INVALID_AUTH')
-  const count = nextAttempt(known, rules, context.logTimeMs)
+  const count = nextAttemptNumber(known, rules, context.logTimeMs)
   const { logTimeMs, index: revision } = context
   state.put('passwordAttempts', {
     id: authenticatorId,

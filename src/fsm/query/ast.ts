@@ -11,7 +11,7 @@ export type Literal =
 
 export type CompareOperator = '=' | '!=' | '<' | '<=' | '>' | '>='
 
-/** A set symbol, or those of the records in the set that match a subquery. */
+/** A set symbol; with a query, only the records in the set that match the query. */
 export interface SetExpression {
   readonly name: string
   readonly query: Query | null

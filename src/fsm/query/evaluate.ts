@@ -1,4 +1,4 @@
-import type { Entity, FilterSymbol, SymbolType } from '../../entities/define.ts'
+import type { Entity, FilterSymbol, SymbolType } from '../../entities/define-entity.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import { assert } from '../../lib/assert.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
@@ -6,19 +6,19 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { type IdScope, noIds } from '../records/sorted-ids.ts'
 import type { Records } from '../records/table.ts'
 import type { Expression, Query, SetExpression } from './ast.ts'
-import { candidateIds } from './plan.ts'
+import { candidateIds } from './candidate-ids.ts'
 import { invalidFilterProblem } from './scanner.ts'
 import {
   filterSortComparator,
-  type LiveReader,
-  symbolReader,
+  type LiveFieldReader,
+  createSymbolReader,
   replaceTypeNumbers,
   requireSymbol,
 } from './symbols.ts'
-import { type Comparison, valueTest, type ValueTest } from './value-tests.ts'
-import type { QueryWork } from './work.ts'
+import { type Comparison, createValueTest, type ValueTest } from './value-tests.ts'
+import type { QueryCostCounter } from './query-cost.ts'
 
-/** Number of characters of a text whose search takes as long as one test of a term. */
+/** Searching this many characters of a text takes as long as testing one term. */
 const testCharacters = 32
 
 export type Predicate = (record: EntityRecord) => boolean
@@ -33,7 +33,7 @@ export interface QueryLinks {
   holds(entity: Entity<string>, key: string, record: EntityRecord, id: string): boolean
   /** The records of a kind; null for a kind whose records are not stored. */
   table(kind: KindName): Records | null
-  readonly live: LiveReader
+  readonly live: LiveFieldReader
 }
 
 /** Links for records without relations. */
@@ -63,9 +63,9 @@ interface ValueReader {
  */
 export class Compiler {
   readonly #links: QueryLinks
-  readonly #work: QueryWork
+  readonly #work: QueryCostCounter
 
-  constructor(links: QueryLinks, work: QueryWork) {
+  constructor(links: QueryLinks, work: QueryCostCounter) {
     this.#links = links
     this.#work = work
   }
@@ -111,14 +111,14 @@ export class Compiler {
     const { operand } = operation
     if (operand.type === 'count') {
       const size = this.#size(entity, operand.set)
-      const test = valueTest(operation, `count(${operand.set.name})`, 'number')
+      const test = createValueTest(operation, `count(${operand.set.name})`, 'number')
       return (record) => test(size(record))
     }
     const symbol = requireSymbol(entity, operand.name)
     if (operand.type !== 'symbol') return this.#quantified(entity, symbol, operand.type, operation)
     const { type, read } = this.#value(entity, symbol)
     const spelled = replaceTypeNumbers(symbol, operation)
-    const test = this.#charged(spelled, valueTest(spelled, symbol.name, type))
+    const test = this.#charged(spelled, createValueTest(spelled, symbol.name, type))
     if (type === 'stringSet') {
       throw invalidFilterProblem(`${symbol.name} is a set: use anyOf, allOf, count or isEmpty`)
     }
@@ -145,7 +145,7 @@ export class Compiler {
     operation: Comparison,
   ): Predicate {
     const set = this.#set(entity, symbol)
-    const test = this.#charged(operation, valueTest(operation, symbol.name, symbol.type))
+    const test = this.#charged(operation, createValueTest(operation, symbol.name, symbol.type))
     if (quantifier === 'allOf') {
       return (record) => {
         for (const element of set.elements(record)) if (!test(element)) return false
@@ -168,7 +168,7 @@ export class Compiler {
    * references.
    */
   #value(entity: Entity<string>, symbol: FilterSymbol): ValueReader {
-    const own = symbolReader(symbol, this.#links.live)
+    const own = createSymbolReader(symbol, this.#links.live)
     if (symbol.through === null) return { type: symbol.type, read: own }
     const table = symbol.of === null ? null : this.#links.table(symbol.of)
     assert(table !== null, `there are records for ${entity.name}.${symbol.name} to lead to`)
@@ -187,7 +187,7 @@ export class Compiler {
     if (symbol.type !== 'stringSet') throw invalidFilterProblem(`${symbol.name} is no set`)
     const { list } = symbol
     if (list !== null) return this.#linkedSet(entity, list)
-    const read = symbolReader(symbol, this.#links.live)
+    const read = createSymbolReader(symbol, this.#links.live)
     const elements = (record: EntityRecord): readonly string[] =>
       (read(record) ?? []) as readonly string[]
     return {

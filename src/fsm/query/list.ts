@@ -1,4 +1,4 @@
-import type { Entity } from '../../entities/define.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { ListQuery, ListResult, Listing } from '../../ports/state-view.ts'
 import { idsByAttributes } from '../records/roles.ts'
@@ -9,35 +9,39 @@ import {
   collectPage,
   type ListOrder,
   type Page,
-  type ListRecords,
-  wholeListRowsMax,
-} from './collect.ts'
+  type ListedRecords,
+  unpagedListRowsMax,
+} from './collect-page.ts'
 import { Compiler, type QueryLinks } from './evaluate.ts'
 import { parseQuery, parseSort } from './parser.ts'
-import { candidateIds, type Candidates, isTooMany } from './plan.ts'
+import { candidateIds, type Candidates, isScanCheaper } from './candidate-ids.ts'
 import {
   filterSortComparator,
   sortComparator,
-  type LiveReader,
+  type LiveFieldReader,
   type RecordOrder,
   requireSymbol,
 } from './symbols.ts'
 import { queryLimits } from './scanner.ts'
-import { ScanPacer, QueryWork } from './work.ts'
+import { ScanPacer, QueryCostCounter } from './query-cost.ts'
 
 export const pageLimits = {
+  /** Records on a page if the request has no `limit`, or a `limit` below 1 other than -1. */
   limitDefault: 10,
+  /** Maximum records on a page; a larger `limit` counts as this value. */
   limitMax: 500,
   /**
    * Maximum rows of a list that is requested without a limit. A client assumes that such a list is
    * complete, so a longer one is refused and never truncated.
    */
-  wholeListRowsMax,
+  wholeListRowsMax: unpagedListRowsMax,
+  /** Maximum `offset` of a page; a larger `offset` counts as this value. */
   offsetMax: 100_000,
+  /** Maximum entries in `roleFilter` of one request; above that: 400 COULD_NOT_VALIDATE. */
   roleFiltersMax: 100,
 } as const
 
-interface CountedSource extends ListRecords {
+interface CountedSource extends ListedRecords {
   /** Upper limit for the number of records that must be read. */
   readonly size: number
   /** True: all records satisfy the filter. */
@@ -96,7 +100,7 @@ function orderOf(
   entity: Entity<string>,
   query: ListQuery,
   parsed: Query,
-  readLive: LiveReader,
+  readLive: LiveFieldReader,
 ): ListOrder | null {
   if (parsed.sort !== null) {
     return listOrder(entity, parsed.sort, filterSortComparator(entity, parsed.sort, readLive))
@@ -181,7 +185,9 @@ export class Lister {
     const { termsCount } = parsed
     const where = isTrue(parsed.where) ? null : parsed.where
     // @guard costly-filter--of-others
-    const work = new QueryWork(isForOthers ? queryLimits.workOfOthersMax : queryLimits.workMax)
+    const work = new QueryCostCounter(
+      isForOthers ? queryLimits.workOfOthersMax : queryLimits.workMax,
+    )
     const test = where === null ? null : new Compiler(this.#links, work).predicate(entity, where)
     const order = orderOf(entity, query, parsed, this.#links.live)
     const page = pageOf(query, parsed)
@@ -227,11 +233,11 @@ function sourceOf(
   const { size, isExact, stretch } = found
   if (scope === null) {
     // If the candidates are exact and already in the requested order, a page is a slice, however
-    // many candidates there are. Otherwise each candidate has to be looked up, so a scan is faster
-    // for many.
+    // many candidates there are. Otherwise each candidate has to be looked up, so for many
+    // candidates a scan is faster.
     const isInOrder = order === null && isExact && stretch === null
     const isStretch = stretch !== null && stretch.field === (order === null ? 'id' : order.field)
-    if (!isInOrder && !isStretch && isTooMany(table, size)) return { ...all, isExact: false }
+    if (!isInOrder && !isStretch && isScanCheaper(table, size)) return { ...all, isExact: false }
     return { ids: found.ids(), size, isExact, stretch }
   }
   if (scope.size < size) return { ...all, isExact: false }

@@ -9,13 +9,33 @@ import type { Literal } from './ast.ts'
  * `charactersOfOthersMax`, which limits the cost of parsing.
  */
 export const queryLimits = {
+  /** Maximum characters of an administrator's filter; above that: 400 INVALID_FILTER. */
   charactersMax: 16_384,
+  /** Maximum characters of another caller's filter; above that: 400 INVALID_FILTER. */
   charactersOfOthersMax: 4096,
+  /**
+   * Maximum nesting of parentheses, `not` and subqueries in one filter; above that: 400
+   * INVALID_FILTER.
+   */
   depthMax: 64,
+  /**
+   * Maximum terms of one filter, and maximum fields in its `sort by`; above that: 400
+   * INVALID_FILTER.
+   */
   termsMax: 1000,
+  /** Maximum values of one list in a filter; above that: 400 INVALID_FILTER. */
   arrayMax: 2000,
+  /** Maximum subqueries in one filter; above that: 400 INVALID_FILTER. */
   subQueriesMax: 16,
+  /**
+   * Maximum cost of an administrator's query, in tests of a term and in elements of linked sets;
+   * above that: 400 INVALID_FILTER.
+   */
   workMax: 20_000_000,
+  /**
+   * Maximum cost of another caller's query, in the same units as `workMax`; above that: 400
+   * INVALID_FILTER.
+   */
   workOfOthersMax: 500_000,
 } as const
 
@@ -155,8 +175,8 @@ export class Scanner {
     const wholeMs = dateTimeMs(`${day}T${time}${fraction.slice(0, 4)}${zone}`)
     if (wholeMs === null) throw this.unexpected()
     this.at += whole.length
-    // Stored times are whole milliseconds. For a more precise time, it only matters between which
-    // two milliseconds it is.
+    // Stored times are whole milliseconds, so a more precise time only has to be compared as a
+    // value between two adjacent milliseconds.
     const isFiner = /[1-9]/.test(fraction.slice(4))
     return { type: 'datetime', value: isFiner ? wholeMs + 0.5 : wholeMs }
   }

@@ -1,5 +1,5 @@
-import type { Entity, FilterSymbol } from '../../entities/define.ts'
-import type { FilterFact } from '../../entities/fields.ts'
+import type { Entity, FilterSymbol } from '../../entities/define-entity.ts'
+import type { LiveFilterField } from '../../entities/fields.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
@@ -9,7 +9,7 @@ import { invalidFilterProblem } from './scanner.ts'
 import type { Comparison } from './value-tests.ts'
 
 /** Reads live data about a record, which the record itself does not contain. */
-export type LiveReader = (record: EntityRecord, fact: FilterFact) => Json | undefined
+export type LiveFieldReader = (record: EntityRecord, fact: LiveFilterField) => Json | undefined
 
 export type RecordOrder = (a: EntityRecord, b: EntityRecord) => number
 
@@ -52,9 +52,9 @@ export function requireSymbol(entity: Entity<string>, name: string): FilterSymbo
 }
 
 /** Reads the value of a symbol; undefined when the value is missing or null. */
-export function symbolReader(
+export function createSymbolReader(
   symbol: FilterSymbol,
-  readLive: LiveReader,
+  readLive: LiveFieldReader,
 ): (record: EntityRecord) => Json | undefined {
   const { live } = symbol
   if (live !== null) return (record) => readLive(record, live)
@@ -77,14 +77,14 @@ function compareValues(a: Json, b: Json): number {
   return a < b ? -1 : 1
 }
 
-function orderBy(entity: Entity<string>, field: SortField, readLive: LiveReader): RecordOrder {
+function orderBy(entity: Entity<string>, field: SortField, readLive: LiveFieldReader): RecordOrder {
   const symbol = find(entity, field.name)
   if (symbol === null) throw new Problem('INVALID_SORT_IDENTIFIER', { detail: unknown(field.name) })
   if (symbol.type === 'any' || symbol.type === 'stringSet') {
     const detail = `${field.name.slice(0, 128)} can not be sorted by`
     throw new Problem('INVALID_SORT_IDENTIFIER', { detail })
   }
-  const read = symbolReader(symbol, readLive)
+  const read = createSymbolReader(symbol, readLive)
   const missing = symbol.type === 'boolean' ? false : null
   const sign = field.isDescending ? -1 : 1
   return (a, b) => {
@@ -103,7 +103,7 @@ function orderBy(entity: Entity<string>, field: SortField, readLive: LiveReader)
 export function sortComparator(
   entity: Entity<string>,
   fields: readonly SortField[],
-  readLive: LiveReader,
+  readLive: LiveFieldReader,
 ): RecordOrder {
   const orders = fields.map((field) => orderBy(entity, field, readLive))
   return (a, b) => {
@@ -122,7 +122,7 @@ export function sortComparator(
 export function filterSortComparator(
   entity: Entity<string>,
   fields: readonly SortField[],
-  readLive: LiveReader,
+  readLive: LiveFieldReader,
 ): RecordOrder {
   for (const { name } of fields) requireSymbol(entity, name)
   return sortComparator(entity, fields, readLive)

@@ -1,4 +1,4 @@
-import type { SymbolType } from '../../entities/define.ts'
+import type { SymbolType } from '../../entities/define-entity.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import { createTextSearch } from '../../lib/text/text-search.ts'
 import { compareText } from '../../lib/text/text-order.ts'
@@ -119,7 +119,7 @@ function containsTest(
  * Creates the test of an operation for one value of its operand.
  * @throws {Problem} INVALID_FILTER when the types do not match.
  */
-export function valueTest(operation: Comparison, name: string, type: SymbolType): ValueTest {
+export function createValueTest(operation: Comparison, name: string, type: SymbolType): ValueTest {
   switch (operation.type) {
     case 'compare':
       return compareTest(name, type, operation.operator, operation.value)

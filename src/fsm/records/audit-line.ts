@@ -7,58 +7,74 @@ import type { AuditRecord } from '../../ports/audit.ts'
  * drop records and changes at the same entry.
  */
 export const auditLimits = {
+  /**
+   * Audit records that the cluster retains; when there is a whole block more (`blockRecords`), a
+   * block of old records is dropped.
+   */
   recordsMax: 100_000,
   /** Log time. */
   ageMsMax: 30 * 24 * 60 * 60_000,
   /** Audit records per block. A block is stored, hashed and dropped as a whole. */
   blockRecords: 64,
   /**
-   * An actor with more than a fraction (1 / this number) of all records, or of the characters of
-   * all changes, loses its own oldest first.
+   * If an actor has more than 1/`actorPartMax` of all records, or of the characters of all changes,
+   * this actor's oldest records or changes are dropped first.
    */
   actorPartMax: 8,
-  /** Names of fields, and of other writes of the same entry. */
+  /**
+   * Maximum field names that one audit record lists, and maximum other writes of the same entry
+   * that it lists.
+   */
   namesMax: 64,
+  /**
+   * Maximum characters of one text in an audit record, such as an id or a field name; longer
+   * texts are truncated.
+   */
   textCharactersMax: 256,
-  /** Characters of the kept change of one entry. */
+  /** Maximum characters of the changes that are stored for one entry. */
   changeCharactersMax: 16_384,
-  /** Characters of all kept changes; beyond it, the oldest changes are dropped. */
+  /**
+   * Maximum characters of all stored changes; above this limit, the oldest changes are dropped.
+   */
   changesCharactersMax: 32 * 1024 * 1024,
-  /** A block with that many characters of changes is full. */
+  /** A block is full once its changes have this many characters. */
   blockChangeCharactersMax: 65_536,
 } as const
 
-/** The change of an entry that was too large to keep. */
-export const TOO_LARGE = '"TOO_LARGE"'
-/** The change of an entry was kept, and dropped later to make room. */
+/** Marks an entry whose change was too large to store. */
+export const TOO_LARGE_CHANGE = '"TOO_LARGE"'
+/** Marks an entry whose change was stored, and dropped later to make room. */
 const DROPPED = '"DROPPED"'
 /** JSON contains no raw tab, so a tab separates the change from the rest of its line. */
 const CHANGE_MARK = '\t'
 
-export function quoted(text: string): string {
+export function quoteAuditText(text: string): string {
   return JSON.stringify(text.slice(0, auditLimits.textCharactersMax))
 }
 
 function quotedNames(names: readonly string[]): string {
   if (names.length === 0) return '[]'
-  return `[${names.slice(0, auditLimits.namesMax).map(quoted).join(',')}]`
+  return `[${names.slice(0, auditLimits.namesMax).map(quoteAuditText).join(',')}]`
 }
 
 /** One line for a record. JSON contains no raw line breaks, so a line break separates records. */
-export function auditLine(record: AuditRecord, who: string): string {
+export function formatAuditLine(record: AuditRecord, who: string): string {
   const { index, atMs, action, entity, entityId, fields, also, outcome, reason } = record
   const { entityName, change } = record
-  // Names of the program need no escaping.
-  const what = `"${action}","${entity}",${quoted(entityId)},"${outcome}"`
+  // Action, kind and outcome are names that the program defines, so they need no escaping.
+  const what = `"${action}","${entity}",${quoteAuditText(entityId)},"${outcome}"`
   // Few records have a reason; lines without a reason and a name keep their earlier form.
-  const why = reason === '' && entityName === '' ? '' : `,${quoted(reason)}`
-  const name = entityName === '' ? '' : `,${quoted(entityName)}`
+  const why = reason === '' && entityName === '' ? '' : `,${quoteAuditText(reason)}`
+  const name = entityName === '' ? '' : `,${quoteAuditText(entityName)}`
   const kept = change === '' ? '' : CHANGE_MARK + change
   return `[${index},${atMs},${who},${what},${quotedNames(fields)},${quotedNames(also)}${why}${name}]${kept}`
 }
 
-/** The record of a line; its change stays text, because most readers need few of them. */
-export function lineRecord(line: string): EntityRecord {
+/**
+ * Parses a line into its record. The change in the record remains text, because most readers need
+ * the changes of only a few records.
+ */
+export function parseAuditLine(line: string): EntityRecord {
   const end = line.indexOf(CHANGE_MARK)
   const head = end < 0 ? line : line.slice(0, end)
   const [index, at, actor, actorName, session, address, action, entity, entityId, ...rest] =
@@ -76,27 +92,27 @@ export function lineRecord(line: string): EntityRecord {
 const ACTOR = /^\[\d+,\d+,("(?:[^"\\]|\\.)*")/
 
 /** The actor of a line, as stored. */
-export function lineActor(line: string): string {
+export function auditLineActor(line: string): string {
   return ACTOR.exec(line)?.[1] ?? ''
 }
 
-export function lineIndex(line: string): number {
+export function auditLineIndex(line: string): number {
   return Number(line.slice(1, line.indexOf(',')))
 }
 
-export function lineTime(line: string): number {
+export function auditLineTimeMs(line: string): number {
   return Number(line.slice(line.indexOf(',') + 1, line.indexOf(',', line.indexOf(',') + 1)))
 }
 
-/** Characters of the change that a line keeps; 0 for a line that keeps none. */
-export function changeCharacters(line: string): number {
+/** Characters of the change that a line contains; 0 for a line without a change. */
+export function auditLineChangeCharacters(line: string): number {
   const end = line.indexOf(CHANGE_MARK)
-  if (end < 0 || line.endsWith(DROPPED) || line.endsWith(TOO_LARGE)) return 0
+  if (end < 0 || line.endsWith(DROPPED) || line.endsWith(TOO_LARGE_CHANGE)) return 0
   return line.length - end - 1
 }
 
-/** The line with a mark in place of the change that it keeps. */
-export function withoutChange(line: string): string {
-  if (changeCharacters(line) === 0) return line
+/** The line with `DROPPED` in place of its change. */
+export function removeAuditLineChange(line: string): string {
+  if (auditLineChangeCharacters(line) === 0) return line
   return line.slice(0, line.indexOf(CHANGE_MARK) + 1) + DROPPED
 }

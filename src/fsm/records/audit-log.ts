@@ -3,14 +3,14 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
 import {
   auditLimits,
-  auditLine,
-  changeCharacters,
-  lineActor,
-  lineIndex,
-  lineRecord,
-  lineTime,
-  quoted,
-  withoutChange,
+  formatAuditLine,
+  auditLineChangeCharacters,
+  auditLineActor,
+  auditLineIndex,
+  parseAuditLine,
+  auditLineTimeMs,
+  quoteAuditText,
+  removeAuditLineChange,
 } from './audit-line.ts'
 import { type DigestLanes, digestLanes, type SetDigest } from './digest.ts'
 
@@ -25,12 +25,14 @@ interface Block {
   readonly lanes: DigestLanes
   /** Number of records of each actor in the block, by the stored name of the actor. */
   readonly counts: ReadonlyMap<string, number>
-  /** Characters of the kept changes of each actor. */
+  /** Characters of the stored changes, by actor. */
   readonly changes: ReadonlyMap<string, number>
   readonly size: number
 }
 
-/** Blocks that lose changes at one entry at most: each costs about half a millisecond. */
+/**
+ * Maximum blocks from which one log entry drops changes; each block costs about half a millisecond.
+ */
 const STRIPPED_BLOCKS_MAX = 8
 
 const PREFIX = 'a/'
@@ -65,7 +67,10 @@ function addCount(counts: Map<string, number>, actor: string, more: number): voi
   else counts.delete(actor)
 }
 
-/** The actor with the most, if it exceeds its share of a maximum; null: none does. */
+/**
+ * The actor with the highest count, if the count exceeds an actor's share of the maximum; null: no
+ * count exceeds it.
+ */
 function busiestOf(counts: ReadonlyMap<string, number>, maximum: number): string | null {
   let found: string | null = null
   let most = maximum / auditLimits.actorPartMax
@@ -90,12 +95,12 @@ export class AuditLog {
   /** Number of records in all full blocks. */
   #size = 0
   readonly #counts = new Map<string, number>()
-  /** Characters of the kept changes in all full blocks, by actor. */
+  /** Characters of the stored changes in all full blocks, by actor. */
   readonly #changes = new Map<string, number>()
   #changesSize = 0
   /** Lines of the last block, which is not full yet. */
   #lines: string[] = []
-  /** Characters of the kept changes in these lines. */
+  /** Characters of the stored changes in these lines. */
   #openChanges = 0
   #openKey = ''
   /** Changed blocks by key that have not been written to the store yet; null: removed. */
@@ -117,9 +122,9 @@ export class AuditLog {
   /** @returns the number of characters that the record takes in the store. */
   add(record: AuditRecord): number {
     if (this.#lines.length === 0) this.#openKey = keyOf(record.index)
-    const line = auditLine(record, this.#whoOf(record))
+    const line = formatAuditLine(record, this.#whoOf(record))
     this.#lines.push(line)
-    this.#openChanges += record.change === '' ? 0 : changeCharacters(line)
+    this.#openChanges += record.change === '' ? 0 : auditLineChangeCharacters(line)
     if (this.#isFull) this.#close(record.atMs)
     return line.length
   }
@@ -139,7 +144,7 @@ export class AuditLog {
       last.address === address &&
       last.actorName === actorName
     if (!isSame) {
-      const text = [actor, actorName, session, address].map(quoted).join(',')
+      const text = [actor, actorName, session, address].map(quoteAuditText).join(',')
       this.#who = { actor, actorName, session, address, text }
     }
     return this.#who.text
@@ -157,9 +162,9 @@ export class AuditLog {
     const counts = new Map<string, number>()
     const changes = new Map<string, number>()
     for (const line of lines) {
-      const actor = lineActor(line)
+      const actor = auditLineActor(line)
       addCount(counts, actor, 1)
-      addCount(changes, actor, changeCharacters(line))
+      addCount(changes, actor, auditLineChangeCharacters(line))
     }
     this.#digest.add(lanes)
     this.#changed.set(key, text)
@@ -191,7 +196,7 @@ export class AuditLog {
    */
   load(key: string, text: string): void {
     const lines = text.split('\n')
-    const { index } = lineRecord(lines[0] ?? '')
+    const { index } = parseAuditLine(lines[0] ?? '')
     const isWhole = lines.length <= auditLimits.blockRecords && keyOf(Number(index)) === key
     if (!isWhole || key <= this.#openKey) {
       throw new Error(`the store holds a malformed block of the audit: ${key.slice(0, 80)}`)
@@ -199,14 +204,14 @@ export class AuditLog {
     // Close the previous block even if it is not full: if an actor's records were removed, a block
     // before the last one may have fewer records.
     if (this.#lines.length > 0) {
-      this.#close(lineTime(this.#lines.at(-1) ?? ''))
+      this.#close(auditLineTimeMs(this.#lines.at(-1) ?? ''))
       this.#changed.delete(this.#openKey)
     }
     this.#openKey = key
     this.#lines = lines
-    this.#openChanges = lines.reduce((sum, line) => sum + changeCharacters(line), 0)
+    this.#openChanges = lines.reduce((sum, line) => sum + auditLineChangeCharacters(line), 0)
     if (!this.#isFull) return
-    this.#close(lineTime(lines.at(-1) ?? ''))
+    this.#close(auditLineTimeMs(lines.at(-1) ?? ''))
     this.#changed.delete(key)
   }
 
@@ -232,9 +237,9 @@ export class AuditLog {
   }
 
   /**
-   * Drops the oldest changes, but not their records, while all changes together are too large. An
-   * actor with too large a part of them loses its own first.
-   * @returns the number of characters that it changes in the store.
+   * Drops the oldest changes, but not their records, while all changes together are too large. If
+   * one actor has too large a part of the changes, that actor's oldest changes are dropped first.
+   * @returns the number of characters by which the store changes.
    */
   #forgetChanges(): number {
     let stored = 0
@@ -249,7 +254,7 @@ export class AuditLog {
       if (block === undefined) break
       this.#forgetBlock(block)
       const lines = linesOf(block).map((line) =>
-        busiest === null || lineActor(line) === busiest ? withoutChange(line) : line,
+        busiest === null || auditLineActor(line) === busiest ? removeAuditLineChange(line) : line,
       )
       this.#blocks[found] = this.#newBlock(block.key, lines, block.lastAtMs)
       stored += lines.reduce((sum, line) => sum + line.length, 0)
@@ -267,13 +272,17 @@ export class AuditLog {
     const block = this.#blocks[at]
     if (block === undefined) return 0
     this.#forgetBlock(block)
-    const left = at === found ? linesOf(block).filter((line) => lineActor(line) !== actor) : []
+    const left = at === found ? linesOf(block).filter((line) => auditLineActor(line) !== actor) : []
     const [first] = left
     if (first === undefined) {
       this.#blocks.splice(at, 1)
       return block.key.length
     }
-    this.#blocks[at] = this.#newBlock(keyOf(lineIndex(first)), left, lineTime(left.at(-1) ?? ''))
+    this.#blocks[at] = this.#newBlock(
+      keyOf(auditLineIndex(first)),
+      left,
+      auditLineTimeMs(left.at(-1) ?? ''),
+    )
     return left.reduce((sum, line) => sum + line.length, 0)
   }
 
@@ -308,7 +317,7 @@ export class AuditLog {
         page.push(
           ...lines()
             .slice(skip, skip + limit - page.length)
-            .map(lineRecord),
+            .map(parseAuditLine),
         )
       skip = Math.max(0, skip - count)
     }
@@ -320,17 +329,17 @@ export class AuditLog {
    * included.
    */
   *newestFirst(): Generator<EntityRecord> {
-    for (const line of this.newestLines()) yield lineRecord(line)
+    for (const line of this.newestLines()) yield parseAuditLine(line)
   }
 
-  /** The record of the entry at a log index; undefined if it is not kept. */
+  /** The audit record of the entry at a log index; undefined if it is not stored. */
   at(index: number): EntityRecord | undefined {
     const key = keyOf(index)
     const isOpen = this.#lines.length > 0 && key >= this.#openKey
     const block = isOpen ? undefined : this.#blocks.findLast((one) => one.key <= key)
     const lines = isOpen ? this.#lines : block === undefined ? [] : linesOf(block)
-    const line = lines.find((one) => lineIndex(one) === index)
-    return line === undefined ? undefined : lineRecord(line)
+    const line = lines.find((one) => auditLineIndex(one) === index)
+    return line === undefined ? undefined : parseAuditLine(line)
   }
 
   /** The lines of all current records, as `newestFirst`. */

@@ -1,5 +1,5 @@
-import { mapBytes } from '../../entities/check.ts'
-import type { Entity } from '../../entities/define.ts'
+import { jsonMapBytes } from '../../entities/check-fields.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { sortTexts } from '../../lib/text/text-order.ts'
@@ -105,7 +105,7 @@ export class Indexes {
 
   #weigh(record: EntityRecord | undefined, sign: 1 | -1): void {
     if (this.#weighed === null || record === undefined) return
-    const bytes = mapBytes(record[this.#weighed.field])
+    const bytes = jsonMapBytes(record[this.#weighed.field])
     const ownerId = record[this.#weighed.by]
     if (bytes === 0 || typeof ownerId !== 'string') return
     const sum = this.weight(ownerId) + sign * bytes
@@ -222,7 +222,8 @@ export class Indexes {
   }
 
   /**
-   * The set with a key, for a change; if the set belongs to the layer below, it is copied first.
+   * The set with this key, which the caller may change; if the set belongs to the layer below, the
+   * set is copied first.
    */
   #writable(own: Set<SortedIds>, sets: Map<string, SortedIds>, key: string): SortedIds | undefined {
     const ids = sets.get(key)

@@ -8,14 +8,18 @@ import type { State } from './state.ts'
 
 const MINUTE_MS = 60_000
 
-/** A session that waits for its code has authenticated nothing yet. */
-export function isBegunSession({ clientId, codeHash }: ApiSession): boolean {
+/**
+ * Whether the session still waits for its code to be redeemed. Such a session has authenticated no
+ * request yet.
+ */
+export function isSessionAwaitingCode({ clientId, codeHash }: ApiSession): boolean {
   return Boolean(clientId) && codeHash === ''
 }
 
 /**
- * Last authenticated activity of an identity, to the minute, UTC ms; null: none. It is that of its
- * sessions, or of an ended one, whose activity is stored when it ends.
+ * Last authenticated activity of an identity, to the minute, UTC ms; null: none. It is the latest
+ * activity of the identity's current sessions, or of an ended session: when a session ends, its
+ * last activity is stored in the identity.
  */
 export function lastSeenMs(
   state: Pick<State, 'get' | 'table'>,
@@ -25,18 +29,21 @@ export function lastSeenMs(
   let seenMs: number | null = lastSeenAt ?? null
   for (const sessionId of state.table('apiSession').indexes.ids('identityId', id)) {
     const session = state.get('apiSession', sessionId)
-    if (session === undefined || isBegunSession(session)) continue
-    const atMs = wholeMinute(uses.lastUseMs(session))
+    if (session === undefined || isSessionAwaitingCode(session)) continue
+    const atMs = roundDownToMinute(uses.lastUseMs(session))
     if (seenMs === null || atMs > seenMs) seenMs = atMs
   }
   return seenMs
 }
 
-export function wholeMinute(ms: number): number {
+export function roundDownToMinute(ms: number): number {
   return ms - (ms % MINUTE_MS)
 }
 
-/** Since when a router is online or offline, UTC ms; null if it is not, or nobody knows. */
+/**
+ * Time since which a router is online, or since which it is offline, UTC ms; null if the router is
+ * not in that state, or if the time is unknown.
+ */
 export function routerPresenceMs(
   { onlineSince = null, offlineSince = null }: Pick<Router, 'onlineSince' | 'offlineSince'>,
   { connectedMs, returnedMs, lostMs }: RouterPresence,
@@ -44,6 +51,7 @@ export function routerPresenceMs(
 ): number | null {
   if (shows === 'offlineSince') return connectedMs !== null ? null : (lostMs ?? offlineSince)
   if (connectedMs === null) return null
-  // It may have connected to another controller before this one started.
+  // The router may have connected to another controller before this controller started, so the
+  // stored time takes precedence over the observed one.
   return returnedMs ?? onlineSince ?? connectedMs
 }

@@ -20,9 +20,9 @@ export interface NormalizedRecord {
 }
 
 /** Converts the values of a record to the form of its table. */
-export type Shape = (kind: KindName, values: Values) => NormalizedRecord
+export type Shape = (kind: KindName, values: RecordValues) => NormalizedRecord
 
-export type Values = Readonly<Record<string, Json>> & { readonly id: string }
+export type RecordValues = Readonly<Record<string, Json>> & { readonly id: string }
 
 const ID_CHARACTERS_MAX = 512
 
@@ -96,7 +96,7 @@ function recordIn(
   return values === null ? null : shape(kind, values)
 }
 
-function valuesIn(json: string): Values | null {
+function valuesIn(json: string): RecordValues | null {
   let found: unknown
   try {
     found = JSON.parse(json)
@@ -105,5 +105,5 @@ function valuesIn(json: string): Values | null {
   }
   const { id } = { ...(found as Partial<Record<string, unknown>> | null) }
   const isUsable = typeof id === 'string' && id.length > 0 && id.length <= ID_CHARACTERS_MAX
-  return isUsable ? (found as Values) : null
+  return isUsable ? (found as RecordValues) : null
 }

@@ -1,4 +1,4 @@
-import type { Entity } from '../../entities/define.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import { findEntity } from '../../entities/registry.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { KindName } from '../../entities/kind-records.ts'
@@ -11,8 +11,8 @@ import type { Records, Table } from './table.ts'
 const ALL = '#all'
 
 /** Bits for the rights that policies grant, in the order in which responses list them. */
-export const BIND = 1
-export const DIAL = 2
+export const BIND_BIT = 1
+export const DIAL_BIT = 2
 
 /** The role attributes of a record; [] if its kind has none. */
 export function recordRoleAttributes(record: EntityRecord): readonly string[] {
@@ -73,7 +73,7 @@ export function idsByAttributes(
   semantic: string,
 ): Set<string> {
   const postings = attributes.map((name) => table.indexes.ids('roleAttributes', name))
-  return matchingIds(postings, semantic)
+  return collectMatchingIds(postings, semantic)
 }
 
 /** Operations that sets and sorted ids have in common. */
@@ -83,7 +83,7 @@ interface IdSet extends Iterable<string> {
 }
 
 /** Adds to `found` the ids that are in any of the sets or, with `all`, in all of them. */
-export function matchingIds(
+export function collectMatchingIds(
   postings: readonly IdSet[],
   semantic: string,
   found = new Set<string>(),
@@ -146,13 +146,17 @@ export function idsWithinScope(table: Table, kind: Entity): IdScope | null {
 }
 
 /** The records of a kind that any of the role lists selects. */
-export function roleMembers(state: State, kind: KindName, lists: readonly RoleList[]): IdScope {
-  const found = unorderedRoleMembers(state, kind, lists)
+export function idsSelectedByRoles(
+  state: State,
+  kind: KindName,
+  lists: readonly RoleList[],
+): IdScope {
+  const found = unorderedIdsSelectedByRoles(state, kind, lists)
   return found instanceof SortedIds ? found : new SetScope(found)
 }
 
-/** Like `roleMembers`, but in any order. */
-export function unorderedRoleMembers(
+/** Like `idsSelectedByRoles`, but in any order. */
+export function unorderedIdsSelectedByRoles(
   state: State,
   kind: KindName,
   lists: readonly RoleList[],
@@ -177,23 +181,23 @@ export function unorderedRoleMembers(
 /** A record with role lists, which all have the same semantic. */
 export type Policy = EntityRecord & { readonly semantic: string }
 
-/** Whether a policy grants anything: false for a service policy that has ended. */
+/** Whether a policy grants anything: false for an expired service policy. */
 export function isInForce(policy: EntityRecord): boolean {
   // @guard access-that-ended--policy
   return policy['isEnded'] !== true
 }
 
 /** The policies in force whose role list `field` selects the record, in id order. */
-export function policiesMatching<P extends Policy>(
+export function activePoliciesSelecting<P extends Policy>(
   policies: Table<P>,
   field: Extract<keyof P, string>,
   record: EntityRecord,
 ): P[] {
-  return policiesSelecting(policies, field, record).filter(isInForce)
+  return allPoliciesSelecting(policies, field, record).filter(isInForce)
 }
 
-/** Like `policiesMatching`, with the policies that have ended. */
-export function policiesSelecting<P extends Policy>(
+/** Like `activePoliciesSelecting`, but includes expired policies. */
+export function allPoliciesSelecting<P extends Policy>(
   policies: Table<P>,
   field: Extract<keyof P, string>,
   record: EntityRecord,
@@ -227,8 +231,8 @@ function inIdOrder(lists: readonly Iterable<string>[]): Iterable<string> {
 }
 
 /**
- * Records that policies grant to an identity or a service, by type of policy: the services, or the
- * identities.
+ * The services that policies grant to an identity, or the identities to which policies grant a
+ * service; by type of policy.
  */
 export interface PolicyGrants {
   readonly bind: IdScope
@@ -238,8 +242,8 @@ export interface PolicyGrants {
 }
 
 /**
- * The union of two scopes. If one scope contains the other (as the scope of all records does), it
- * is returned itself.
+ * The union of two scopes. If one scope contains the other (as the scope of all records does), the
+ * larger scope itself is returned.
  */
 function union(a: IdScope, b: IdScope, sizeOfAll: number): IdScope {
   const [small, large] = a.size < b.size ? [a, b] : [b, a]
@@ -248,14 +252,14 @@ function union(a: IdScope, b: IdScope, sizeOfAll: number): IdScope {
 }
 
 /** The identities that may use a service, by type of policy. */
-export function identityGrants(state: State, service: EntityRecord): PolicyGrants {
+export function identitiesGrantedService(state: State, service: EntityRecord): PolicyGrants {
   const lists: Record<ServicePolicy['type'], RoleList[]> = { Bind: [], Dial: [] }
   const table = state.table('servicePolicy')
-  for (const policy of policiesMatching(table, 'serviceRoles', service)) {
+  for (const policy of activePoliciesSelecting(table, 'serviceRoles', service)) {
     lists[policy.type].push({ roles: policy.identityRoles, semantic: policy.semantic })
   }
-  const bind = roleMembers(state, 'identity', lists.Bind)
-  const dial = roleMembers(state, 'identity', lists.Dial)
+  const bind = idsSelectedByRoles(state, 'identity', lists.Bind)
+  const dial = idsSelectedByRoles(state, 'identity', lists.Dial)
   return { bind, dial, any: union(bind, dial, state.table('identity').rows.size) }
 }
 
@@ -265,7 +269,7 @@ export function linkingPolicies(
   identity: EntityRecord,
   service: EntityRecord,
 ): ServicePolicy[] {
-  return policiesMatching(state.table('servicePolicy'), 'identityRoles', identity).filter(
+  return activePoliciesSelecting(state.table('servicePolicy'), 'identityRoles', identity).filter(
     (policy) => matchesRoles(service, policy.serviceRoles, policy.semantic),
   )
 }
@@ -274,7 +278,7 @@ export function linkingPolicies(
  * Role list for display: each `@id` is replaced with the current name of its record; ids without a
  * record are omitted.
  */
-export function rolesDisplay(
+export function rolesForDisplay(
   state: State,
   to: KindName,
   roles: readonly string[],

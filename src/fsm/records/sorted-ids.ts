@@ -1,4 +1,9 @@
-import { chunkIndex, isPlainText, lowerBound, sortTexts } from '../../lib/text/text-order.ts'
+import {
+  findChunkIndex,
+  isOrderedByCodeUnits,
+  lowerBound,
+  sortTexts,
+} from '../../lib/text/text-order.ts'
 
 const CHUNK_LENGTH_MAX = 512
 
@@ -74,8 +79,8 @@ export class SortedIds implements IdScope {
   }
 
   has(id: string): boolean {
-    const isPlain = isPlainText(id)
-    const chunk = this.#chunks[chunkIndex(this.#chunks, id, isPlain)]
+    const isPlain = isOrderedByCodeUnits(id)
+    const chunk = this.#chunks[findChunkIndex(this.#chunks, id, isPlain)]
     return chunk !== undefined && chunk[lowerBound(chunk, id, isPlain)] === id
   }
 
@@ -87,8 +92,8 @@ export class SortedIds implements IdScope {
       this.#size = 1
       return true
     }
-    const isPlain = isPlainText(id)
-    const at = chunkIndex(this.#chunks, id, isPlain)
+    const isPlain = isOrderedByCodeUnits(id)
+    const at = findChunkIndex(this.#chunks, id, isPlain)
     const chunk = this.#chunks[at] ?? []
     const position = lowerBound(chunk, id, isPlain)
     if (chunk[position] === id) return false
@@ -111,8 +116,8 @@ export class SortedIds implements IdScope {
       this.#size = 0
       return true
     }
-    const isPlain = isPlainText(id)
-    const at = chunkIndex(this.#chunks, id, isPlain)
+    const isPlain = isOrderedByCodeUnits(id)
+    const at = findChunkIndex(this.#chunks, id, isPlain)
     const chunk = this.#chunks[at]
     if (chunk === undefined) return false
     const position = lowerBound(chunk, id, isPlain)
@@ -129,8 +134,8 @@ export class SortedIds implements IdScope {
 
   /** Number of ids before `id`, which need not be in the set. */
   rank(id: string): number {
-    const isPlain = isPlainText(id)
-    const at = chunkIndex(this.#chunks, id, isPlain)
+    const isPlain = isOrderedByCodeUnits(id)
+    const at = findChunkIndex(this.#chunks, id, isPlain)
     let before = 0
     for (let i = 0; i < at; i += 1) before += this.#chunks[i]?.length ?? 0
     return before + lowerBound(this.#chunks[at] ?? [], id, isPlain)

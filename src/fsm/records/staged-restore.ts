@@ -7,7 +7,7 @@ import {
   decodeBlock,
   type Shape,
   type NormalizedRecord,
-  type Values,
+  type RecordValues,
 } from './record-blocks.ts'
 import { restoreLimits } from './restore-limits.ts'
 
@@ -58,7 +58,7 @@ interface StagedBlock {
 /** Converts records to the form of their tables at the current feature level. */
 interface Shaping {
   readonly featureLevel: number
-  shaped(kind: KindName, values: Values): NormalizedRecord
+  shaped(kind: KindName, values: RecordValues): NormalizedRecord
 }
 
 /**

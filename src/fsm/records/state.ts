@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
-import { type Entity, isInScope } from '../../entities/define.ts'
-import { type LogTimeReset, logTimeResetId } from '../../entities/kinds/log-time-reset.ts'
+import { type Entity, isInScope } from '../../entities/define-entity.ts'
+import { type LogTimeReset, logTimeResetRecordId } from '../../entities/kinds/log-time-reset.ts'
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import { entities, entitiesByName, findEntity } from '../../entities/registry.ts'
 import { assert, AssertionError } from '../../lib/assert.ts'
@@ -19,10 +19,10 @@ import {
   RequestDeduplication,
   type StoredOrigin,
   type StoredRequest,
-} from './dedupe.ts'
+} from './deduplication.ts'
 import { SetDigest, digestLanes } from './digest.ts'
 import { RecordChanges } from './record-changes.ts'
-import type { NormalizedRecord, Values } from './record-blocks.ts'
+import type { NormalizedRecord, RecordValues } from './record-blocks.ts'
 import { isStagedKey, StagedRestore } from './staged-restore.ts'
 import { recordKey, type Records, recordsOfView, type Row, Table } from './table.ts'
 
@@ -50,7 +50,7 @@ const CLUSTER_KEY = 'm/cluster'
 /**
  * A structure derived from the records and kept outside of the state, such as the access index.
  */
-export interface WriteFollower {
+export interface DerivedIndex {
   /**
    * Called after each write.
    * @param before the previous record; undefined: the record was created.
@@ -78,7 +78,7 @@ export class State {
   readonly requests: RequestDeduplication
   /** Notified of each write of a record; for example the access index. */
   readonly #followers: {
-    readonly of: WriteFollower
+    readonly of: DerivedIndex
     readonly kinds: ReadonlySet<KindName> | null
   }[] = []
   readonly audit: AuditLog
@@ -154,7 +154,7 @@ export class State {
    * Calls the follower at each write.
    * @param kinds of tables whose writes it follows; null: all.
    */
-  follow(of: WriteFollower, kinds: ReadonlySet<KindName> | null = null): void {
+  follow(of: DerivedIndex, kinds: ReadonlySet<KindName> | null = null): void {
     this.#followers.push({ of, kinds })
   }
 
@@ -202,12 +202,12 @@ export class State {
   }
 
   /** Writes a record, with its base fields, in the form of its table. */
-  put(kind: KindName, values: Values): void {
+  put(kind: KindName, values: RecordValues): void {
     this.putShaped(this.shaped(kind, values))
   }
 
   /** A record in the form in which `put` would write it. */
-  shaped(kind: KindName, values: Values): NormalizedRecord {
+  shaped(kind: KindName, values: RecordValues): NormalizedRecord {
     const table = this.table(kind)
     const { name } = table.entity
     const key = recordKey(name, values.id)
@@ -275,7 +275,9 @@ export class State {
     this.#history.note(name, id, before?.record)
   }
 
-  /** Returns and clears the changes of the current entry, of the kinds whose changes are kept. */
+  /**
+   * Returns and clears the changes of the current entry to records of the kinds with a history.
+   */
   takeHistory(): readonly RecordChange[] {
     return this.#history.take(this.tables)
   }
@@ -286,7 +288,7 @@ export class State {
   }
 
   #lastReset(): LogTimeReset | undefined {
-    return this.get('logTimeReset', logTimeResetId)
+    return this.get('logTimeReset', logTimeResetRecordId)
   }
 
   judgeRequest(caller: string, id: Uint8Array, bodyHash: string): RequestJudgement {
@@ -306,7 +308,7 @@ export class State {
 
   /** Called before each entry: drops data that is too old by log time. */
   forget(): void {
-    // Changes of earlier entries, which no audit record keeps.
+    // Discard changes of earlier entries that no audit record took.
     if (!this.#history.isEmpty) this.#history.clear()
     this.#forgetRequests(this.logTimeMs)
     this.#dirtyCharacters += this.audit.forget(this.logTimeMs, this.featureLevel >= 2)
@@ -397,7 +399,7 @@ export class State {
     this.#sumInto(this.#digestOf(digest), digest)
   }
 
-  /** Whether a digest equals the sum over its records, all of which are read. */
+  /** Whether a digest equals the sum of the digests of its records. Reads all these records. */
   isDigestRight(digest: Entity['digest']): boolean {
     const sum = new SetDigest()
     this.#sumInto(sum, digest)

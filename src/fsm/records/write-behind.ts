@@ -1,10 +1,15 @@
 import type { Position } from '../../raft/types.ts'
 import type { StateStore, StorePosition } from '../../ports/state-store.ts'
 import type { State } from './state.ts'
-import type { Schedule } from './waiters.ts'
+import type { ScheduleTimer } from './index-waiters.ts'
 
 export const writeBehindDefaults = {
+  /**
+   * Maximum time from the first unwritten change to the start of a write to the store, while no
+   * other write is in progress.
+   */
   flushPeriodMs: 200,
+  /** Characters of unwritten changes from which a write to the store starts at once. */
   flushBytes: 1024 * 1024,
   dirtyCharactersMax: 2 * 1024 * 1024,
 } as const
@@ -13,8 +18,8 @@ export interface WriteBehindLimits {
   readonly flushPeriodMs: number
   readonly flushBytes: number
   /**
-   * Maximum characters of changes that were not passed to the store yet; above it, the apply step
-   * waits.
+   * Maximum characters of changes that were not passed to the store yet; above this limit, the
+   * apply step waits.
    */
   readonly dirtyCharactersMax: number
 }
@@ -40,7 +45,7 @@ export class WriteBehind {
   onPersisted: (position: Position) => void = () => undefined
   onFailed: (error: Error) => void = () => undefined
   readonly #store: StateStore
-  readonly #schedule: Schedule
+  readonly #schedule: ScheduleTimer
   readonly #limits: WriteBehindLimits
   #persisted: Position
   #inFlight: Promise<void> | null = null
@@ -49,7 +54,7 @@ export class WriteBehind {
 
   constructor(
     store: StateStore,
-    schedule: Schedule,
+    schedule: ScheduleTimer,
     limits: WriteBehindLimits,
     persisted: Position,
   ) {

@@ -1,10 +1,14 @@
-import { kinds } from '../../entities/registry.ts'
+import { entityByKind } from '../../entities/registry.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { changesByKind, type RecordChange } from '../../ports/change-feed.ts'
 import type { ModelEvent, PolicyMember } from '../../ports/router-model.ts'
-import { changeWithinScope, isSameTexts } from '../access/changes.ts'
-import { matchesRoles, unorderedRoleMembers, policiesMatching } from '../records/roles.ts'
+import { changeWithinScope, isSameTexts } from '../access/access-changes.ts'
+import {
+  matchesRoles,
+  unorderedIdsSelectedByRoles,
+  activePoliciesSelecting,
+} from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
 const memberKinds = ['service', 'identity', 'postureCheck'] as const
@@ -23,11 +27,13 @@ type MemberChange = RecordChange<PolicyMember>
 const IDS_MAX = 1000
 
 /** All records that a policy selects now. */
-export function* allMembers(state: State, policy: ServicePolicy): Iterable<ModelEvent> {
+export function* policyMemberEvents(state: State, policy: ServicePolicy): Iterable<ModelEvent> {
   for (const of of memberKinds) {
     const roles = policy[roleFields[of]]
     if (roles.length === 0) continue
-    const ids = [...unorderedRoleMembers(state, of, [{ roles, semantic: policy.semantic }])].sort()
+    const ids = [
+      ...unorderedIdsSelectedByRoles(state, of, [{ roles, semantic: policy.semantic }]),
+    ].sort()
     yield* eventsOf(policy.id, of, ids, true)
   }
 }
@@ -44,13 +50,16 @@ export function* policyMemberChanges(
   const policies = new Map(
     (byKind.get('servicePolicy') ?? []).map((change) => [
       change.id,
-      changeWithinScope(kinds.servicePolicy, change),
+      changeWithinScope(entityByKind.servicePolicy, change),
     ]),
   )
   for (const of of memberKinds) {
     const moved = new Moved()
     const changed = new Map(
-      (byKind.get(of) ?? []).map((change) => [change.id, changeWithinScope(kinds[of], change)]),
+      (byKind.get(of) ?? []).map((change) => [
+        change.id,
+        changeWithinScope(entityByKind[of], change),
+      ]),
     )
     for (const policy of policies.values()) notePolicy(state, of, policy, changed, moved)
     for (const change of changed.values()) noteMember(state, of, change, policies, moved)
@@ -95,7 +104,7 @@ function noteMember(
   if (before?.roleAttributes === after.roleAttributes) return
   const table = state.table('servicePolicy')
   const meaning = (record: EntityRecord | undefined): ReadonlySet<string> => {
-    const found = record === undefined ? [] : policiesMatching(table, roleFields[of], record)
+    const found = record === undefined ? [] : activePoliciesSelecting(table, roleFields[of], record)
     return new Set(found.map(({ id }) => id).filter((id) => !policies.has(id)))
   }
   const [had, has] = [meaning(before), meaning(after)]
@@ -119,7 +128,7 @@ function unchangedIds(
 ): Set<string> {
   const roles = policy[roleFields[of]]
   if (roles.length === 0) return new Set()
-  const found = unorderedRoleMembers(state, of, [{ roles, semantic: policy.semantic }])
+  const found = unorderedIdsSelectedByRoles(state, of, [{ roles, semantic: policy.semantic }])
   return new Set([...found].filter((id) => !changed.has(id)))
 }
 

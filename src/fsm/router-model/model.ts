@@ -1,32 +1,32 @@
-import { isInScope } from '../../entities/define.ts'
-import { kinds } from '../../entities/registry.ts'
+import { isInScope } from '../../entities/define-entity.ts'
+import { entityByKind } from '../../entities/registry.ts'
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
-import { isChangeOf, type RecordChange } from '../../ports/change-feed.ts'
+import { isChangeOfKind, type RecordChange } from '../../ports/change-feed.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { ModelAction, ModelEvent, ModelIdentity } from '../../ports/router-model.ts'
 import { isInForce } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
-import { changeWithinScope } from '../access/changes.ts'
-import { allMembers, policyMemberChanges } from './members.ts'
-import { toModelIdentity, type ModelKind, modelKinds, recordEvent } from './shapes.ts'
+import { changeWithinScope } from '../access/access-changes.ts'
+import { policyMemberEvents, policyMemberChanges } from './members.ts'
+import { toModelIdentity, type ModelKind, modelKinds, toModelRecordEvent } from './shapes.ts'
 
 /** Kinds of records from which the router data model is built. */
-export const followedKinds: readonly KindName[] = [...modelKinds, 'serviceConfig']
+export const modelSourceKinds: readonly KindName[] = [...modelKinds, 'serviceConfig']
 
 /** The whole model as events, from the current records. */
-export function* wholeModel(state: State): Iterable<ModelEvent> {
+export function* wholeModelEvents(state: State): Iterable<ModelEvent> {
   for (const kind of modelKinds) {
     const { rows } = state.table(kind)
     for (const { record } of rows.values()) {
-      if (!isInScope(kinds[kind], record) || !isInForce(record)) continue
-      yield recordEvent(state, kind, 'create', record)
-      if (kind === 'servicePolicy') yield* allMembers(state, record as ServicePolicy)
+      if (!isInScope(entityByKind[kind], record) || !isInForce(record)) continue
+      yield toModelRecordEvent(state, kind, 'create', record)
+      if (kind === 'servicePolicy') yield* policyMemberEvents(state, record as ServicePolicy)
     }
   }
 }
 
 /** The identity as edge routers receive it; undefined if it does not exist. */
-export function modelIdentity(state: State, id: string): ModelIdentity | undefined {
+export function findModelIdentity(state: State, id: string): ModelIdentity | undefined {
   const identity = state.get('identity', id)
   return identity === undefined ? undefined : toModelIdentity(state, identity)
 }
@@ -40,13 +40,13 @@ export function modelChanges(state: State, changes: readonly RecordChange[]): Mo
   const gone: ModelEvent[] = []
   for (const kind of modelKinds) {
     for (const change of changes) {
-      if (!isChangeOf(change, kind)) continue
-      const { before: was, after: is } = changeWithinScope(kinds[kind], change)
+      if (!isChangeOfKind(change, kind)) continue
+      const { before: was, after: is } = changeWithinScope(entityByKind[kind], change)
       const action: ModelAction =
         is === undefined ? 'delete' : was === undefined ? 'create' : 'update'
       const record = is ?? was
       if (record === undefined) continue
-      const event = recordEvent(state, kind, action, record)
+      const event = toModelRecordEvent(state, kind, action, record)
       if (action === 'update' && isSame(state, kind, was, event)) continue
       if (action === 'delete') gone.push(event)
       else changed.push(event)
@@ -67,7 +67,7 @@ function isSame<K extends ModelKind>(
   event: ModelEvent,
 ): boolean {
   if (was === undefined) return false
-  return JSON.stringify(recordEvent(state, kind, 'update', was)) === JSON.stringify(event)
+  return JSON.stringify(toModelRecordEvent(state, kind, 'update', was)) === JSON.stringify(event)
 }
 
 /** Update events for the identities whose config overrides changed. */
@@ -79,16 +79,16 @@ function identitiesOfConfigs(state: State, changes: readonly RecordChange[]): Mo
   )
   const ids = new Set<string>()
   for (const change of changes) {
-    if (!isChangeOf(change, 'serviceConfig')) continue
+    if (!isChangeOfKind(change, 'serviceConfig')) continue
     for (const record of [change.before, change.after]) {
       if (record !== undefined) ids.add(record.identityId)
     }
   }
   return [...ids].sort().flatMap((id): ModelEvent[] => {
-    const value = modelIdentity(state, id)
-    // No event if the identity was created by the same entry: its creation event already contains
-    // its overrides. An update event does not suffice, because `isSame` compares both versions with
-    // the new overrides.
+    const value = findModelIdentity(state, id)
+    // No event if the identity was created by the same entry: the creation event already contains
+    // the identity's overrides. An update event does not suffice, because `isSame` compares both
+    // versions with the new overrides.
     return value === undefined || made.has(id)
       ? []
       : [{ kind: 'identity', action: 'update', value }]

@@ -4,13 +4,13 @@ import { serviceConfigHolder } from '../../entities/kinds/service-config.ts'
 import type { RecordOf } from '../../entities/kind-records.ts'
 import type {
   ModelAction,
-  ModelCheckTerms,
+  ModelPostureCheckRules,
   ModelEvent,
   ModelIdentity,
   ModelProcess,
 } from '../../ports/router-model.ts'
 import { canonicalJson, type Json } from '../../lib/text/canonical-json.ts'
-import { hexDigits } from '../../lib/text/hex-digits.ts'
+import { extractHexDigits } from '../../lib/text/hex-digits.ts'
 import type { State } from '../records/state.ts'
 
 /**
@@ -81,7 +81,7 @@ const events: { readonly [K in ModelKind]: EventOf<K> } = {
 }
 
 /** Event about a record, with the data that routers receive. */
-export function recordEvent<K extends ModelKind>(
+export function toModelRecordEvent<K extends ModelKind>(
   state: State,
   kind: K,
   action: ModelAction,
@@ -134,7 +134,7 @@ function ownConfigsOf(state: State, identityId: string): ModelIdentity['serviceC
 
 type Fields = Readonly<Record<string, unknown>>
 
-function termsOf(check: PostureCheck): ModelCheckTerms {
+function termsOf(check: PostureCheck): ModelPostureCheckRules {
   switch (check.typeId) {
     case 'MAC':
       return { case: 'mac', macAddresses: check.macAddresses }
@@ -186,7 +186,7 @@ function processOf(process: Fields): ModelProcess {
  * line end.
  */
 function withDigits(texts: readonly string[]): readonly string[] {
-  const all = texts.flatMap((text) => [text, hexDigits(text)])
+  const all = texts.flatMap((text) => [text, extractHexDigits(text)])
   return [...new Set(all)].filter((text) => text !== '')
 }
 

@@ -5,10 +5,10 @@ import { FEATURE_LEVEL, FeatureLevelUnknownError } from '../../ports/feature-lev
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { upgradeConfigTypes } from './superseded-schemas.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome } from '../apply/outcome.ts'
-import { withdrawPrivilegedEnrollmentsAtLevel } from '../apply/read-enrollments.ts'
-import { endRefusedSessions } from '../apply/session-standing.ts'
+import { withdrawPrivilegedEnrollmentsAtLevel } from '../apply/withdraw-enrollments.ts'
+import { endRefusedSessions } from '../apply/session-validity.ts'
 import { seededIdentityTypes } from './seed-identity-types.ts'
 
 /**

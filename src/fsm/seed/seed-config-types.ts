@@ -59,7 +59,10 @@ const int16 = integer(0, 65_535)
 const address = { type: 'string', format: 'idn-hostname', not: { pattern: '^$' } } as const
 
 const healthCheckDefinitions = {
-  /** The pattern is not anchored, so that it is the same as in OpenZiti, which clients know. */
+  /**
+   * The pattern is not anchored, because clients know the pattern from OpenZiti, where it is not
+   * anchored either.
+   */
   duration: { type: 'string', pattern: '[0-9]+(h|m|s|ms)' },
   method: { type: 'string', enum: ['GET', 'POST', 'PUT', 'PATCH'] },
   action: closed(

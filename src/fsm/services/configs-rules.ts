@@ -3,7 +3,7 @@ import type { Service } from '../../entities/kinds/service.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { fieldFaultOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { AllowedWrite } from '../apply/context.ts'
+import type { ValidatedWrite } from '../apply/command-context.ts'
 
 /**
  * Checks the configs that a record references: each config type must be allowed for the kind, and
@@ -11,7 +11,7 @@ import type { AllowedWrite } from '../apply/context.ts'
  */
 export function checkConfigTypes(
   state: State,
-  { before, after }: AllowedWrite<Router | Service>,
+  { before, after }: ValidatedWrite<Router | Service>,
   target: 'service' | 'router',
 ): Outcome | null {
   const { configs } = after

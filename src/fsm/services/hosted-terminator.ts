@@ -16,14 +16,14 @@ import { commonRouters } from '../access/routers.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { linkingPolicies } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import {
   acceptedOutcome,
   fieldFaultOutcome,
   notFoundOutcome,
   refusedOutcome,
 } from '../apply/outcome.ts'
-import { newConsequences, removeWithReferences } from '../apply/references.ts'
+import { createWriteConsequences, removeWithReferences } from '../apply/references.ts'
 
 export const hostedTerminatorLimits = {
   /** Maximum terminators that the clients of one router host. */
@@ -31,12 +31,21 @@ export const hostedTerminatorLimits = {
   /** Maximum terminators that one identity hosts, over all routers. */
   terminatorsPerIdentityMax: 4096,
   /**
-   * Maximum number of peer data keys that a host sends to dialing clients, and maximum characters
-   * of each value.
+   * Maximum number of peer data keys that a host sends to dialing clients; the router's request is
+   * refused above that.
    */
   peerDataKeysMax: 32,
+  /** Maximum characters of one peer data value; the router's request is refused above that. */
   peerDataCharactersMax: 4096,
+  /**
+   * Maximum characters of the terminator id that a router sends; the request is refused above
+   * that.
+   */
   idCharactersMax: 128,
+  /**
+   * Maximum characters of the instance id of a hosted terminator; the request is refused above
+   * that.
+   */
   instanceIdCharactersMax: 512,
 } as const
 const limits = hostedTerminatorLimits
@@ -54,9 +63,10 @@ const TUNNELS_LEVEL = 2
 
 /**
  * Creates a terminator for a service that is hosted at a router. The service session determines the
- * host and ends with its bind permission, so a router can host only services that one of its
- * clients may host. The router's tunnel has no session; instead, the router's identity needs the
- * bind permission. Repeating the same request, for example after a lost response, succeeds.
+ * host. The session ends when the host loses the bind permission, so a router can host only
+ * services that one of its clients may host. The router's tunnel has no session; instead, the
+ * router's identity must have the bind permission. Repeating the same request, for example after a
+ * lost response, succeeds.
  */
 export function createHostedTerminator(
   state: State,
@@ -150,7 +160,7 @@ function insert(
   const { id, address, cost, precedence, instanceId, instanceSecret, peerData } = message
   const { defaultHostingCost, defaultHostingPrecedence } = identity
   context.touched.push({ action: 'create', entity: 'terminator', id, fields: [] })
-  newConsequences(state, context).put('terminator', id, {
+  createWriteConsequences(state, context).put('terminator', id, {
     serviceId: service.id,
     routerId: router.id,
     hostId: identity.id,
@@ -192,7 +202,7 @@ export function updateHostedTerminator(
     ...(precedence === undefined ? {} : { precedence }),
   }
   context.touched.push({ action: 'patch', entity: 'terminator', id, fields: Object.keys(fields) })
-  newConsequences(state, context).put('terminator', id, { ...known, ...fields })
+  createWriteConsequences(state, context).put('terminator', id, { ...known, ...fields })
   return acceptedOutcome(id)
 }
 
@@ -257,8 +267,9 @@ function boundsFault(message: HostedTerminatorCreate): Outcome | null {
 }
 
 /**
- * Fault of a host whose identity or secret differs from the other hosts of the same service
- * instance. They must be equal, so that no other host can receive the instance's dials.
+ * Fault of a host whose identity or secret differs from that of the other hosts of the same service
+ * instance. Identity and secret must be equal, so that no other host can receive the instance's
+ * dials.
  */
 function instanceFault(
   state: State,

@@ -3,9 +3,13 @@ import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import { isGranted } from '../../lib/permissions.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import type { CommandContext, KindRules, AllowedWrite } from '../apply/context.ts'
+import type { CommandContext, KindRules, ValidatedWrite } from '../apply/command-context.ts'
 import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
-import { matchesRoles, unorderedRoleMembers, policiesSelecting } from '../records/roles.ts'
+import {
+  matchesRoles,
+  unorderedIdsSelectedByRoles,
+  allPoliciesSelecting,
+} from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
 export const postureCheckRules: KindRules<PostureCheck> = {
@@ -15,7 +19,7 @@ export const postureCheckRules: KindRules<PostureCheck> = {
 
 function judgePostureCheck(
   state: State,
-  { before, after }: AllowedWrite<PostureCheck>,
+  { before, after }: ValidatedWrite<PostureCheck>,
   context: CommandContext,
 ): Outcome | null {
   const fault = contentFault(after)
@@ -45,7 +49,7 @@ function judgeLoss(
   { authority, held }: CommandContext,
 ): Outcome | null {
   if (state.featureLevel < KEPT_FROM_LEVEL) return null
-  const losing = policiesSelecting(
+  const losing = allPoliciesSelecting(
     state.table('servicePolicy'),
     'postureCheckRoles',
     before,
@@ -90,10 +94,10 @@ function isLastOf(state: State, checkId: string): (policy: ServicePolicy) => boo
 
 function selectsAnother(
   state: State,
-  list: Parameters<typeof unorderedRoleMembers>[2][number],
+  list: Parameters<typeof unorderedIdsSelectedByRoles>[2][number],
   checkId: string,
 ): boolean {
-  for (const id of unorderedRoleMembers(state, 'postureCheck', [list]))
+  for (const id of unorderedIdsSelectedByRoles(state, 'postureCheck', [list]))
     if (id !== checkId) return true
   return false
 }

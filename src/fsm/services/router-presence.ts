@@ -1,15 +1,16 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { RouterPresenceSchema } from '../../../proto/gen/command_pb.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 
 /**
- * Stores since when routers are online or offline. Their revisions stay, so that a lost connection
- * refuses no conditional write of an administrator.
+ * Stores since when routers are online or offline. The revisions of the router records stay the
+ * same, so that a conditional write by an administrator is not refused only because a router lost
+ * its connection.
  */
-export function noteRouterPresence(
+export function updateRouterPresence(
   state: State,
   payload: Uint8Array,
   { logTimeMs }: CommandContext,

@@ -2,12 +2,17 @@ import type { EdgeRouterPolicy } from '../../entities/kinds/edge-router-policy.t
 import { identity, type Identity } from '../../entities/kinds/identity.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { gainsCertificateNames } from '../apply/authority.ts'
+import { gainsCertificateNames } from '../apply/actor-rights.ts'
 import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
-import { withdrawEnrollmentsOf } from '../apply/read-enrollments.ts'
+import { withdrawEnrollments } from '../apply/withdraw-enrollments.ts'
 import type { State } from '../records/state.ts'
 import { checkConfigTypes } from './configs-rules.ts'
-import type { Consequences, KindRules, AllowedWrite, CompletedWrite } from '../apply/context.ts'
+import type {
+  WriteConsequences,
+  KindRules,
+  ValidatedWrite,
+  CompletedWrite,
+} from '../apply/command-context.ts'
 
 /**
  * Consequences for all kinds of routers in the table, although only edge routers can have a tunnel.
@@ -18,13 +23,13 @@ export const edgeRouterRules: KindRules<Router> = { ...common, judgeWrite: judge
 export const fabricRouterRules: KindRules<Router> = { ...common, judgeWrite: judgeRouter }
 export const transitRouterRules: KindRules<Router> = { ...common, judgeWrite: judgeTransitRouter }
 
-function judgeTransitRouter(state: State, write: AllowedWrite<Router>): Outcome | null {
+function judgeTransitRouter(state: State, write: ValidatedWrite<Router>): Outcome | null {
   const { before } = write
   if (before !== undefined && !before.isTransit) return refusedOutcome('CAN_NOT_UPDATE_ROUTER')
   return judgeRouter(state, write)
 }
 
-function judgeRouter(state: State, write: AllowedWrite<Router>): Outcome | null {
+function judgeRouter(state: State, write: ValidatedWrite<Router>): Outcome | null {
   return checkConfigTypes(state, write, 'router') ?? judgeTunneler(state, write)
 }
 
@@ -37,7 +42,7 @@ function policyNameOf(id: string): string {
  * to use the router. This function refuses a router whose identity or policy would conflict with
  * other records.
  */
-function judgeTunneler(state: State, { id, after }: AllowedWrite<Router>): Outcome | null {
+function judgeTunneler(state: State, { id, after }: ValidatedWrite<Router>): Outcome | null {
   if (after.isTunnelerEnabled !== true) return null
   const { name = '' } = after
   const namesake = state.table('identity').indexes.owner('name', name)
@@ -68,16 +73,19 @@ function isOwned(record: EdgeRouterPolicy | Identity): boolean {
   return 'typeId' in record ? record.typeId === 'Router' : record.isSystem
 }
 
-function followRouter(written: CompletedWrite<Router>, consequences: Consequences): void {
+function followRouter(written: CompletedWrite<Router>, consequences: WriteConsequences): void {
   keepTunneler(written, consequences)
   const { before, after } = written
   // @guard enrollments-read-before-a-promotion--names
   if (before === undefined || !gainsCertificateNames(before, after)) return
-  withdrawEnrollmentsOf('edgeRouterId', after.id, consequences)
-  withdrawEnrollmentsOf('transitRouterId', after.id, consequences)
+  withdrawEnrollments('edgeRouterId', after.id, consequences)
+  withdrawEnrollments('transitRouterId', after.id, consequences)
 }
 
-function keepTunneler({ before, after }: CompletedWrite<Router>, consequences: Consequences): void {
+function keepTunneler(
+  { before, after }: CompletedWrite<Router>,
+  consequences: WriteConsequences,
+): void {
   if (!after.isTunnelerEnabled) {
     if (before?.isTunnelerEnabled === true) removeTunneler(after, consequences)
     return
@@ -100,7 +108,7 @@ function keepTunneler({ before, after }: CompletedWrite<Router>, consequences: C
   })
 }
 
-function removeTunneler({ id }: Router, consequences: Consequences): void {
+function removeTunneler({ id }: Router, consequences: WriteConsequences): void {
   for (const kind of ['edgeRouterPolicy', 'identity'] as const) {
     const record = consequences.state.get(kind, id)
     if (record !== undefined && isOwned(record)) consequences.remove(kind, id)

@@ -4,8 +4,8 @@ import type { ConfigType } from '../../entities/kinds/config-type.ts'
 import { serviceConfigHolder } from '../../entities/kinds/service-config.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
-import { identityGuard } from '../apply/authority.ts'
-import type { CommandContext } from '../apply/context.ts'
+import { identityActionRefusal } from '../apply/actor-rights.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome } from '../apply/outcome.ts'
 
 /**
@@ -33,7 +33,7 @@ function decode(state: State, payload: Uint8Array, context: CommandContext): Jud
   const { identityId, pairs } = fromBinary(ServiceConfigsSchema, payload)
   if (state.get('identity', identityId) === undefined)
     return notFoundOutcome('identity', identityId)
-  const denial = identityGuard(state, identityId, context)
+  const denial = identityActionRefusal(state, identityId, context)
   if (denial !== null) return denial
   const associations: Association[] = []
   for (const { serviceId, configId } of pairs) {

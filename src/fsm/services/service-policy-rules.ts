@@ -1,12 +1,12 @@
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type {
-  AllowedWrite,
+  ValidatedWrite,
   CommandContext,
   CompletedWrite,
-  Consequences,
+  WriteConsequences,
   KindRules,
-} from '../apply/context.ts'
+} from '../apply/command-context.ts'
 import { fieldFaultOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 
@@ -15,10 +15,12 @@ export const servicePolicyRules: KindRules<ServicePolicy> = {
   afterWrite: settleEnd,
 }
 
-/** A write may keep an end that has passed, but set only one in the future. */
+/**
+ * A write may leave an expiry that has passed unchanged, but may set only an expiry in the future.
+ */
 function judgeServicePolicy(
   _state: State,
-  { before, after }: AllowedWrite<ServicePolicy>,
+  { before, after }: ValidatedWrite<ServicePolicy>,
   { logTimeMs }: CommandContext,
 ): Outcome | null {
   const { expiresAt = null } = after
@@ -26,8 +28,14 @@ function judgeServicePolicy(
   return fieldFaultOutcome({ field: 'expiresAt', reason: 'expiresAt must be in the future' })
 }
 
-/** A later end, or none, puts an ended policy in force again. */
-function settleEnd({ after }: CompletedWrite<ServicePolicy>, { context, put }: Consequences): void {
+/**
+ * Updates whether the policy is in force: a later expiry, or none, puts an expired policy in force
+ * again.
+ */
+function settleEnd(
+  { after }: CompletedWrite<ServicePolicy>,
+  { context, put }: WriteConsequences,
+): void {
   const { id, expiresAt } = after
   const isEnded = expiresAt !== null && expiresAt <= context.logTimeMs
   if (isEnded !== after.isEnded) put('servicePolicy', id, { ...after, isEnded })

@@ -2,7 +2,12 @@ import type { Terminator } from '../../entities/kinds/terminator.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import { notFoundOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { Consequences, KindRules, AllowedWrite, CompletedWrite } from '../apply/context.ts'
+import type {
+  WriteConsequences,
+  KindRules,
+  ValidatedWrite,
+  CompletedWrite,
+} from '../apply/command-context.ts'
 
 export const terminatorRules: KindRules<Terminator> = {
   judgeWrite: (state, write) => judgeTerminator(state, write, 'service', 'router'),
@@ -18,7 +23,7 @@ export const fabricTerminatorRules: KindRules<Terminator> = {
  */
 function judgeTerminator(
   _state: State,
-  { after }: AllowedWrite<Terminator>,
+  { after }: ValidatedWrite<Terminator>,
   service: string,
   router: string,
 ): Outcome | null {
@@ -33,7 +38,7 @@ function judgeTerminator(
  */
 function markFabricOnly(
   { before, after }: CompletedWrite<Terminator>,
-  { state, put }: Consequences,
+  { state, put }: WriteConsequences,
 ): void {
   if (before !== undefined) return
   const isFabricOnly = state.get('fabricService', after.serviceId)?.isFabricOnly

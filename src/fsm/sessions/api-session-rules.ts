@@ -1,7 +1,7 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import type { Consequences, KindRules } from '../apply/context.ts'
-import { SEEN_LEVEL } from '../../ports/feature-level.ts'
-import { isBegunSession, wholeMinute } from '../records/last-seen.ts'
+import type { WriteConsequences, KindRules } from '../apply/command-context.ts'
+import { LAST_SEEN_LEVEL } from '../../ports/feature-level.ts'
+import { isSessionAwaitingCode, roundDownToMinute } from '../records/last-seen.ts'
 import { revokeSession } from './revocation-rules.ts'
 
 export const apiSessionRules: KindRules<ApiSession> = {
@@ -12,17 +12,18 @@ export const apiSessionRules: KindRules<ApiSession> = {
 }
 
 /**
- * Stores the activity of a session that ends with its identity. The revision stays, so that a
- * log-out refuses no conditional write of an administrator.
+ * When a session ends, stores its last activity in the identity. The revision of the identity stays
+ * the same, so that a conditional write by an administrator is not refused only because a session
+ * ended.
  */
-function keepLastSeen(session: ApiSession, { state, context }: Consequences): void {
-  if (state.featureLevel < SEEN_LEVEL || isBegunSession(session)) return
+function keepLastSeen(session: ApiSession, { state, context }: WriteConsequences): void {
+  if (state.featureLevel < LAST_SEEN_LEVEL || isSessionAwaitingCode(session)) return
   const identity = state.get('identity', session.identityId)
   if (identity === undefined) return
   const usedMs = session.lastActivityAt ?? session.createdAt
-  // The request that ends its own session is its last activity.
+  // A request that ends its own session counts as the last activity of that session.
   const isOwnRequest = context.sessionId === session.id
-  const seenMs = wholeMinute(isOwnRequest ? Math.max(usedMs, context.logTimeMs) : usedMs)
+  const seenMs = roundDownToMinute(isOwnRequest ? Math.max(usedMs, context.logTimeMs) : usedMs)
   if (seenMs <= (identity.lastSeenAt ?? 0)) return
   state.put('identity', { ...identity, lastSeenAt: seenMs })
 }
@@ -32,7 +33,10 @@ function keepLastSeen(session: ApiSession, { state, context }: Consequences): vo
  * the session's circuits when they receive the revocation. A session whose code was not redeemed
  * never had a token.
  */
-function revokeTokens({ id, clientId, codeHash }: ApiSession, consequences: Consequences): void {
+function revokeTokens(
+  { id, clientId, codeHash }: ApiSession,
+  consequences: WriteConsequences,
+): void {
   // Sessions created before feature level 2 have neither field.
   // @guard claims-by-access-token--told
   if (clientId && codeHash) revokeSession(id, consequences)

@@ -2,8 +2,13 @@ import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer
 import type { Outcome } from '../../ports/proposer.ts'
 import { fieldFaultOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
-import type { Consequences, KindRules, AllowedWrite, CompletedWrite } from '../apply/context.ts'
-import { endSessionsInvalidatedBy } from '../apply/session-standing.ts'
+import type {
+  WriteConsequences,
+  KindRules,
+  ValidatedWrite,
+  CompletedWrite,
+} from '../apply/command-context.ts'
+import { endSessionsInvalidatedBy } from '../apply/session-validity.ts'
 
 export const externalJwtSignerRules: KindRules<ExternalJwtSigner> = {
   judgeWrite: judgeSigner,
@@ -12,13 +17,16 @@ export const externalJwtSignerRules: KindRules<ExternalJwtSigner> = {
 
 function endSessionsOfDisabled(
   { after }: CompletedWrite<ExternalJwtSigner>,
-  consequences: Consequences,
+  consequences: WriteConsequences,
 ): void {
   // @guard sessions-of-a-disabled-signer--ended
   if (!after.enabled) endSessionsInvalidatedBy(consequences, 'signerId', after.id)
 }
 
-function judgeSigner(state: State, { id, after }: AllowedWrite<ExternalJwtSigner>): Outcome | null {
+function judgeSigner(
+  state: State,
+  { id, after }: ValidatedWrite<ExternalJwtSigner>,
+): Outcome | null {
   return keyFault(after) ?? enrollmentFault(state, id, after)
 }
 

@@ -3,12 +3,12 @@ import type { Revocation } from '../../entities/kinds/revocation.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type {
   CommandContext,
-  Consequences,
+  WriteConsequences,
   KindRules,
-  AllowedWrite,
+  ValidatedWrite,
   CompletedWrite,
-} from '../apply/context.ts'
-import { identityGuard } from '../apply/authority.ts'
+} from '../apply/command-context.ts'
+import { identityActionRefusal } from '../apply/actor-rights.ts'
 import { refusedOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 
@@ -18,6 +18,10 @@ export const revocationLimits = {
    * which end with their session.
    */
   lifetimeMs: 24 * 60 * 60_000,
+  /**
+   * Maximum revocations in force, other than those of API sessions; above that: 429
+   * SERVER_TOO_MANY_REQUESTS.
+   */
   revocationsMax: 10_000,
   /**
    * Longer than the lifetime of any access token, because routers must refuse these tokens until
@@ -38,14 +42,16 @@ export const revocationRules: KindRules<Revocation> = {
 
 function judgeRevocation(
   state: State,
-  { id, before, after }: AllowedWrite<Revocation>,
+  { id, before, after }: ValidatedWrite<Revocation>,
   context: CommandContext,
 ): Outcome | null {
   const { logTimeMs } = context
   const type = after.type as Revocation['type']
   // Refuse the revocation if the caller may not act on the identity whose sessions it would end.
   const denial =
-    before === undefined ? identityGuard(state, holderOf(state, { id, type }), context) : null
+    before === undefined
+      ? identityActionRefusal(state, holderOf(state, { id, type }), context)
+      : null
   if (denial !== null) return denial
   const max = maxOf(type)
   if (state.table('revocation').rows.size < max) return null
@@ -76,7 +82,10 @@ function tooMany(max: number): Outcome {
  * enrollment with the revoked token. The revocation expires by log time; expired revocations are
  * removed in the same log entry.
  */
-function settle({ before, after }: CompletedWrite<Revocation>, consequences: Consequences): void {
+function settle(
+  { before, after }: CompletedWrite<Revocation>,
+  consequences: WriteConsequences,
+): void {
   const { context, put } = consequences
   if (before === undefined) endRevoked(after, consequences)
   const expiresAt = context.logTimeMs + revocationLimits.lifetimeMs
@@ -84,7 +93,7 @@ function settle({ before, after }: CompletedWrite<Revocation>, consequences: Con
   removeExpired(consequences)
 }
 
-function removeExpired({ state, context, remove }: Consequences): void {
+function removeExpired({ state, context, remove }: WriteConsequences): void {
   for (const one of revocations(state)) {
     if (!isInForce(one, context.logTimeMs)) remove('revocation', one.id)
   }
@@ -100,7 +109,7 @@ const PURGE_EVERY = 256
  * Revokes the tokens of a session that has ended for any reason, because the tokens may not have
  * expired yet.
  */
-export function revokeSession(id: string, consequences: Consequences): void {
+export function revokeSession(id: string, consequences: WriteConsequences): void {
   const { state, context, put } = consequences
   const { sessionRevocationsMax: max } = revocationLimits
   const { rows } = state.table('revocation')
@@ -113,7 +122,7 @@ export function revokeSession(id: string, consequences: Consequences): void {
   put('revocation', id, { type: 'API_SESSION', expiresAt })
 }
 
-function endRevoked({ id, type }: Revocation, { state, remove }: Consequences): void {
+function endRevoked({ id, type }: Revocation, { state, remove }: WriteConsequences): void {
   if (type === 'API_SESSION') remove('apiSession', id)
   if (type === 'JTI') {
     const enrollment = enrollmentBy(state, id)

@@ -4,7 +4,7 @@ import {
   ServiceSessionEndSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { PostureCheck } from '../../entities/kinds/posture-check.ts'
-import { mapBytes, checkFields } from '../../entities/check.ts'
+import { jsonMapBytes, checkFields } from '../../entities/check-fields.ts'
 import { session, type Session } from '../../entities/kinds/session.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
@@ -13,7 +13,7 @@ import { commonRouters } from '../access/routers.ts'
 import type { Indexes } from '../records/indexes.ts'
 import { linkingPolicies } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { parseFields } from '../apply/entity.ts'
 import {
   acceptedOutcome,
@@ -136,7 +136,7 @@ function excessOf(indexes: Indexes, { identityId, tags }: Wanted): string | null
   if (indexes.ids('identityId', identityId).size >= serviceSessionsPerIdentityMax) {
     return `the identity has ${serviceSessionsPerIdentityMax} service sessions; end some of them`
   }
-  const bytes = indexes.weight(identityId) + mapBytes(tags)
+  const bytes = indexes.weight(identityId) + jsonMapBytes(tags)
   if (bytes <= serviceSessionTagsBytesPerIdentityMax) return null
   const limit = `${serviceSessionTagsBytesPerIdentityMax} bytes`
   return `the tags of all service sessions of the identity take more than ${limit}; end some of them`

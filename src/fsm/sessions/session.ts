@@ -15,12 +15,16 @@ import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { isNotBoundToApi } from '../apply/session-reach.ts'
-import { identityAuthPolicy, acceptsLogIns } from '../apply/authentication.ts'
-import { enabledSigner, claimNamesIdentity, acceptsTokensOf } from '../apply/external-tokens.ts'
+import { isNotBoundToApi } from '../apply/session-usability.ts'
+import { identityAuthPolicy, isCaAcceptedForLogIn } from '../apply/authentication.ts'
+import {
+  findEnabledSigner,
+  claimMatchesIdentity,
+  acceptsSignerTokens,
+} from '../apply/external-tokens.ts'
 import type { State } from '../records/state.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
-import type { CommandContext } from '../apply/context.ts'
+import type { CommandContext } from '../apply/command-context.ts'
 import { parseFields } from '../apply/entity.ts'
 import {
   acceptedOutcome,
@@ -46,7 +50,7 @@ export const apiSessionsPerIdentityMax = 1000
  * Maximum number of sessions of one identity that wait for a second factor in the code flow;
  * limited because the password alone is enough to begin such a session.
  */
-export const begunSessionsPerIdentityMax = 20
+export const sessionsAwaitingCodeMax = 20
 
 /**
  * Stores the environment and SDK details that the client reported; empty bytes leave the stored
@@ -76,7 +80,7 @@ function noteClient(
 
 /**
  * Stores whether the certificate used for the last log-in chains to a root certificate of the
- * network, so that operators can plan its renewal.
+ * network, so that operators can plan the renewal of the certificate.
  */
 function noteChain(
   state: State,
@@ -103,7 +107,7 @@ function isStillHeld(
     return false
   }
   if (caId === '') return !isByClaim
-  return acceptsLogIns(state.get('ca', caId))
+  return isCaAcceptedForLogIn(state.get('ca', caId))
 }
 
 /**
@@ -125,10 +129,10 @@ function isMethodAllowed(
  * identity itself may have changed meanwhile.
  */
 function isStillTaken(state: State, identity: Identity, { signerId, claim }: TokenProof): boolean {
-  const signer = enabledSigner(state, signerId)
-  if (signer === undefined || !claimNamesIdentity(signer, claim, identity)) return false
+  const signer = findEnabledSigner(state, signerId)
+  if (signer === undefined || !claimMatchesIdentity(signer, claim, identity)) return false
   // @guard forged-tokens--policy
-  return acceptsTokensOf(identityAuthPolicy(state, identity), signerId)
+  return acceptsSignerTokens(identityAuthPolicy(state, identity), signerId)
 }
 
 /**
@@ -216,7 +220,7 @@ function endOldestBegun(state: State, identityId: string, context: CommandContex
     .flatMap((id) => state.get('apiSession', id) ?? [])
     .filter(({ clientId, codeHash }) => Boolean(clientId) && codeHash === '')
   // @guard oidc/floods--begun
-  if (begun.length < begunSessionsPerIdentityMax) return
+  if (begun.length < sessionsAwaitingCodeMax) return
   const [oldest] = begun.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
   if (oldest !== undefined) removeWithReferences(state, apiSession, oldest, context)
 }

@@ -4,7 +4,7 @@ import type { FairShare } from './fair-share.ts'
 import { clientAddress } from './client-address.ts'
 import { KeyedCounts } from './keyed-counts.ts'
 import type { KeyedRate } from './keyed-rate.ts'
-import { sourceNetwork } from './source.ts'
+import { sourceNetwork } from './source-network.ts'
 
 export interface ConnectionBounds {
   /** Maximum open connections of one source address; more are closed at once. */

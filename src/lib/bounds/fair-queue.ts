@@ -28,7 +28,8 @@ export class FairQueue<T> {
 
   /**
    * Removes and returns the first item of the next line.
-   * @param isReady returns false for a caller that is skipped; it keeps its position.
+   * @param isReady returns false for a caller that must be skipped; a skipped caller keeps its
+   * position.
    */
   shift(isReady: (caller: string) => boolean = () => true): T | undefined {
     for (const [caller, line] of this.#lines) {

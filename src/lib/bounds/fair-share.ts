@@ -8,9 +8,9 @@ const OWN_PART_MAX = 0.75
 const SCARCE_PART = 0.5
 
 /**
- * A fixed capacity that callers share fairly. While much of it is free, each caller may use what it
- * needs. When it gets scarce, a caller that already has an equal share gets no more. No single
- * caller can use all of it.
+ * A fixed capacity that callers share fairly. While much of the capacity is free, each caller may
+ * use what it needs. When capacity is scarce, a caller that already has an equal share gets no
+ * more. No single caller can use all of the capacity.
  */
 export class FairShare {
   readonly #max: number

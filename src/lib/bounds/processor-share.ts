@@ -20,9 +20,9 @@ const FREE_PART = 0.25
 const RETRY_MS = 10
 
 /**
- * Work that takes more slices than this is long: it goes to the end of its caller's line, or is
- * followed by a rest. More than one, because on a busy machine, work that fits in one slice may
- * take two.
+ * Work that takes more slices than this counts as long: its remaining steps go to the end of the
+ * caller's line, or a rest follows the work. The limit is more than one, because on a busy machine,
+ * work that fits in one slice may take two.
  */
 const SHORT_SLICES_MAX = 3
 const REST_MS_MAX = 1000

@@ -4,19 +4,19 @@
 export const interceptTargetLimits = {
   /** Shortest prefix length of a network that a service may intercept. */
   interceptPrefixBitsMin: 8,
-  /**
-   * Mode tproxy: maximum listening ports for one service, which is also the maximum number of
-   * addresses in a network whose addresses each get separate ports.
-   */
+  /** Mode tproxy: maximum listening ports for one service. */
   interceptListenersPerServiceMax: 1024,
+  /** Maximum addresses of a network whose addresses each get separate listening ports. */
   interceptNetworkAddressesMax: 256,
   /**
    * When listening ports are exhausted: maximum addresses of a network whose ports are redirected.
    */
   redirectedNetworkAddressesMax: 16,
-  /**
-   * Maximum addresses of one config that are checked, and clauses about one config in a response.
-   */
+  /** Maximum addresses of one config that are checked. */
   interceptRulesMax: 4096,
+  /**
+   * Maximum clauses about the faults of one config in a response; further faults are only
+   * counted.
+   */
   interceptFaultsShownMax: 16,
 } as const

@@ -43,7 +43,7 @@ export async function connectThroughProxy(
   socket.on('error', () => undefined)
   try {
     await once(socket, 'connect', { signal: ended })
-    const rest = await requestTunnel(socket, server, { credentials, signal: ended })
+    const rest = await requestProxyTunnel(socket, server, { credentials, signal: ended })
     if (rest.length > 0) socket.unshift(rest)
     return socket
   } catch (error) {
@@ -59,7 +59,7 @@ export async function connectThroughProxy(
  * @returns bytes received after the head of the response.
  * @throws {ProxyRefusal}
  */
-export async function requestTunnel(
+export async function requestProxyTunnel(
   socket: Socket,
   server: HostPort,
   options: Pick<HttpProxy, 'credentials'> & { readonly signal: AbortSignal },

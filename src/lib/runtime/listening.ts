@@ -1,7 +1,7 @@
 import type { ListenOptions, Server } from 'node:net'
 
 /** Resolves when the server listens. After that, the caller must handle the server's errors. */
-export async function listenAt(server: Server, place: ListenOptions): Promise<void> {
+export async function startListening(server: Server, place: ListenOptions): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)
   server.listen(place, resolve)

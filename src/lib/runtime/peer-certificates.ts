@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 
-import { unsupportedNode } from './supported-node.ts'
+import { unsupportedNodeReason } from './unsupported-node.ts'
 
 /**
  * Maximum total bytes of the certificates that a peer presents; a longer chain is treated as
@@ -11,10 +11,10 @@ import { unsupportedNode } from './supported-node.ts'
 export const PEER_CHAIN_BYTES_MAX = 32 * 1024
 
 /**
- * Other Node versions never free a chain of several certificates that `getPeerX509Certificate()`
- * returned.
+ * Whether Node frees a chain of several certificates that `getPeerX509Certificate()` returned;
+ * other Node versions never free such a chain.
  */
-const freesChains = unsupportedNode() === null
+const freesChains = unsupportedNodeReason() === null
 
 /** A certificate linked to its issuer; a self-signed certificate may be linked to itself. */
 interface LinkedCertificate {
@@ -40,8 +40,8 @@ export function peerLeafSha256(socket: TLSSocket): string {
 
 /**
  * The certificates that the peer presented, in DER: the leaf first, the others in the presented
- * order. On Node versions that never free them ({@link unsupportedNode}), only certificates that
- * issued one another are returned.
+ * order. On Node versions that never free them ({@link unsupportedNodeReason}), only certificates
+ * that issued one another are returned.
  * @param certificatesMax maximum number returned.
  * @returns null like {@link peerLeafDer}; the size limit applies to all returned certificates
  * together.

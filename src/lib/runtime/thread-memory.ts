@@ -4,7 +4,7 @@ import { getHeapStatistics } from 'node:v8'
  * Memory of the calling thread. `process.memoryUsage` is not used, because it opens a file for its
  * process-wide values and fails when no descriptor is left.
  */
-export function threadMemory(): {
+export function readThreadMemory(): {
   readonly heapUsedBytes: number
   readonly heapTotalBytes: number
   readonly externalBytes: number
@@ -19,7 +19,7 @@ export function threadMemory(): {
 }
 
 /** Memory of the process; while no file can be opened, the last known values. */
-export function processMemory(): NodeJS.MemoryUsage {
+export function readProcessMemory(): NodeJS.MemoryUsage {
   // @guard no-descriptors-left--process
   try {
     last = process.memoryUsage()

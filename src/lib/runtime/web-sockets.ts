@@ -15,7 +15,7 @@ export interface WebSocketBounds {
  * The server side of WebSockets for one listener, without compression. The user of a WebSocket
  * answers pings, because only the user knows whether the peer reads.
  */
-export function webSocketUpgrades(bounds: WebSocketBounds): WebSocketServer {
+export function createWebSocketServer(bounds: WebSocketBounds): WebSocketServer {
   const { messageBytesMax, fragmentsMax, closeMs } = bounds
   const options = {
     noServer: true,

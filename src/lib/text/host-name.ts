@@ -13,8 +13,8 @@ const TEXT_LENGTH_MAX = 1024
  * notations (`127.1`, `0x7f000001`), which would bypass the rules for addresses.
  */
 export function parseDnsName(text: string): string | null {
-  // All checks are made after the conversion, because it maps other characters, such as full-width
-  // digits, to ASCII.
+  // All checks are made after the conversion, because the conversion maps other characters, such as
+  // full-width digits, to ASCII.
   if (text.length > TEXT_LENGTH_MAX) return null
   const ascii = isAscii(text) ? text : domainToASCII(text)
   const name = ascii.toLowerCase().replace(/\.$/, '')

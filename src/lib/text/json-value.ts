@@ -1,5 +1,5 @@
 /** Parses JSON; null for a string that is not JSON, and for the JSON value `null`. */
-export function jsonOrNull(text: string): unknown {
+export function parseJsonOrNull(text: string): unknown {
   try {
     return JSON.parse(text) as unknown
   } catch {
@@ -13,6 +13,6 @@ export function isJsonObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** Whether the value is a safe integer >= 0. */
-export function isCount(value: unknown): value is number {
+export function isNonNegativeInteger(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }

@@ -13,11 +13,11 @@ const CIDR = /^([^/]+)\/([0-9]{1,3})$/
 /** @param text `address/prefix`; the result is null when it is not a network. */
 export function parseCidr(text: string): Network | null {
   const [, base = '', length = ''] = CIDR.exec(text) ?? []
-  return isIP(base) === 0 ? null : createNetwork(base, Number(length))
+  return isIP(base) === 0 ? null : createIpNetwork(base, Number(length))
 }
 
 /** null when the network is invalid. */
-export function createNetwork(text: string, prefix: number): Network | null {
+export function createIpNetwork(text: string, prefix: number): Network | null {
   const address = parseIp(text)
   if (address === null || !Number.isInteger(prefix) || prefix < 0) return null
   const isMapped = address.family === 'ipv4' && text.includes(':')
@@ -26,7 +26,7 @@ export function createNetwork(text: string, prefix: number): Network | null {
   return own < 0 || own > widths[address.family] ? null : { address, prefix: own }
 }
 
-/** False if the address is of the other family (IPv4 or IPv6). */
+/** False if the address is of another IP version than the network. */
 export function networkContains(network: Network, ip: IpAddress): boolean {
   return network.address.family === ip.family && offsetOf(network, ip) !== null
 }

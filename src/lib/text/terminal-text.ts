@@ -4,7 +4,7 @@
  */
 const UNPRINTABLE =
   '\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069'
-/** Those of the characters above that JSON and YAML neither escape nor use between values. */
+/** The subset of `UNPRINTABLE` that JSON and YAML neither escape nor use between values. */
 const UNESCAPED = '\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069'
 
 const one = new RegExp(`[${UNPRINTABLE}]`)
@@ -17,7 +17,7 @@ const WHITE = /^[\t\n\v\f\r\u0085\u2028\u2029]+$/
  * The first character that a terminal would interpret, in the form `U+001B`; null when there is
  * none.
  */
-export function firstUnprintable(text: string): string | null {
+export function firstUnprintableCharacter(text: string): string | null {
   const found = one.exec(text)
   return found === null ? null : `U+${hexOf(found[0]).toUpperCase()}`
 }

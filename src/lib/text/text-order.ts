@@ -13,7 +13,7 @@ function rank(unit: number): number {
 }
 
 /** Whether `<` compares this string correctly with every other string. */
-export function isPlainText(text: string): boolean {
+export function isOrderedByCodeUnits(text: string): boolean {
   return !HIGH_UNIT.test(text)
 }
 
@@ -24,7 +24,7 @@ export function isPlainText(text: string): boolean {
  */
 export function compareText(a: string, b: string): number {
   if (a === b) return 0
-  if (isPlainText(a) || isPlainText(b)) return a < b ? -1 : 1
+  if (isOrderedByCodeUnits(a) || isOrderedByCodeUnits(b)) return a < b ? -1 : 1
   const length = Math.min(a.length, b.length)
   for (let i = 0; i < length; i += 1) {
     const left = a.charCodeAt(i)
@@ -38,12 +38,12 @@ export function compareText(a: string, b: string): number {
 export function sortTexts(texts: string[]): string[] {
   // If possible, sorts without a comparison function: `sort` then compares UTF-16 units and is
   // several times faster.
-  return texts.every(isPlainText) ? texts.sort() : texts.sort(compareText)
+  return texts.every(isOrderedByCodeUnits) ? texts.sort() : texts.sort(compareText)
 }
 
 /**
  * First position in a sorted list at which the string is not less than `text`.
- * @param isPlain result of `isPlainText(text)`.
+ * @param isPlain result of `isOrderedByCodeUnits(text)`.
  */
 export function lowerBound(sorted: readonly string[], text: string, isPlain: boolean): number {
   let low = 0
@@ -69,9 +69,9 @@ export function lowerBound(sorted: readonly string[], text: string, isPlain: boo
 /**
  * Index of the chunk, in a sorted list of sorted chunks, that contains the string or in which it
  * would be inserted; 0 if there is no chunk.
- * @param isPlain result of `isPlainText(text)`.
+ * @param isPlain result of `isOrderedByCodeUnits(text)`.
  */
-export function chunkIndex(
+export function findChunkIndex(
   chunks: readonly (readonly string[])[],
   text: string,
   isPlain: boolean,

@@ -15,7 +15,7 @@ export interface Bucket {
   /** 0: inline. */
   readonly rootPage: number
   readonly inline: Uint8Array
-  /** Number of buckets around this bucket. */
+  /** Nesting depth: the number of buckets that contain this bucket, directly or indirectly. */
   readonly depth: number
 }
 
@@ -244,9 +244,9 @@ export class PageSet {
   }
 
   /**
-   * Adds a page with the pages after it.
-   * @throws {MigrateFault} DAMAGED if the page is already in the set, or does not exist in the
-   * file.
+   * Adds `pages` consecutive pages, beginning with page `id`.
+   * @throws {MigrateFault} DAMAGED if one of these pages is already in the set, or does not exist
+   * in the file.
    */
   add(id: number, pages: number): void {
     if (id + pages > this.#highWaterMark) {

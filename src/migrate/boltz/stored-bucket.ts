@@ -86,11 +86,11 @@ export function decodeJson(entry: StoredEntry, depth = 0): Json | undefined {
   if (entries.some(({ key }) => LIST_SIZE.equals(key))) return listJson(entries, depth)
   const texts = entries.length === 0 ? null : decodeTextSet(entries)
   if (texts !== null) return texts
-  return mapJson(entries, depth)
+  return convertMapToJson(entries, depth)
 }
 
 /** Converts the members of a map to JSON; undefined if a member cannot be converted. */
-export function mapJson(
+export function convertMapToJson(
   entries: readonly StoredEntry[],
   depth = 0,
 ): Readonly<Record<string, Json>> | undefined {

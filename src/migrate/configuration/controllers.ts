@@ -13,11 +13,11 @@ import {
 import { checkControllerUsage } from '../../pki/verify/controller-leaf.ts'
 import {
   type CertifiedKey,
-  issueControllerCertificateFor,
+  issueControllerCertificateForKey,
   LEAF_LIFETIME_MS,
 } from '../../pki/authority/authority.ts'
-import { validityLimitedBy } from '../../pki/authority/renewal.ts'
-import { checkSigner } from '../../pki/authority/signer.ts'
+import { limitValidity } from '../../pki/authority/renewal.ts'
+import { checkSigner } from '../../pki/authority/signing-authority.ts'
 import { parsePublicKey } from '../../pki/public-key.ts'
 import { parseSpiffeId } from '../../pki/spiffe.ts'
 import { serverCertificateFault } from '../../pki/verify/server-certificate.ts'
@@ -345,12 +345,12 @@ async function reissued(
   const advertised = addresses.flatMap((address) => parseHostPort(address)?.host ?? [])
   const named = leaves.flatMap(({ dnsNames, ipAddresses }) => [...dnsNames, ...ipAddresses])
   const [issuer] = parseCertificates(issuing.certificatePem)
-  return await issueControllerCertificateFor({
+  return await issueControllerCertificateForKey({
     issuer: issuing,
     trustDomain,
     id,
     hosts: [...new Set([...named, ...advertised])],
-    validity: validityLimitedBy(issuer, nowMs, LEAF_LIFETIME_MS),
+    validity: limitValidity(issuer, nowMs, LEAF_LIFETIME_MS),
     publicKeySpki: Uint8Array.from(
       leaves[0].native.publicKey.export({ type: 'spki', format: 'der' }),
     ),

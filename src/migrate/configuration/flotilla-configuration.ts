@@ -2,7 +2,7 @@ import { dirname, join } from 'node:path'
 
 import { parseControllerConfig } from '../../config/controller/load.ts'
 import { API_NAMES } from '../../config/controller/options.ts'
-import { yamlText } from '../../config/engine/yaml-tree.ts'
+import { formatYaml } from '../../config/engine/yaml-tree.ts'
 import { parseDuration } from '../../lib/text/duration.ts'
 import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
@@ -29,7 +29,7 @@ export interface ControllerFile {
  * The configuration of a migrated controller, and the files to which it refers.
  * @throws {MigrateFault} CONFIGURATION.
  */
-export function controllerFiles(
+export function buildControllerFiles(
   controller: MigratedController,
   { trustDomain, caPem }: { readonly trustDomain: string; readonly caPem: string },
   report: MigrationReport,
@@ -70,7 +70,7 @@ function configurationText(
   const { path, unused, web, routers } = configuration
   const [first] = web
   if (first === undefined) throw configurationFault(`${path}: web has no listener`)
-  const text = yamlText({
+  const text = formatYaml({
     id,
     data: 'data',
     trustDomain,

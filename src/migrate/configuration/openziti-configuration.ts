@@ -39,7 +39,8 @@ export interface PemIdentity {
 }
 
 /**
- * The identity of an HTTPS listener that has its own, in addition to the controller's identity.
+ * The identity of an HTTPS listener that is configured with a separate identity, in addition to the
+ * controller's identity.
  */
 export interface WebIdentity extends PemIdentity {
   /** Whether clients connect to the listener; if so, its key signs enrollment tokens. */

@@ -1,4 +1,4 @@
-import { type Environment, fillVariables } from '../../config/engine/environment.ts'
+import { type Environment, substituteVariables } from '../../config/engine/environment.ts'
 import { shortenText } from '../../config/engine/fault.ts'
 import { parseYamlTree, type YamlTree, yamlTreeLimits } from '../../config/engine/yaml-tree.ts'
 import { MigrateFault } from '../fault.ts'
@@ -71,7 +71,7 @@ export class OpenZitiSettings {
     if (tree.kind !== 'scalar') throw this.fault(name, 'expected a value', tree)
     this.#source.used.add(this.#key(name))
     if (tree.value === null) return null
-    const { text, missing } = fillVariables(String(tree.value), this.#source.environment)
+    const { text, missing } = substituteVariables(String(tree.value), this.#source.environment)
     const [variable] = missing
     if (variable === undefined) return text === '' ? null : text
     throw this.fault(name, `the environment variable ${variable} is not set`, tree)

@@ -6,13 +6,18 @@
 import { isLoopback } from '../../pki/authority/router-names.ts'
 import {
   CLAIM_POINTERS_VERSION,
-  choiceOrFirst,
+  readChoiceOrFirst,
   type Conversion,
-  choiceOrNull,
+  readChoiceOrNull,
   type StoreTable,
 } from './conversion.ts'
-import { baseRows, migratedUnchanged, converted, linkRow } from './field-rows.ts'
-import { certificateOf } from './identity-stores.ts'
+import {
+  baseFieldRules,
+  unchangedFieldRule,
+  convertedFieldRule,
+  linkFieldRule,
+} from './stored-field-rules.ts'
+import { parseStoredCertificate } from './identity-stores.ts'
 import type { StoredRecord } from './stored-record.ts'
 
 const claim = 'externalIdClaim'
@@ -20,37 +25,37 @@ const claimLocations = ['COMMON_NAME', 'SAN_URI', 'SAN_EMAIL'] as const
 const claimMatchers = ['ALL', 'PREFIX', 'SUFFIX', 'SCHEME'] as const
 const claimParsers = ['NONE', 'SPLIT'] as const
 
-export const cas: StoreTable = {
+export const caStore: StoreTable = {
   store: 'cas',
   kind: 'ca',
   why: '',
   rows: {
-    ...baseRows,
-    name: migratedUnchanged('text'),
-    certPem: migratedUnchanged('text'),
-    fingerprint: converted('text', 'computed from certPem'),
-    isVerified: migratedUnchanged('boolean'),
-    verificationToken: migratedUnchanged('text'),
-    isAutoCaEnrollmentEnabled: migratedUnchanged('boolean'),
-    isOttCaEnrollmentEnabled: migratedUnchanged('boolean'),
-    isAuthEnabled: migratedUnchanged('boolean'),
-    identityRoles: migratedUnchanged('texts'),
-    identityNameFormat: migratedUnchanged('text'),
-    externalIdClaim: migratedUnchanged('section', {
+    ...baseFieldRules,
+    name: unchangedFieldRule('text'),
+    certPem: unchangedFieldRule('text'),
+    fingerprint: convertedFieldRule('text', 'computed from certPem'),
+    isVerified: unchangedFieldRule('boolean'),
+    verificationToken: unchangedFieldRule('text'),
+    isAutoCaEnrollmentEnabled: unchangedFieldRule('boolean'),
+    isOttCaEnrollmentEnabled: unchangedFieldRule('boolean'),
+    isAuthEnabled: unchangedFieldRule('boolean'),
+    identityRoles: unchangedFieldRule('texts'),
+    identityNameFormat: unchangedFieldRule('text'),
+    externalIdClaim: unchangedFieldRule('section', {
       fields: {
-        [`${claim}.location`]: migratedUnchanged('text'),
-        [`${claim}.matcher`]: migratedUnchanged('text'),
-        [`${claim}.matcherCriteria`]: migratedUnchanged('text'),
-        [`${claim}.parser`]: migratedUnchanged('text'),
-        [`${claim}.parserSeparator`]: converted('text', 'is parserCriteria here'),
-        [`${claim}.index`]: migratedUnchanged('int64'),
+        [`${claim}.location`]: unchangedFieldRule('text'),
+        [`${claim}.matcher`]: unchangedFieldRule('text'),
+        [`${claim}.matcherCriteria`]: unchangedFieldRule('text'),
+        [`${claim}.parser`]: unchangedFieldRule('text'),
+        [`${claim}.parserSeparator`]: convertedFieldRule('text', 'is parserCriteria here'),
+        [`${claim}.index`]: unchangedFieldRule('int64'),
       },
     }),
-    enrollments: linkRow,
+    enrollments: linkFieldRule,
   },
   convert: (record, conversion) => {
     const pem = record.text('certPem') ?? ''
-    const certificate = certificateOf(record, 'certPem', pem)
+    const certificate = parseStoredCertificate(record, 'certPem', pem)
     if (certificate === null) return
     conversion.authorities.set(record.id, certificate)
     const isVerified = record.flag('isVerified')
@@ -77,9 +82,9 @@ export const cas: StoreTable = {
 
 function claimOf(section: StoredRecord | null) {
   if (section === null || !section.has(`${claim}.location`)) return null
-  const location = choiceOrNull(section, `${claim}.location`, claimLocations)
-  const matcher = choiceOrNull(section, `${claim}.matcher`, claimMatchers)
-  const parser = choiceOrNull(section, `${claim}.parser`, claimParsers)
+  const location = readChoiceOrNull(section, `${claim}.location`, claimLocations)
+  const matcher = readChoiceOrNull(section, `${claim}.matcher`, claimMatchers)
+  const parser = readChoiceOrNull(section, `${claim}.parser`, claimParsers)
   // Not migrated with other values, because another claim could contain another identity's id.
   if (location === null || matcher === null || parser === null) return null
   return {
@@ -92,26 +97,26 @@ function claimOf(section: StoredRecord | null) {
   }
 }
 
-export const authPolicies: StoreTable = {
+export const authPolicyStore: StoreTable = {
   store: 'authPolicies',
   kind: 'authPolicy',
   why: '',
   rows: {
-    ...baseRows,
-    name: migratedUnchanged('text'),
-    'primary.cert.allowed': migratedUnchanged('boolean'),
-    'primary.cert.allowExpiredCerts': migratedUnchanged('boolean'),
-    'primary.updb.allowed': migratedUnchanged('boolean'),
-    'primary.updb.minPasswordLength': migratedUnchanged('int64'),
-    'primary.updb.requireSpecialChar': migratedUnchanged('boolean'),
-    'primary.updb.requireNumberChar': migratedUnchanged('boolean'),
-    'primary.updb.requireMixedCase': migratedUnchanged('boolean'),
-    'primary.updb.maxAttempts': migratedUnchanged('int64'),
-    'primary.updb.lockoutDurationMinutes': migratedUnchanged('int64'),
-    'primary.extJwt.allowed': migratedUnchanged('boolean'),
-    'primary.extJwt.allowedSigners': migratedUnchanged('texts'),
-    'secondary.requireTotp': migratedUnchanged('boolean'),
-    'secondary.requireExtJwtSigner': migratedUnchanged('text'),
+    ...baseFieldRules,
+    name: unchangedFieldRule('text'),
+    'primary.cert.allowed': unchangedFieldRule('boolean'),
+    'primary.cert.allowExpiredCerts': unchangedFieldRule('boolean'),
+    'primary.updb.allowed': unchangedFieldRule('boolean'),
+    'primary.updb.minPasswordLength': unchangedFieldRule('int64'),
+    'primary.updb.requireSpecialChar': unchangedFieldRule('boolean'),
+    'primary.updb.requireNumberChar': unchangedFieldRule('boolean'),
+    'primary.updb.requireMixedCase': unchangedFieldRule('boolean'),
+    'primary.updb.maxAttempts': unchangedFieldRule('int64'),
+    'primary.updb.lockoutDurationMinutes': unchangedFieldRule('int64'),
+    'primary.extJwt.allowed': unchangedFieldRule('boolean'),
+    'primary.extJwt.allowedSigners': unchangedFieldRule('texts'),
+    'secondary.requireTotp': unchangedFieldRule('boolean'),
+    'secondary.requireExtJwtSigner': unchangedFieldRule('text'),
   },
   convert: (record, conversion) => {
     const signers = record.texts('primary.extJwt.allowedSigners')
@@ -149,8 +154,8 @@ const PASSWORD_CHARACTERS_MIN = 5
 const PASSWORD_CHARACTERS_MAX = 100
 
 /**
- * Minimum password length. Flotilla enforces the rule when a password is set; OpenZiti only stores
- * it.
+ * Minimum password length. Flotilla enforces the minimum when a password is set; OpenZiti only
+ * stores it.
  */
 function passwordLengthOf(record: StoredRecord): number {
   const name = 'primary.updb.minPasswordLength'
@@ -160,39 +165,39 @@ function passwordLengthOf(record: StoredRecord): number {
   return kept
 }
 
-export const externalJwtSigners: StoreTable = {
+export const externalJwtSignerStore: StoreTable = {
   store: 'externalJwtSigners',
   kind: 'externalJwtSigner',
   why: '',
   rows: {
-    ...baseRows,
-    name: migratedUnchanged('text'),
-    issuer: migratedUnchanged('text'),
-    audience: migratedUnchanged('text'),
-    certPem: migratedUnchanged('text'),
-    jwksEndpoint: migratedUnchanged('text'),
-    fingerprint: converted('text', 'computed from certPem'),
-    kid: migratedUnchanged('text'),
-    commonName: converted('text', 'computed from certPem'),
-    notBefore: converted('time', 'computed from certPem'),
-    notAfter: converted('time', 'computed from certPem'),
-    enabled: migratedUnchanged('boolean'),
-    externalAuthUrl: migratedUnchanged('text'),
-    useExternalId: migratedUnchanged('boolean'),
-    clientId: migratedUnchanged('text'),
-    scopes: migratedUnchanged('texts'),
-    targetToken: migratedUnchanged('text'),
-    claimsProperty: converted('text', 'to a JSON pointer, before 2.0'),
-    enrollToCertEnabled: migratedUnchanged('boolean', { since: '2.0' }),
-    enrollToTokenEnabled: migratedUnchanged('boolean', { since: '2.0' }),
-    enrollAttributeClaimsSelector: migratedUnchanged('text', { since: '2.0' }),
-    enrollNameClaimsSelector: migratedUnchanged('text', { since: '2.0' }),
-    enrollAuthPolicyId: migratedUnchanged('text', { since: '2.0' }),
-    authPolicies: linkRow,
+    ...baseFieldRules,
+    name: unchangedFieldRule('text'),
+    issuer: unchangedFieldRule('text'),
+    audience: unchangedFieldRule('text'),
+    certPem: unchangedFieldRule('text'),
+    jwksEndpoint: unchangedFieldRule('text'),
+    fingerprint: convertedFieldRule('text', 'computed from certPem'),
+    kid: unchangedFieldRule('text'),
+    commonName: convertedFieldRule('text', 'computed from certPem'),
+    notBefore: convertedFieldRule('time', 'computed from certPem'),
+    notAfter: convertedFieldRule('time', 'computed from certPem'),
+    enabled: unchangedFieldRule('boolean'),
+    externalAuthUrl: unchangedFieldRule('text'),
+    useExternalId: unchangedFieldRule('boolean'),
+    clientId: unchangedFieldRule('text'),
+    scopes: unchangedFieldRule('texts'),
+    targetToken: unchangedFieldRule('text'),
+    claimsProperty: convertedFieldRule('text', 'to a JSON pointer, before 2.0'),
+    enrollToCertEnabled: unchangedFieldRule('boolean', { since: '2.0' }),
+    enrollToTokenEnabled: unchangedFieldRule('boolean', { since: '2.0' }),
+    enrollAttributeClaimsSelector: unchangedFieldRule('text', { since: '2.0' }),
+    enrollNameClaimsSelector: unchangedFieldRule('text', { since: '2.0' }),
+    enrollAuthPolicyId: unchangedFieldRule('text', { since: '2.0' }),
+    authPolicies: linkFieldRule,
   },
   convert: (record, conversion) => {
     const certPem = record.text('certPem') || null
-    const certificate = certPem === null ? null : certificateOf(record, 'certPem', certPem)
+    const certificate = certPem === null ? null : parseStoredCertificate(record, 'certPem', certPem)
     if (certPem !== null && certificate === null) return
     noteAddress(record)
     conversion.put('externalJwtSigner', record, {
@@ -213,7 +218,7 @@ export const externalJwtSigners: StoreTable = {
       externalAuthUrl: record.text('externalAuthUrl') ?? '',
       clientId: record.text('clientId') ?? '',
       scopes: record.texts('scopes'),
-      targetToken: choiceOrFirst(record, 'targetToken', ['ACCESS', 'ID']),
+      targetToken: readChoiceOrFirst(record, 'targetToken', ['ACCESS', 'ID']),
       commonName: certificate?.commonName ?? '',
       fingerprint: certificate?.sha1 ?? '',
       notBefore: certificate?.notBeforeMs ?? null,

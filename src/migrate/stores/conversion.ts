@@ -1,11 +1,11 @@
 import { precedences } from '../../entities/parts/terminator-fields.ts'
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
-import type { BaseFields } from '../../lib/entity-record.ts'
+import type { BaseRecordFields } from '../../lib/entity-record.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import type { FactorSecrets } from '../../pki/secrets/sealed-factor.ts'
 import type { MigrationReport } from '../report.ts'
-import type { FieldRows } from './field-rows.ts'
+import type { StoredFieldRules } from './stored-field-rules.ts'
 import type { StoredRecord } from './stored-record.ts'
 
 /** Schema versions of databases that can be migrated: OpenZiti 1.5 to 2.1. */
@@ -15,11 +15,11 @@ export const SCHEMA_VERSION_MAX = 48
 export const FLAT_SERVICES_VERSION = 47
 /**
  * Schema version of OpenZiti 1.7.2 and 2.0. Claims are JSON pointers from 2.0, so with this schema
- * version they may be either.
+ * version a claim may be a JSON pointer or a plain name.
  */
 export const CLAIM_POINTERS_VERSION = 44
 
-type OwnFields<K extends KindName> = Partial<Omit<RecordOf<K>, keyof BaseFields>>
+type OwnFields<K extends KindName> = Partial<Omit<RecordOf<K>, keyof BaseRecordFields>>
 
 /**
  * The target of a migration, and information that the conversion of one record needs about other
@@ -56,7 +56,7 @@ export interface StoreTable {
   readonly kind: KindName | null
   /** Reason why the records are not migrated; '' if they are. */
   readonly why: string
-  readonly rows: FieldRows
+  readonly rows: StoredFieldRules
   readonly convert: (record: StoredRecord, conversion: Conversion) => void
 }
 
@@ -65,8 +65,11 @@ export function unmigratedStore(store: string, why: string): StoreTable {
   return { store, kind: null, why, rows: {}, convert: () => undefined }
 }
 
-/** The precedence: OpenZiti stores its index in this list. */
-export function precedenceOf(record: StoredRecord, name: string, index: Json | undefined) {
+/**
+ * The precedence of a terminator or identity. OpenZiti stores it as an index in the list
+ * `precedences`.
+ */
+export function readPrecedence(record: StoredRecord, name: string, index: Json | undefined) {
   const found = precedences[Number(index ?? 0)]
   if (found === undefined) record.note('changed', name, 'an unknown precedence became default')
   return found ?? 'default'
@@ -76,20 +79,20 @@ export function precedenceOf(record: StoredRecord, name: string, index: Json | u
  * The value of the field if `values` contains it; otherwise the first of `values`, and a finding
  * unless the field is empty.
  */
-export function choiceOrFirst<const T extends string>(
+export function readChoiceOrFirst<const T extends string>(
   record: StoredRecord,
   name: string,
   values: readonly [T, ...T[]],
 ): T {
   const isUnset = (record.text(name) ?? '') === ''
-  return (isUnset ? null : choiceOrNull(record, name, values)) ?? values[0]
+  return (isUnset ? null : readChoiceOrNull(record, name, values)) ?? values[0]
 }
 
 /**
  * The value of the field if `values` contains it; otherwise null, and a finding unless the field is
  * empty.
  */
-export function choiceOrNull<const T extends string>(
+export function readChoiceOrNull<const T extends string>(
   record: StoredRecord,
   name: string,
   values: readonly T[],

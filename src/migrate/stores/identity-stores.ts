@@ -6,16 +6,16 @@ import { serviceConfigHolder } from '../../entities/kinds/service-config.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import { toHex } from '../../lib/text/hex-digits.ts'
 import { type Certificate, parseCertificates } from '../../pki/certificate.ts'
-import { base32Bytes } from '../../pki/secrets/totp.ts'
-import { type Conversion, choiceOrNull, precedenceOf, type StoreTable } from './conversion.ts'
+import { decodeBase32 } from '../../pki/secrets/totp.ts'
+import { type Conversion, readChoiceOrNull, readPrecedence, type StoreTable } from './conversion.ts'
 import {
-  baseRows,
-  migratedUnchanged,
-  converted,
-  dropped,
-  type FieldRows,
-  linkRow,
-} from './field-rows.ts'
+  baseFieldRules,
+  unchangedFieldRule,
+  convertedFieldRule,
+  droppedFieldRule,
+  type StoredFieldRules,
+  linkFieldRule,
+} from './stored-field-rules.ts'
 import type { StoredRecord } from './stored-record.ts'
 
 const environmentNames = {
@@ -35,8 +35,8 @@ const sdkNames = {
   sdkInfoAppVersion: 'appVersion',
 } as const
 
-function textRows(names: Readonly<Record<string, string>>): FieldRows {
-  return Object.fromEntries(Object.keys(names).map((name) => [name, migratedUnchanged('text')]))
+function textRows(names: Readonly<Record<string, string>>): StoredFieldRules {
+  return Object.fromEntries(Object.keys(names).map((name) => [name, unchangedFieldRule('text')]))
 }
 
 function textsOf(record: StoredRecord, names: Readonly<Record<string, string>>) {
@@ -48,38 +48,38 @@ function textsOf(record: StoredRecord, names: Readonly<Record<string, string>>) 
   return found
 }
 
-export const identities: StoreTable = {
+export const identityStore: StoreTable = {
   store: 'identities',
   kind: 'identity',
   why: '',
   rows: {
-    ...baseRows,
-    name: migratedUnchanged('text'),
-    type: migratedUnchanged('text'),
-    isDefaultAdmin: migratedUnchanged('boolean'),
-    isAdmin: migratedUnchanged('boolean'),
-    authPolicyId: migratedUnchanged('text'),
-    externalId: migratedUnchanged('text'),
-    roleAttributes: migratedUnchanged('texts'),
-    appData: migratedUnchanged('map'),
-    defaultHostingCost: migratedUnchanged('int32'),
-    defaultHostingPrecedence: converted('int32', 'to its name'),
-    serviceHostingCosts: migratedUnchanged('map'),
-    serviceHostingPrecedences: converted('map', 'to their names'),
-    serviceConfigs: converted('map', 'to further records'),
-    disabledAt: converted('time', 'to milliseconds'),
-    disabledUntil: converted('time', 'to milliseconds'),
-    permissions: migratedUnchanged('texts', { since: '2.0' }),
-    interfaces: dropped('map', 'its host reports them again', { since: '1.6' }),
+    ...baseFieldRules,
+    name: unchangedFieldRule('text'),
+    type: unchangedFieldRule('text'),
+    isDefaultAdmin: unchangedFieldRule('boolean'),
+    isAdmin: unchangedFieldRule('boolean'),
+    authPolicyId: unchangedFieldRule('text'),
+    externalId: unchangedFieldRule('text'),
+    roleAttributes: unchangedFieldRule('texts'),
+    appData: unchangedFieldRule('map'),
+    defaultHostingCost: unchangedFieldRule('int32'),
+    defaultHostingPrecedence: convertedFieldRule('int32', 'to its name'),
+    serviceHostingCosts: unchangedFieldRule('map'),
+    serviceHostingPrecedences: convertedFieldRule('map', 'to their names'),
+    serviceConfigs: convertedFieldRule('map', 'to further records'),
+    disabledAt: convertedFieldRule('time', 'to milliseconds'),
+    disabledUntil: convertedFieldRule('time', 'to milliseconds'),
+    permissions: unchangedFieldRule('texts', { since: '2.0' }),
+    interfaces: droppedFieldRule('map', 'its host reports them again', { since: '1.6' }),
     ...textRows(environmentNames),
     ...textRows(sdkNames),
-    routers: linkRow,
-    dialServices: linkRow,
-    bindServices: linkRow,
-    servicePolicies: linkRow,
-    edgeRouterPolicies: linkRow,
-    authenticators: linkRow,
-    enrollments: linkRow,
+    routers: linkFieldRule,
+    dialServices: linkFieldRule,
+    bindServices: linkFieldRule,
+    servicePolicies: linkFieldRule,
+    edgeRouterPolicies: linkFieldRule,
+    authenticators: linkFieldRule,
+    enrollments: linkFieldRule,
   },
   convert: (record, conversion) => {
     const precedencesOfServices = Object.entries(record.map('serviceHostingPrecedences'))
@@ -93,7 +93,7 @@ export const identities: StoreTable = {
       roleAttributes: record.texts('roleAttributes'),
       appData: record.map('appData'),
       defaultHostingCost: record.integer('defaultHostingCost'),
-      defaultHostingPrecedence: precedenceOf(
+      defaultHostingPrecedence: readPrecedence(
         record,
         'defaultHostingPrecedence',
         record.integer('defaultHostingPrecedence'),
@@ -102,7 +102,7 @@ export const identities: StoreTable = {
       serviceHostingPrecedences: Object.fromEntries(
         precedencesOfServices.map(([id, index]) => [
           id,
-          precedenceOf(record, 'serviceHostingPrecedences', index),
+          readPrecedence(record, 'serviceHostingPrecedences', index),
         ]),
       ),
       permissions: record.texts('permissions'),
@@ -124,7 +124,7 @@ function numbersOf(record: StoredRecord, name: string): Record<string, number> {
   return found
 }
 
-/** Each service has one config for each config type. */
+/** Migrates the config overrides of an identity: for each service, one config per config type. */
 function putServiceConfigs(record: StoredRecord, conversion: Conversion): void {
   for (const [serviceId, configs] of Object.entries(record.map('serviceConfigs'))) {
     for (const [configTypeId, configId] of membersOf(configs)) {
@@ -148,31 +148,31 @@ function membersOf(value: Json): [string, Json][] {
   return isMap ? Object.entries(value) : []
 }
 
-export const authenticators: StoreTable = {
+export const authenticatorStore: StoreTable = {
   store: 'authenticators',
   kind: 'authenticator',
   why: '',
   rows: {
-    ...baseRows,
-    method: migratedUnchanged('text'),
-    identity: migratedUnchanged('text'),
-    updbUsername: migratedUnchanged('text'),
-    updbPassword: converted('text', 'hash and salt become one text (PHC)'),
-    updbSalt: converted('text', 'hash and salt become one text (PHC)'),
-    certPem: migratedUnchanged('text'),
-    certFingerprint: converted('text', 'computed from certPem'),
-    isIssuedByNetwork: migratedUnchanged('boolean'),
-    unverifiedCertPem: migratedUnchanged('text'),
-    unverifiedCertFingerprint: converted('text', 'computed from unverifiedCertPem'),
-    isExtendRequested: migratedUnchanged('boolean', { since: '1.6' }),
-    isKeyRollRequested: migratedUnchanged('boolean', { since: '1.6' }),
-    extendRequestedAt: converted('time', 'to milliseconds', { since: '1.6' }),
-    publicKeyPrint: converted('text', 'computed from certPem', { since: '1.6' }),
-    lastAuthResolvedToRoot: migratedUnchanged('boolean', { since: '1.6' }),
-    lastExtendRolledKeys: migratedUnchanged('boolean', { since: '1.6' }),
+    ...baseFieldRules,
+    method: unchangedFieldRule('text'),
+    identity: unchangedFieldRule('text'),
+    updbUsername: unchangedFieldRule('text'),
+    updbPassword: convertedFieldRule('text', 'hash and salt become one text (PHC)'),
+    updbSalt: convertedFieldRule('text', 'hash and salt become one text (PHC)'),
+    certPem: unchangedFieldRule('text'),
+    certFingerprint: convertedFieldRule('text', 'computed from certPem'),
+    isIssuedByNetwork: unchangedFieldRule('boolean'),
+    unverifiedCertPem: unchangedFieldRule('text'),
+    unverifiedCertFingerprint: convertedFieldRule('text', 'computed from unverifiedCertPem'),
+    isExtendRequested: unchangedFieldRule('boolean', { since: '1.6' }),
+    isKeyRollRequested: unchangedFieldRule('boolean', { since: '1.6' }),
+    extendRequestedAt: convertedFieldRule('time', 'to milliseconds', { since: '1.6' }),
+    publicKeyPrint: convertedFieldRule('text', 'computed from certPem', { since: '1.6' }),
+    lastAuthResolvedToRoot: unchangedFieldRule('boolean', { since: '1.6' }),
+    lastExtendRolledKeys: unchangedFieldRule('boolean', { since: '1.6' }),
   },
   convert: (record, conversion) => {
-    const method = choiceOrNull(record, 'method', ['updb', 'cert'])
+    const method = readChoiceOrNull(record, 'method', ['updb', 'cert'])
     if (method === 'updb') convertPassword(record, conversion)
     if (method === 'cert') convertCertificate(record, conversion)
   },
@@ -212,7 +212,7 @@ function convertPassword(record: StoredRecord, conversion: Conversion): void {
 function convertCertificate(record: StoredRecord, conversion: Conversion): void {
   const credential = certificateFieldsOf(record, conversion)
   if (credential === null) return
-  const next = nextCertificateOf(record)
+  const next = readNextCertificate(record)
   conversion.put('authenticator', record, {
     method: 'cert',
     identityId: record.text('identity') ?? '',
@@ -238,7 +238,7 @@ function certificateFieldsOf(record: StoredRecord, conversion: Conversion) {
   const pem = record.text('certPem') ?? ''
   const stored = record.text('certFingerprint') ?? ''
   if (pem === '') return adoptableFieldsOf(record, stored)
-  const leaf = certificateOf(record, 'certPem', pem)
+  const leaf = parseStoredCertificate(record, 'certPem', pem)
   if (leaf === null) return null
   if (stored.toLowerCase() !== leaf.sha1) {
     record.note('changed', 'certFingerprint', 'it was not that of certPem')
@@ -253,11 +253,12 @@ function certificateFieldsOf(record: StoredRecord, conversion: Conversion) {
 }
 
 /**
- * Fields for a certificate of which only the fingerprint is stored. Without the certificate, its
- * issuer is unknown; so it is accepted at first use only if the network's own authority issued it.
+ * Fields for a certificate of which only the fingerprint is stored. The fingerprint does not reveal
+ * the issuer; so the certificate is accepted at first use only if the network's own authority
+ * issued it.
  */
 function adoptableFieldsOf(record: StoredRecord, stored: string) {
-  const adoptable = adoptableFingerprintOf(stored)
+  const adoptable = toAdoptableFingerprint(stored)
   if (adoptable === null) {
     record.note('lost', 'certPem', 'it has neither a certificate nor the SHA-1 of one')
     return null
@@ -269,7 +270,7 @@ function adoptableFieldsOf(record: StoredRecord, stored: string) {
 }
 
 /** SHA-1 in the form of the field `fingerprint`; null if the string is not a SHA-1. */
-export function adoptableFingerprintOf(text: string): string | null {
+export function toAdoptableFingerprint(text: string): string | null {
   const plain = text.replaceAll(':', '').toLowerCase()
   return /^[0-9a-f]{40}$/.test(plain) ? plain : null
 }
@@ -281,24 +282,28 @@ export interface CertificateText {
 }
 
 /** The certificate that was issued to the record's owner and not used yet. */
-export function nextCertificateOf(record: StoredRecord): CertificateText | null {
+export function readNextCertificate(record: StoredRecord): CertificateText | null {
   const name = 'unverifiedCertPem'
   const pem = record.text(name) ?? ''
-  return pem === '' ? null : certificateTextOf(record, name, pem)
+  return pem === '' ? null : readCertificateText(record, name, pem)
 }
 
 /** null, with a finding, if the string contains no certificate. */
-export function certificateTextOf(
+export function readCertificateText(
   record: StoredRecord,
   name: string,
   pem: string,
 ): CertificateText | null {
-  const certificate = certificateOf(record, name, pem)
+  const certificate = parseStoredCertificate(record, name, pem)
   return certificate === null ? null : { pem, certificate }
 }
 
 /** The first certificate in a PEM string; null, with a finding, if there is none. */
-export function certificateOf(record: StoredRecord, name: string, pem: string): Certificate | null {
+export function parseStoredCertificate(
+  record: StoredRecord,
+  name: string,
+  pem: string,
+): Certificate | null {
   try {
     return parseCertificates(pem)[0]
   } catch {
@@ -336,25 +341,25 @@ export function noteIssuer(
   record.note('decide', 'certPem', reason)
 }
 
-export const enrollments: StoreTable = {
+export const enrollmentStore: StoreTable = {
   store: 'enrollments',
   kind: 'enrollment',
   why: '',
   rows: {
-    token: migratedUnchanged('text'),
-    method: migratedUnchanged('text'),
-    identity: migratedUnchanged('text'),
-    edgeRouter: migratedUnchanged('text'),
-    transitRouter: migratedUnchanged('text'),
-    caId: migratedUnchanged('text'),
-    username: migratedUnchanged('text'),
-    expiresAt: converted('time', 'to milliseconds'),
-    issuedAt: converted('time', 'is the time of creation as well'),
-    jwt: migratedUnchanged('text'),
-    tags: migratedUnchanged('map'),
+    token: unchangedFieldRule('text'),
+    method: unchangedFieldRule('text'),
+    identity: unchangedFieldRule('text'),
+    edgeRouter: unchangedFieldRule('text'),
+    transitRouter: unchangedFieldRule('text'),
+    caId: unchangedFieldRule('text'),
+    username: unchangedFieldRule('text'),
+    expiresAt: convertedFieldRule('time', 'to milliseconds'),
+    issuedAt: convertedFieldRule('time', 'is the time of creation as well'),
+    jwt: unchangedFieldRule('text'),
+    tags: unchangedFieldRule('map'),
   },
   convert: (record, conversion) => {
-    const method = choiceOrNull(record, 'method', ['ott', 'ottca', 'updb', 'erott', 'trott'])
+    const method = readChoiceOrNull(record, 'method', ['ott', 'ottca', 'updb', 'erott', 'trott'])
     const token = record.text('token') ?? ''
     const expiresAt = record.time('expiresAt')
     if (token === '' || expiresAt === null) {
@@ -376,21 +381,21 @@ export const enrollments: StoreTable = {
   },
 }
 
-export const mfas: StoreTable = {
+export const mfaStore: StoreTable = {
   store: 'mfas',
   kind: 'mfa',
   why: '',
   rows: {
-    ...baseRows,
-    identity: converted('text', 'is the id of the record as well'),
-    isVerified: migratedUnchanged('boolean'),
-    secret: converted('text', 'encrypted'),
-    recoveryCodes: converted('texts', 'encrypted'),
-    salt: dropped('text', 'it is empty'),
+    ...baseFieldRules,
+    identity: convertedFieldRule('text', 'is the id of the record as well'),
+    isVerified: unchangedFieldRule('boolean'),
+    secret: convertedFieldRule('text', 'encrypted'),
+    recoveryCodes: convertedFieldRule('texts', 'encrypted'),
+    salt: droppedFieldRule('text', 'it is empty'),
   },
   convert: (record, conversion) => {
     const identityId = record.text('identity') ?? ''
-    const secret = base32Bytes(record.text('secret') ?? '')
+    const secret = decodeBase32(record.text('secret') ?? '')
     if (identityId === '' || secret === null || secret.length === 0) {
       record.note('lost', 'secret', 'the second factor has no identity or no readable secret')
       return

@@ -5,58 +5,64 @@
 import type { Json } from '../../lib/text/canonical-json.ts'
 import { precedences } from '../../entities/parts/terminator-fields.ts'
 import { normalizeHost, isLoopback, normalizedHosts } from '../../pki/authority/router-names.ts'
-import { choiceOrFirst, type Conversion, type StoreTable } from './conversion.ts'
-import { baseRows, migratedUnchanged, converted, dropped, linkRow } from './field-rows.ts'
+import { readChoiceOrFirst, type Conversion, type StoreTable } from './conversion.ts'
 import {
-  adoptableFingerprintOf,
+  baseFieldRules,
+  unchangedFieldRule,
+  convertedFieldRule,
+  droppedFieldRule,
+  linkFieldRule,
+} from './stored-field-rules.ts'
+import {
+  toAdoptableFingerprint,
   type CertificateText,
-  certificateTextOf,
-  nextCertificateOf,
+  readCertificateText,
+  readNextCertificate,
   noteIssuer,
 } from './identity-stores.ts'
 import type { StoredRecord } from './stored-record.ts'
 
 const REPORTED = 'the router reports it again'
 
-export const routers: StoreTable = {
+export const routerStore: StoreTable = {
   store: 'routers',
   kind: 'router',
   why: '',
   rows: {
-    ...baseRows,
-    name: migratedUnchanged('text'),
-    fingerprint: converted('text', 'computed from certPem'),
-    cost: migratedUnchanged('int32'),
-    noTraversal: migratedUnchanged('boolean'),
-    disabled: migratedUnchanged('boolean'),
-    ctrlChanListeners: migratedUnchanged('map', { since: '2.0' }),
-    interfaces: dropped('map', REPORTED),
-    configs: migratedUnchanged('texts', { since: '2.1' }),
-    terminators: linkRow,
-    edge: migratedUnchanged('section', {
+    ...baseFieldRules,
+    name: unchangedFieldRule('text'),
+    fingerprint: convertedFieldRule('text', 'computed from certPem'),
+    cost: unchangedFieldRule('int32'),
+    noTraversal: unchangedFieldRule('boolean'),
+    disabled: unchangedFieldRule('boolean'),
+    ctrlChanListeners: unchangedFieldRule('map', { since: '2.0' }),
+    interfaces: droppedFieldRule('map', REPORTED),
+    configs: unchangedFieldRule('texts', { since: '2.1' }),
+    terminators: linkFieldRule,
+    edge: unchangedFieldRule('section', {
       fields: {
-        certPem: migratedUnchanged('text'),
-        isVerified: migratedUnchanged('boolean'),
-        isTunnelerEnabled: migratedUnchanged('boolean'),
-        roleAttributes: migratedUnchanged('texts'),
-        appData: migratedUnchanged('map'),
-        unverifiedCertPem: migratedUnchanged('text'),
-        unverifiedFingerprint: converted('text', 'computed from unverifiedCertPem'),
-        capabilitiesMask: dropped('int64', REPORTED, { since: '2.1' }),
-        version: dropped('map', REPORTED, { since: '2.1' }),
-        edgeRouterPolicies: linkRow,
-        serviceEdgeRouterPolicies: linkRow,
-        enrollments: linkRow,
-        identities: linkRow,
-        services: linkRow,
+        certPem: unchangedFieldRule('text'),
+        isVerified: unchangedFieldRule('boolean'),
+        isTunnelerEnabled: unchangedFieldRule('boolean'),
+        roleAttributes: unchangedFieldRule('texts'),
+        appData: unchangedFieldRule('map'),
+        unverifiedCertPem: unchangedFieldRule('text'),
+        unverifiedFingerprint: convertedFieldRule('text', 'computed from unverifiedCertPem'),
+        capabilitiesMask: droppedFieldRule('int64', REPORTED, { since: '2.1' }),
+        version: droppedFieldRule('map', REPORTED, { since: '2.1' }),
+        edgeRouterPolicies: linkFieldRule,
+        serviceEdgeRouterPolicies: linkFieldRule,
+        enrollments: linkFieldRule,
+        identities: linkFieldRule,
+        services: linkFieldRule,
       },
     }),
-    transitRouter: migratedUnchanged('section', {
+    transitRouter: unchangedFieldRule('section', {
       fields: {
-        isVerified: migratedUnchanged('boolean'),
-        unverifiedCertPem: migratedUnchanged('text'),
-        unverifiedFingerprint: converted('text', 'computed from unverifiedCertPem'),
-        enrollments: linkRow,
+        isVerified: unchangedFieldRule('boolean'),
+        unverifiedCertPem: unchangedFieldRule('text'),
+        unverifiedFingerprint: convertedFieldRule('text', 'computed from unverifiedCertPem'),
+        enrollments: linkFieldRule,
       },
     }),
   },
@@ -66,7 +72,7 @@ export const routers: StoreTable = {
     const leaf = leafOf(record, edge, conversion)
     if (leaf !== null) noteIssuer(record, leaf.certificate, conversion)
     const renewing = edge ?? transit
-    const next = renewing === null ? null : nextCertificateOf(renewing)
+    const next = renewing === null ? null : readNextCertificate(renewing)
     const names = leaf === null ? [] : normalizedHosts(leaf.certificate.names)
     conversion.put('router', record, {
       name: record.text('name') ?? '',
@@ -99,7 +105,7 @@ function leafOf(
   const stored = edge?.text('certPem') || null
   const sha1 = record.text('fingerprint')?.toLowerCase() ?? ''
   const pem = stored ?? given
-  const leaf = pem === null ? null : certificateTextOf(record, 'certPem', pem)
+  const leaf = pem === null ? null : readCertificateText(record, 'certPem', pem)
   if (leaf === null) return null
   if (sha1 === '' || sha1 === leaf.certificate.sha1) return leaf
   const reason =
@@ -111,14 +117,14 @@ function leafOf(
 }
 
 /**
- * Fields that identify the router. Without its certificate, it is identified by the SHA-1 until its
- * first connection.
+ * Fields that identify the router. If its certificate is not stored, the SHA-1 of the certificate
+ * identifies the router until it first connects.
  */
 function credentialOf(record: StoredRecord, leaf: CertificateText | null) {
   if (leaf !== null) return { fingerprint: leaf.certificate.sha1, certPem: leaf.pem }
   const fingerprint = record.text('fingerprint') || null
   if (fingerprint === null) return { fingerprint }
-  const adoptable = adoptableFingerprintOf(fingerprint)
+  const adoptable = toAdoptableFingerprint(fingerprint)
   if (adoptable === null) {
     const reason = 'it is no SHA-1 of a certificate, so the router cannot connect; enroll it again'
     record.note('decide', 'fingerprint', reason)
@@ -148,25 +154,25 @@ function allowedNamesOf(
   return allowed
 }
 
-export const terminators: StoreTable = {
+export const terminatorStore: StoreTable = {
   store: 'terminators',
   kind: 'terminator',
   why: '',
   rows: {
-    ...baseRows,
-    service: migratedUnchanged('text'),
-    router: migratedUnchanged('text'),
-    binding: migratedUnchanged('text'),
-    address: migratedUnchanged('text'),
-    instanceId: migratedUnchanged('text'),
-    instanceSecret: converted('bytes', 'to base64'),
-    cost: migratedUnchanged('int32'),
-    precedence: migratedUnchanged('text'),
-    hostId: migratedUnchanged('text'),
-    savedPrecedence: dropped('text', 'a health check of the host sets it again'),
-    sourceCtrl: migratedUnchanged('text'),
-    peerData: converted('bytes by key', 'to base64'),
-    isSystem: converted(
+    ...baseFieldRules,
+    service: unchangedFieldRule('text'),
+    router: unchangedFieldRule('text'),
+    binding: unchangedFieldRule('text'),
+    address: unchangedFieldRule('text'),
+    instanceId: unchangedFieldRule('text'),
+    instanceSecret: convertedFieldRule('bytes', 'to base64'),
+    cost: unchangedFieldRule('int32'),
+    precedence: unchangedFieldRule('text'),
+    hostId: unchangedFieldRule('text'),
+    savedPrecedence: droppedFieldRule('text', 'a health check of the host sets it again'),
+    sourceCtrl: unchangedFieldRule('text'),
+    peerData: convertedFieldRule('bytes by key', 'to base64'),
+    isSystem: convertedFieldRule(
       'boolean',
       'terminators that routers made for their clients are left out: the clients bind again',
     ),
@@ -185,7 +191,7 @@ export const terminators: StoreTable = {
       binding: record.text('binding') ?? '',
       address: record.text('address') ?? '',
       cost: record.integer('cost'),
-      precedence: choiceOrFirst(record, 'precedence', precedences),
+      precedence: readChoiceOrFirst(record, 'precedence', precedences),
       instanceId: record.text('instanceId') ?? '',
       instanceSecret: secret === null ? '' : Buffer.from(secret).toString('base64'),
       hostId: record.text('hostId') ?? '',
@@ -198,9 +204,9 @@ export const terminators: StoreTable = {
 }
 
 /**
- * Whether a router's tunnel hosts the terminator, which needs no session. Such terminators are
- * migrated, because a router recreates them only 10 s after it has reconnected, and the service
- * would be down until then.
+ * Whether a router's tunnel hosts the terminator; such a terminator has no session. Such
+ * terminators are migrated, because a router recreates them only 10 s after it has reconnected, and
+ * the service would be down until then.
  */
 function isOfTunnel(record: StoredRecord): boolean {
   return record.text('binding') === 'tunnel' && record.text('hostId') === record.text('router')

@@ -9,46 +9,49 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { jsonDepth } from '../../lib/bounds/json-depth.ts'
 import { seededConfigTypes } from '../../fsm/seed/seed-config-types.ts'
 import { migrateLimits } from '../limits.ts'
-import { choiceOrFirst, FLAT_SERVICES_VERSION, type StoreTable } from './conversion.ts'
+import { readChoiceOrFirst, FLAT_SERVICES_VERSION, type StoreTable } from './conversion.ts'
 import {
-  baseRows,
-  migratedUnchanged,
-  converted,
-  dropped,
-  type FieldRows,
-  linkRow,
-} from './field-rows.ts'
+  baseFieldRules,
+  unchangedFieldRule,
+  convertedFieldRule,
+  droppedFieldRule,
+  type StoredFieldRules,
+  linkFieldRule,
+} from './stored-field-rules.ts'
 import type { StoredRecord } from './stored-record.ts'
 
-const edgeServiceRows: FieldRows = {
-  roleAttributes: migratedUnchanged('texts'),
-  configs: migratedUnchanged('texts'),
-  encryptionRequired: migratedUnchanged('boolean'),
-  dialIdentities: linkRow,
-  bindIdentities: linkRow,
-  edgeRouters: linkRow,
-  identityServices: linkRow,
-  servicePolicies: linkRow,
-  serviceEdgeRouterPolicies: linkRow,
+const edgeServiceRows: StoredFieldRules = {
+  roleAttributes: unchangedFieldRule('texts'),
+  configs: unchangedFieldRule('texts'),
+  encryptionRequired: unchangedFieldRule('boolean'),
+  dialIdentities: linkFieldRule,
+  bindIdentities: linkFieldRule,
+  edgeRouters: linkFieldRule,
+  identityServices: linkFieldRule,
+  servicePolicies: linkFieldRule,
+  serviceEdgeRouterPolicies: linkFieldRule,
 }
 
-export const services: StoreTable = {
+export const serviceStore: StoreTable = {
   store: 'services',
   kind: 'service',
   why: '',
   rows: {
-    ...baseRows,
+    ...baseFieldRules,
     ...edgeServiceRows,
-    name: migratedUnchanged('text'),
-    terminatorStrategy: migratedUnchanged('text'),
-    maxIdleTime: converted('int64', 'from nanoseconds to milliseconds, rounded up'),
-    isFabricOnly: migratedUnchanged('boolean', { since: '2.1' }),
-    terminators: linkRow,
-    edge: converted(
+    name: unchangedFieldRule('text'),
+    terminatorStrategy: unchangedFieldRule('text'),
+    maxIdleTime: convertedFieldRule('int64', 'from nanoseconds to milliseconds, rounded up'),
+    isFabricOnly: unchangedFieldRule('boolean', { since: '2.1' }),
+    terminators: linkFieldRule,
+    edge: convertedFieldRule(
       'section',
       'its fields are those of the service; without it, the service is fabric-only',
       {
-        fields: { ...edgeServiceRows, name: dropped('text', 'a copy of the name of the service') },
+        fields: {
+          ...edgeServiceRows,
+          name: droppedFieldRule('text', 'a copy of the name of the service'),
+        },
       },
     ),
   },
@@ -78,18 +81,18 @@ function strategyOf(record: StoredRecord): (typeof terminatorStrategies)[number]
   return found ?? 'smartrouting'
 }
 
-export const configs: StoreTable = {
+export const configStore: StoreTable = {
   store: 'configs',
   kind: 'config',
   why: '',
   rows: {
-    ...baseRows,
-    name: migratedUnchanged('text'),
-    type: migratedUnchanged('text'),
-    data: migratedUnchanged('map'),
-    services: linkRow,
-    routers: linkRow,
-    identityServices: linkRow,
+    ...baseFieldRules,
+    name: unchangedFieldRule('text'),
+    type: unchangedFieldRule('text'),
+    data: unchangedFieldRule('map'),
+    services: linkFieldRule,
+    routers: linkFieldRule,
+    identityServices: linkFieldRule,
   },
   convert: (record, conversion) => {
     conversion.put('config', record, {
@@ -102,25 +105,25 @@ export const configs: StoreTable = {
 
 const seeds = new Map(seededConfigTypes.map((one) => [one.id, one]))
 
-export const configTypes: StoreTable = {
+export const configTypeStore: StoreTable = {
   store: 'configTypes',
   kind: 'configType',
   why: '',
   rows: {
-    ...baseRows,
-    name: migratedUnchanged('text'),
-    schema: converted(
+    ...baseFieldRules,
+    name: unchangedFieldRule('text'),
+    schema: convertedFieldRule(
       'text',
       'from JSON; the types that every network has keep the schema of this program',
     ),
-    target: migratedUnchanged('text', { since: '2.1' }),
-    configs: linkRow,
+    target: unchangedFieldRule('text', { since: '2.1' }),
+    configs: linkFieldRule,
   },
   convert: (record, conversion) => {
     const seed = seeds.get(record.id)
     conversion.put('configType', record, {
       name: record.text('name') ?? '',
-      target: seed?.target ?? choiceOrFirst(record, 'target', ['service', 'router', 'other']),
+      target: seed?.target ?? readChoiceOrFirst(record, 'target', ['service', 'router', 'other']),
       schema: seed?.schema ?? schemaOf(record),
     })
   },
@@ -143,21 +146,21 @@ function schemaOf(record: StoredRecord): JsonObject {
 
 const semantics = ['AllOf', 'AnyOf'] as const
 
-export const servicePolicies: StoreTable = {
+export const servicePolicyStore: StoreTable = {
   store: 'servicePolicies',
   kind: 'servicePolicy',
   why: '',
   rows: {
-    ...baseRows,
-    name: migratedUnchanged('text'),
-    semantic: migratedUnchanged('text'),
-    type: converted('int32', '1 is Dial, 2 is Bind'),
-    identityRoles: migratedUnchanged('texts'),
-    serviceRoles: migratedUnchanged('texts'),
-    postureCheckRoles: migratedUnchanged('texts'),
-    identities: linkRow,
-    services: linkRow,
-    postureChecks: linkRow,
+    ...baseFieldRules,
+    name: unchangedFieldRule('text'),
+    semantic: unchangedFieldRule('text'),
+    type: convertedFieldRule('int32', '1 is Dial, 2 is Bind'),
+    identityRoles: unchangedFieldRule('texts'),
+    serviceRoles: unchangedFieldRule('texts'),
+    postureCheckRoles: unchangedFieldRule('texts'),
+    identities: linkFieldRule,
+    services: linkFieldRule,
+    postureChecks: linkFieldRule,
   },
   convert: (record, conversion) => {
     const type = record.integer('type')
@@ -168,7 +171,7 @@ export const servicePolicies: StoreTable = {
     conversion.put('servicePolicy', record, {
       name: record.text('name') ?? '',
       type: type === 1 ? 'Dial' : 'Bind',
-      semantic: choiceOrFirst(record, 'semantic', semantics),
+      semantic: readChoiceOrFirst(record, 'semantic', semantics),
       identityRoles: record.texts('identityRoles'),
       serviceRoles: record.texts('serviceRoles'),
       postureCheckRoles: record.texts('postureCheckRoles'),
@@ -177,23 +180,23 @@ export const servicePolicies: StoreTable = {
   },
 }
 
-export const edgeRouterPolicies: StoreTable = {
+export const edgeRouterPolicyStore: StoreTable = {
   store: 'edgeRouterPolicies',
   kind: 'edgeRouterPolicy',
   why: '',
   rows: {
-    ...baseRows,
-    name: migratedUnchanged('text'),
-    semantic: migratedUnchanged('text'),
-    identityRoles: migratedUnchanged('texts'),
-    edgeRouterRoles: migratedUnchanged('texts'),
-    identities: linkRow,
-    routers: linkRow,
+    ...baseFieldRules,
+    name: unchangedFieldRule('text'),
+    semantic: unchangedFieldRule('text'),
+    identityRoles: unchangedFieldRule('texts'),
+    edgeRouterRoles: unchangedFieldRule('texts'),
+    identities: linkFieldRule,
+    routers: linkFieldRule,
   },
   convert: (record, conversion) => {
     conversion.put('edgeRouterPolicy', record, {
       name: record.text('name') ?? '',
-      semantic: choiceOrFirst(record, 'semantic', semantics),
+      semantic: readChoiceOrFirst(record, 'semantic', semantics),
       identityRoles: record.texts('identityRoles'),
       edgeRouterRoles: record.texts('edgeRouterRoles'),
       isSystem: record.flag('isSystem'),
@@ -201,23 +204,23 @@ export const edgeRouterPolicies: StoreTable = {
   },
 }
 
-export const serviceEdgeRouterPolicies: StoreTable = {
+export const serviceEdgeRouterPolicyStore: StoreTable = {
   store: 'serviceEdgeRouterPolicies',
   kind: 'serviceEdgeRouterPolicy',
   why: '',
   rows: {
-    ...baseRows,
-    name: migratedUnchanged('text'),
-    semantic: migratedUnchanged('text'),
-    serviceRoles: migratedUnchanged('texts'),
-    edgeRouterRoles: migratedUnchanged('texts'),
-    services: linkRow,
-    routers: linkRow,
+    ...baseFieldRules,
+    name: unchangedFieldRule('text'),
+    semantic: unchangedFieldRule('text'),
+    serviceRoles: unchangedFieldRule('texts'),
+    edgeRouterRoles: unchangedFieldRule('texts'),
+    services: linkFieldRule,
+    routers: linkFieldRule,
   },
   convert: (record, conversion) => {
     conversion.put('serviceEdgeRouterPolicy', record, {
       name: record.text('name') ?? '',
-      semantic: choiceOrFirst(record, 'semantic', semantics),
+      semantic: readChoiceOrFirst(record, 'semantic', semantics),
       serviceRoles: record.texts('serviceRoles'),
       edgeRouterRoles: record.texts('edgeRouterRoles'),
     })
@@ -226,53 +229,53 @@ export const serviceEdgeRouterPolicies: StoreTable = {
 
 const postureTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'PROCESS_MULTI', 'MFA'] as const
 
-export const postureChecks: StoreTable = {
+export const postureCheckStore: StoreTable = {
   store: 'postureChecks',
   kind: 'postureCheck',
   why: '',
   rows: {
-    ...baseRows,
-    name: migratedUnchanged('text'),
-    typeId: migratedUnchanged('text'),
-    version: dropped('int64', 'it is 1 for every check'),
-    roleAttributes: migratedUnchanged('texts'),
-    OS: migratedUnchanged('sections', {
-      fields: { osType: migratedUnchanged('text'), osVersions: migratedUnchanged('texts') },
+    ...baseFieldRules,
+    name: unchangedFieldRule('text'),
+    typeId: unchangedFieldRule('text'),
+    version: droppedFieldRule('int64', 'it is 1 for every check'),
+    roleAttributes: unchangedFieldRule('texts'),
+    OS: unchangedFieldRule('sections', {
+      fields: { osType: unchangedFieldRule('text'), osVersions: unchangedFieldRule('texts') },
     }),
-    DOMAIN: migratedUnchanged('section', { fields: { domains: migratedUnchanged('texts') } }),
-    MAC: migratedUnchanged('section', { fields: { macAddresses: migratedUnchanged('texts') } }),
-    PROCESS: migratedUnchanged('section', {
+    DOMAIN: unchangedFieldRule('section', { fields: { domains: unchangedFieldRule('texts') } }),
+    MAC: unchangedFieldRule('section', { fields: { macAddresses: unchangedFieldRule('texts') } }),
+    PROCESS: unchangedFieldRule('section', {
       fields: {
-        os: migratedUnchanged('text'),
-        path: migratedUnchanged('text'),
-        hashes: migratedUnchanged('texts'),
-        fingerprint: migratedUnchanged('text'),
+        os: unchangedFieldRule('text'),
+        path: unchangedFieldRule('text'),
+        hashes: unchangedFieldRule('texts'),
+        fingerprint: unchangedFieldRule('text'),
       },
     }),
-    PROCESS_MULTI: migratedUnchanged('section', {
+    PROCESS_MULTI: unchangedFieldRule('section', {
       fields: {
-        semantic: migratedUnchanged('text'),
-        processes: migratedUnchanged('sections', {
+        semantic: unchangedFieldRule('text'),
+        processes: unchangedFieldRule('sections', {
           fields: {
-            osType: migratedUnchanged('text'),
-            path: migratedUnchanged('text'),
-            hashes: migratedUnchanged('texts'),
-            signerFingerprints: migratedUnchanged('texts'),
+            osType: unchangedFieldRule('text'),
+            path: unchangedFieldRule('text'),
+            hashes: unchangedFieldRule('texts'),
+            signerFingerprints: unchangedFieldRule('texts'),
           },
         }),
       },
     }),
-    MFA: migratedUnchanged('section', {
+    MFA: unchangedFieldRule('section', {
       fields: {
-        timeoutSeconds: migratedUnchanged('int64'),
-        promptOnWake: migratedUnchanged('boolean'),
-        promptOnUnlock: migratedUnchanged('boolean'),
-        ignoreLegacyEndpoints: migratedUnchanged('boolean'),
+        timeoutSeconds: unchangedFieldRule('int64'),
+        promptOnWake: unchangedFieldRule('boolean'),
+        promptOnUnlock: unchangedFieldRule('boolean'),
+        ignoreLegacyEndpoints: unchangedFieldRule('boolean'),
       },
     }),
-    servicePolicies: linkRow,
-    dialServices: linkRow,
-    bindServices: linkRow,
+    servicePolicies: linkFieldRule,
+    dialServices: linkFieldRule,
+    bindServices: linkFieldRule,
   },
   convert: (record, conversion) => {
     const typeId = postureTypes.find((one) => one === record.text('typeId'))
@@ -316,7 +319,7 @@ function postureFieldsOf(record: StoredRecord, type: PostureType): Partial<Postu
       }
     case 'PROCESS_MULTI':
       return {
-        semantic: choiceOrFirst(section, 'semantic', semantics),
+        semantic: readChoiceOrFirst(section, 'semantic', semantics),
         processes: section.sections('processes').map((one) => ({
           osType: one.text('osType') ?? '',
           path: one.text('path') ?? '',

@@ -1,10 +1,10 @@
 import { assert } from '../../lib/assert.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import { sortTexts } from '../../lib/text/text-order.ts'
-import { decodeTextSet, mapJson, type StoredEntry } from '../boltz/stored-bucket.ts'
+import { decodeTextSet, convertMapToJson, type StoredEntry } from '../boltz/stored-bucket.ts'
 import { decodeTypedValue, decodeUtf8, type TypedValue } from '../boltz/typed-value.ts'
 import type { FindingKind, MigrationReport } from '../report.ts'
-import type { StoredFieldRule, FieldRows, StoredType } from './field-rows.ts'
+import type { StoredFieldRule, StoredFieldRules, StoredType } from './stored-field-rules.ts'
 
 /** Where a record is in the database, and the report that receives its faults. */
 interface RecordPlace {
@@ -27,10 +27,10 @@ export class StoredRecord {
   readonly store: string
   readonly id: string
   readonly #place: RecordPlace
-  readonly #rows: FieldRows
+  readonly #rows: StoredFieldRules
   readonly #entries = new Map<string, StoredEntry>()
 
-  constructor(place: RecordPlace, entries: readonly StoredEntry[], rows: FieldRows) {
+  constructor(place: RecordPlace, entries: readonly StoredEntry[], rows: StoredFieldRules) {
     this.store = place.store
     this.id = place.id
     this.#place = place
@@ -108,7 +108,7 @@ export class StoredRecord {
 
   map(name: string): Readonly<Record<string, Json>> {
     const entries = this.#bucket(name, 'map')
-    const map = entries === null ? {} : mapJson(entries)
+    const map = entries === null ? {} : convertMapToJson(entries)
     if (map !== undefined) return map
     this.note('lost', name, 'it has a value that is no JSON, or is nested too deep')
     return {}

@@ -1,15 +1,15 @@
-import { authPolicies, cas, externalJwtSigners } from './authority-stores.ts'
+import { authPolicyStore, caStore, externalJwtSignerStore } from './authority-stores.ts'
 import { unmigratedStore, type StoreTable } from './conversion.ts'
-import { authenticators, enrollments, identities, mfas } from './identity-stores.ts'
-import { routers, terminators } from './router-stores.ts'
+import { authenticatorStore, enrollmentStore, identityStore, mfaStore } from './identity-stores.ts'
+import { routerStore, terminatorStore } from './router-stores.ts'
 import {
-  configs,
-  configTypes,
-  edgeRouterPolicies,
-  postureChecks,
-  serviceEdgeRouterPolicies,
-  servicePolicies,
-  services,
+  configStore,
+  configTypeStore,
+  edgeRouterPolicyStore,
+  postureCheckStore,
+  serviceEdgeRouterPolicyStore,
+  servicePolicyStore,
+  serviceStore,
 } from './service-stores.ts'
 
 const SESSIONS_END =
@@ -19,22 +19,22 @@ const SESSIONS_END =
  * All stores of OpenZiti 1.5 to 2.1. A store comes after the stores that its conversion needs.
  */
 export const storeTables: readonly StoreTable[] = [
-  configTypes,
-  configs,
-  externalJwtSigners,
-  authPolicies,
-  cas,
-  services,
-  routers,
-  identities,
-  authenticators,
-  enrollments,
-  mfas,
-  servicePolicies,
-  edgeRouterPolicies,
-  serviceEdgeRouterPolicies,
-  postureChecks,
-  terminators,
+  configTypeStore,
+  configStore,
+  externalJwtSignerStore,
+  authPolicyStore,
+  caStore,
+  serviceStore,
+  routerStore,
+  identityStore,
+  authenticatorStore,
+  enrollmentStore,
+  mfaStore,
+  servicePolicyStore,
+  edgeRouterPolicyStore,
+  serviceEdgeRouterPolicyStore,
+  postureCheckStore,
+  terminatorStore,
   unmigratedStore('apiSessions', SESSIONS_END),
   unmigratedStore('apiSessionCertificates', SESSIONS_END),
   unmigratedStore('sessions', SESSIONS_END),

@@ -1,4 +1,4 @@
-import { bodyToStore, type Payload } from '../../channel/messages/payload.ts'
+import { retainableBody, type Payload } from '../../channel/messages/payload.ts'
 
 /** Maximum bytes of the encoded length before the first chunk; each byte carries seven bits. */
 const LENGTH_BYTES_MAX = 5
@@ -96,5 +96,5 @@ export function splitBody(body: Uint8Array, bytesMax: number): readonly Uint8Arr
 }
 
 function keptTraceId({ traceId }: Payload): Uint8Array | null {
-  return traceId === null ? null : bodyToStore(traceId)
+  return traceId === null ? null : retainableBody(traceId)
 }

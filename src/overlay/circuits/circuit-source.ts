@@ -1,5 +1,5 @@
 import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
-import type { LocalCircuit } from './circuit-ends.ts'
+import type { LocalCircuit } from './circuit-endpoint.ts'
 
 /**
  * A controller refused the circuit, or none was reachable; the message is one clause for the
@@ -27,7 +27,7 @@ export interface CircuitData {
 /** Requests circuits for the listeners of clients. */
 export interface CircuitSource {
   /**
-   * @param service its id or name.
+   * @param service ID or name of the service.
    * @param circuitData data for the other endpoint of this circuit; absent: none.
    * @throws {CircuitUnavailableError}
    */

@@ -1,5 +1,5 @@
 import { circuitLimits } from './limits.ts'
-import { bodyToStore, type Payload } from '../../channel/messages/payload.ts'
+import { retainableBody, type Payload } from '../../channel/messages/payload.ts'
 
 /**
  * Received payloads that wait for earlier ones or for the application. `#head` is the next one in
@@ -103,7 +103,7 @@ function kept(payload: Payload): Payload {
   const { traceId } = payload
   return {
     ...payload,
-    body: bodyToStore(payload.body),
-    traceId: traceId === null ? null : bodyToStore(traceId),
+    body: retainableBody(payload.body),
+    traceId: traceId === null ? null : retainableBody(traceId),
   }
 }

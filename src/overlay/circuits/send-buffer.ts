@@ -8,7 +8,7 @@ import type { XgressOptions } from './xgress-options.ts'
 
 /** A sent payload, retained until the other endpoint acknowledges it. */
 export interface OutboundPayload extends PayloadContent {
-  /** -1 until it is first sent. */
+  /** Sequence number; -1 until the payload is first sent. */
   sequence: number
   flags: number
   readonly capabilities: number | null
@@ -18,8 +18,8 @@ export interface OutboundPayload extends PayloadContent {
 /** Interval of searches for payloads to retransmit. */
 const SEARCH_MS = 64
 /**
- * Retransmission interval while the other endpoint has no space; it reports when it has space
- * again.
+ * Retransmission interval while the other endpoint has no space. That endpoint also sends a report
+ * when it has space again.
  */
 const PROBE_MS = 1000
 const RETX_SCALE_STEP_DOWN = 0.01
@@ -153,7 +153,7 @@ export class SendBuffer {
   #measure(stamp: number, nowMs: number): void {
     const { maxRttScale, retxAddMs, retxMaxMs } = this.#options
     const last = this.#roundTripMs
-    let roundTripMs = (payloadStamp(nowMs) - stamp + STAMP_MODULUS) % STAMP_MODULUS
+    let roundTripMs = (payloadTimestamp(nowMs) - stamp + STAMP_MODULUS) % STAMP_MODULUS
     if (last > 0) {
       // The scale must not be 1, because the round trip time could then never grow.
       const scale = maxRttScale === 1 ? 2 : maxRttScale
@@ -211,8 +211,8 @@ export class SendBuffer {
 
 const none: readonly OutboundPayload[] = []
 
-/** The low 16 bits of a clock in ms; 0 means no stamp. */
-export function payloadStamp(nowMs: number): number {
+/** Time stamp of a payload: the low 16 bits of a clock in ms; 0 means no time stamp. */
+export function payloadTimestamp(nowMs: number): number {
   // 0 is replaced by the preceding value. With the following value, an acknowledgment within the
   // same ms would seem older than its payload.
   return Math.floor(nowMs) % STAMP_MODULUS || STAMP_MODULUS - 1

@@ -1,15 +1,15 @@
-import { flowOptions } from '../../config/router/shared-options.ts'
+import { flowControlOptions } from '../../config/router/shared-options.ts'
 import type { ConfigValues } from '../../config/engine/schema.ts'
 
 /** Options of a dialer or listener that apply to its circuit endpoints. */
 export type XgressOptions = Omit<
-  ConfigValues<typeof flowOptions>,
+  ConfigValues<typeof flowControlOptions>,
   'getCircuitTimeout' | 'connectTimeout' | 'txPortalDupAckScale'
 >
 
 /** Options from the configuration, with defaults for missing ones. */
 export function xgressOptions(given: Readonly<Record<string, unknown>> = {}): XgressOptions {
-  const entries = Object.entries(flowOptions).map(([name, option]) => {
+  const entries = Object.entries(flowControlOptions).map(([name, option]) => {
     const value = given[name]
     return [name, typeof value === typeof option.default ? value : option.default]
   })

@@ -3,24 +3,24 @@ import { encodeText } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { circuitLimits } from './limits.ts'
 import { ChunkJoiner, splitBody } from './chunks.ts'
-import type { CircuitApplication, CircuitEndpoint } from './circuit-ends.ts'
-import { STREAM_END_FLAGS, Outbox, type Transmit } from './outbox.ts'
+import type { CircuitApplication, CircuitEndpoint } from './circuit-endpoint.ts'
+import { STREAM_END_FLAGS, PayloadOutbox, type TransmitFrame } from './payload-outbox.ts'
 import {
   acknowledgementMessage,
   END_OF_FILE_CAPABILITY,
-  circuitMessage,
+  circuitContentType,
   hasContent,
-  bodyToStore,
+  retainableBody,
   type Payload,
   payloadFlag,
   type PayloadContent,
   readAcknowledgement,
   readPayload,
-  routeTraceAnswerMessage,
+  routeTraceResponseMessage,
 } from '../../channel/messages/payload.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
 import {
-  readTraceAnswer,
+  readTraceResponse,
   type TraceRequest,
   traceRequestMessage,
 } from '../../channel/messages/route-trace.ts'
@@ -40,7 +40,7 @@ export interface XgressDeps {
   readonly options: XgressOptions
   readonly application: CircuitApplication
   readonly clock: Pick<Clock, 'monotonicMs'>
-  readonly transmit: Transmit
+  readonly transmit: TransmitFrame
   /**
    * Called once, as the last callback; the owner must drop this endpoint.
    * @param endsCircuit false when the circuit was already removed from this router.
@@ -90,14 +90,17 @@ export class Xgress implements CircuitEndpoint {
   readonly #circuitId: Uint8Array
   readonly #sideFlag: number
   readonly #openedMs: number
-  readonly #outbox: Outbox
+  readonly #outbox: PayloadOutbox
   readonly #received: ReceiveBuffer
   /** Nothing is sent before the circuit has started. */
   #isStarted = false
   #sendHalf: SendHalf = 'open'
   #receiveHalf: ReceiveHalf = 'open'
   #chunks: ChunkJoiner | null = null
-  /** Sequences to acknowledge, and the stamp of the last one. */
+  /**
+   * Sequence numbers to acknowledge; the next field is the time stamp of the last of these
+   * payloads.
+   */
   #taken: number[] = []
   #takenStamp = 0
   #bufferedSaid = 0
@@ -129,7 +132,7 @@ export class Xgress implements CircuitEndpoint {
     this.#sideFlag = isTerminator ? payloadFlag.fromTerminator : 0
     this.#openedMs = clock.monotonicMs()
     this.#progressMs = this.#openedMs
-    this.#outbox = new Outbox({
+    this.#outbox = new PayloadOutbox({
       circuitId: this.#circuitId,
       sideFlag: this.#sideFlag,
       options,
@@ -143,7 +146,7 @@ export class Xgress implements CircuitEndpoint {
     return this.#deps.circuitId
   }
 
-  /** Closed for its application; sent data may still be in flight. */
+  /** True once the endpoint is closed for its application; sent data may still be in flight. */
   get isClosed(): boolean {
     return this.#isApplicationGone
   }
@@ -174,14 +177,14 @@ export class Xgress implements CircuitEndpoint {
   /** @param message payload, acknowledgment or control message of this circuit. */
   receive(message: ChannelMessage): void {
     if (this.#isOver || this.#isUnrouted) return
-    if (message.contentType === circuitMessage.payload) {
+    if (message.contentType === circuitContentType.payload) {
       const payload = readPayload(message)
       if (payload !== null) this.#onPayload(payload)
-    } else if (message.contentType === circuitMessage.acknowledgement) {
+    } else if (message.contentType === circuitContentType.acknowledgement) {
       this.#onAcknowledgement(message)
-    } else if (message.contentType === circuitMessage.control) {
+    } else if (message.contentType === circuitContentType.control) {
       const traced = this.#deps.traced ?? { type: 'xgress', id: '' }
-      const answer = routeTraceAnswerMessage(message, traced)
+      const answer = routeTraceResponseMessage(message, traced)
       if (answer !== null) this.#deps.transmit(answer, 'acknowledgement')
       else this.#onTraced(message)
     }
@@ -189,7 +192,7 @@ export class Xgress implements CircuitEndpoint {
   }
 
   #onTraced(message: ChannelMessage): void {
-    const answer = readTraceAnswer(message)
+    const answer = readTraceResponse(message)
     const { application } = this.#deps
     if (answer !== null) this.#callApplication(() => application.onTraced?.(answer))
   }
@@ -222,7 +225,7 @@ export class Xgress implements CircuitEndpoint {
   send({ body, edgeFlags, traceId }: PayloadContent): boolean {
     if (this.#sendHalf !== 'open') return false
     const { mtu } = this.#deps.options
-    const piece = { body: bodyToStore(body), edgeFlags, traceId }
+    const piece = { body: retainableBody(body), edgeFlags, traceId }
     if (mtu > 0 && body.length > mtu) {
       let part: Omit<PayloadContent, 'body'> = piece
       for (const cut of splitBody(piece.body, mtu)) {
@@ -336,7 +339,10 @@ export class Xgress implements CircuitEndpoint {
     return randomDrops && (this.#deps.random ?? Math.random)() * drop1InN < 1
   }
 
-  /** Reports at intervals to a sender whose payloads are dropped that this endpoint is alive. */
+  /**
+   * Called when a payload was dropped. At intervals, sends an update that shows the sender that
+   * this endpoint is alive.
+   */
   #onDropped(): void {
     const nowMs = this.#nowMs()
     if (nowMs - this.#droppedAnsweredMs < DROPPED_ANSWERED_EVERY_MS) return
@@ -370,7 +376,10 @@ export class Xgress implements CircuitEndpoint {
     return this.bufferedBytes === 0 || this.#deps.room?.hasRoom() !== false
   }
 
-  /** While this is false, data is in flight, and ticks check it again. */
+  /**
+   * Whether the application may send another payload. While it may not, data is in flight, and each
+   * tick checks again.
+   */
   get #hasRoomToSend(): boolean {
     const { hasRoom, bytes } = this.#outbox
     // @guard circuits-that-take-nothing--sent
@@ -522,7 +531,7 @@ export class Xgress implements CircuitEndpoint {
     }
     if (this.#sendHalf === 'finishing') this.#judgeFinished(nowMs)
     if (this.#sendHalf !== 'closed' || this.#receiveHalf === 'open') return
-    // The other endpoint may still need acknowledgments that were lost.
+    // Stays open for a while: the other endpoint may need acknowledgments again that were lost.
     if (this.#hasEnded && nowMs - this.#endedMs < LINGER_MS) return
     this.#over(this.#reason, true)
   }

@@ -1,15 +1,18 @@
 /** Response codes (RFC 1035, 4.1.1). */
-export const dnsCode = { none: 0, serverFailure: 2, notImplemented: 4, refused: 5 } as const
-type DnsCode = (typeof dnsCode)[keyof typeof dnsCode]
+export const dnsResponseCode = { none: 0, serverFailure: 2, notImplemented: 4, refused: 5 } as const
+type DnsCode = (typeof dnsResponseCode)[keyof typeof dnsResponseCode]
 
 /** Record types. */
-export const dnsType = { a: 1, any: 255 } as const
+export const dnsRecordType = { a: 1, any: 255 } as const
 
 /** A query with exactly one question, as all resolvers send it. */
 export interface DnsQuery {
   readonly bytes: Buffer
   readonly id: number
-  /** Lower case; null when its labels have characters that host names cannot have. */
+  /**
+   * The queried name in lower case; null when its labels contain characters that host names cannot
+   * have.
+   */
   readonly name: string | null
   readonly type: number
   readonly isInternet: boolean
@@ -75,7 +78,7 @@ export function dnsResponse(
   const records = addresses.map((address) => {
     const record = Buffer.alloc(16)
     record.writeUInt16BE(NAME_OF_QUESTION, 0)
-    record.writeUInt16BE(dnsType.a, 2)
+    record.writeUInt16BE(dnsRecordType.a, 2)
     record.writeUInt16BE(CLASS_INTERNET, 4)
     record.writeUInt32BE(ttlSeconds, 6)
     record.writeUInt16BE(4, 10)
@@ -95,7 +98,11 @@ export function withDnsId(bytes: Uint8Array, id: number): Buffer {
 /**
  * Whether the bytes are a response to the query sent with this id: the question must be equal.
  */
-export function isDnsAnswer({ bytes, questionEnd }: DnsQuery, id: number, answer: Buffer): boolean {
+export function isMatchingDnsResponse(
+  { bytes, questionEnd }: DnsQuery,
+  id: number,
+  answer: Buffer,
+): boolean {
   // @guard names-at-a-host--id
   if (answer.length < questionEnd || answer.readUInt16BE(0) !== id) return false
   const isResponse = (answer.readUInt16BE(2) & flag.response) !== 0

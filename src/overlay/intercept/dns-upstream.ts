@@ -5,7 +5,7 @@ import { isIPv6 } from 'node:net'
 import type { Random } from '../../lib/random.ts'
 import type { HostPort } from '../../lib/text/names.ts'
 import { interceptLimits } from './limits.ts'
-import { type DnsQuery, isDnsAnswer, withDnsId } from './dns-message.ts'
+import { type DnsQuery, isMatchingDnsResponse, withDnsId } from './dns-message.ts'
 
 export type UpstreamMode = 'parallel' | 'serial' | 'failover' | 'random'
 
@@ -86,7 +86,7 @@ async function exchanged({ host, port }: HostPort, query: DnsQuery): Promise<Buf
   const timer = setTimeout(() => reject(new Error('no answer in time')), upstreamQueryMs)
   socket.on('error', reject)
   socket.on('message', (answer) => {
-    if (isDnsAnswer(query, id, answer)) resolve(answer)
+    if (isMatchingDnsResponse(query, id, answer)) resolve(answer)
   })
   socket.connect(port, host, () => socket.send(withDnsId(query.bytes, id)))
   try {

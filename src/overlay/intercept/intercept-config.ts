@@ -1,10 +1,10 @@
-import { jsonOrNull } from '../../lib/text/json-value.ts'
+import { parseJsonOrNull } from '../../lib/text/json-value.ts'
 import { serviceLimits } from '../services/limits.ts'
 import {
-  noSourceAddresses,
+  sourceAddressesFault,
   interceptAddressFault,
   readInterceptTarget,
-} from '../../lib/intercept/interceptable.ts'
+} from '../../lib/intercept/intercept-target.ts'
 import { ServiceConfigReader, PORT_MAX, type PortRange } from '../services/service-config-reader.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
 import type { Network } from '../../lib/text/networks.ts'
@@ -34,7 +34,7 @@ export type InterceptConfigType = (typeof interceptConfigTypes)[number]
 
 /** @throws {ServiceConfigFault} */
 export function parseInterceptConfig(type: InterceptConfigType, dataJson: string): InterceptConfig {
-  const data = new ServiceConfigReader(type, jsonOrNull(dataJson))
+  const data = new ServiceConfigReader(type, parseJsonOrNull(dataJson))
   switch (type) {
     case 'intercept.v1':
       return termsOf(data)
@@ -54,7 +54,7 @@ export function parseInterceptConfig(type: InterceptConfigType, dataJson: string
 
 function termsOf(data: ServiceConfigReader): InterceptConfig {
   if (data.texts('allowedSourceAddresses').length > 0) {
-    data.fault('allowedSourceAddresses', noSourceAddresses)
+    data.fault('allowedSourceAddresses', sourceAddressesFault)
   }
   const dial = data.within('dialOptions')
   const seconds = dial.integer('connectTimeoutSeconds', 0, 2_147_483_647) ?? 0

@@ -9,7 +9,12 @@ import {
   listeningPortKey,
   type RedirectedPorts,
 } from './listening-plan.ts'
-import { DATAGRAM_HOST, PortRedirects, redirectedPort, type RunNft } from './port-redirects.ts'
+import {
+  DATAGRAM_LISTENER_HOST,
+  PortRedirects,
+  redirectedPort,
+  type RunNftScript,
+} from './port-redirects.ts'
 
 interface InterceptListenersDeps {
   /** Options of all listeners, without their address. */
@@ -21,7 +26,7 @@ interface InterceptListenersDeps {
   readonly log: ProgramLogger
   /** Identifies rules of this tunnel at the host. */
   readonly owner: string
-  readonly runNft: RunNft
+  readonly runNft: RunNftScript
 }
 
 type Opened = StreamListener | DatagramListener
@@ -87,7 +92,7 @@ export class InterceptListeners {
     }
     const { protocol, address } = place
     const { choose } = this.#deps
-    const host = protocol === 'udp' ? DATAGRAM_HOST : '0.0.0.0'
+    const host = protocol === 'udp' ? DATAGRAM_LISTENER_HOST : '0.0.0.0'
     const listener = this.#listener({ protocol, host, port: 0 }, (ends) => {
       const port = redirectedPort(protocol === 'udp' ? ends.remoteAddress : ends.localAddress)
       // @guard addresses-a-service-takes--unredirected

@@ -2,8 +2,8 @@ import type { Random } from '../../lib/random.ts'
 import { type HostPort, parseHostPort } from '../../lib/text/names.ts'
 import { DnsUpstream, type UpstreamMode } from './dns-upstream.ts'
 import type { InterceptedServicesDeps } from './intercepted-services.ts'
-import { runIp } from './local-routes.ts'
-import { runNft } from './port-redirects.ts'
+import { runIpCommand } from './local-routes.ts'
+import { runNftScript } from './port-redirects.ts'
 import type { NameServerDeps } from './name-server.ts'
 import { parseCidr } from '../../lib/text/networks.ts'
 
@@ -32,8 +32,8 @@ export function interceptOptions(
       .flatMap((text) => serverAt(text) ?? [])
       .map((bind) => ({ bind, upstream, unanswerable })),
     interfaces: textsOf(options['lanIf']),
-    runIp,
-    runNft,
+    runIp: runIpCommand,
+    runNft: runNftScript,
     resolverFile: RESOLVER_FILE,
   }
 }

@@ -5,12 +5,12 @@ import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
-import type { CircuitEndpoint, LocalCircuits } from '../circuits/circuit-ends.ts'
+import type { CircuitEndpoint, LocalCircuits } from '../circuits/circuit-endpoint.ts'
 import type { XgressOptions } from '../circuits/xgress-options.ts'
 import { serviceLimits } from '../services/limits.ts'
 import { interceptLimits } from './limits.ts'
 import type { CircuitSource } from '../circuits/circuit-source.ts'
-import { FailureLog } from '../sockets/failure-log.ts'
+import { RateLimitedWarnings } from '../sockets/rate-limited-warnings.ts'
 import type { ChosenService, ClientSocketAddresses } from '../sockets/stream-listener.ts'
 import { ProgramFailure } from '../failure.ts'
 import type { ProgramLogger } from '../logger.ts'
@@ -30,10 +30,10 @@ import {
   InterceptTable,
 } from './intercept-table.ts'
 import { ListeningPlan } from './listening-plan.ts'
-import type { RunNft } from './port-redirects.ts'
-import { LocalRoutes, type RunIp } from './local-routes.ts'
+import type { RunNftScript } from './port-redirects.ts'
+import { LocalRoutes, type RunIpCommand } from './local-routes.ts'
 import { NameServer, type NameServerDeps, type ResolvedName } from './name-server.ts'
-import { networksOfInterfaces, ownAddresses, ProtectedAddresses } from './protected-addresses.ts'
+import { interfaceNetworks, hostAddresses, ProtectedAddresses } from './protected-addresses.ts'
 import { ServiceNames } from './service-names.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
@@ -60,13 +60,13 @@ export interface InterceptedServicesDeps {
    * their hosts.
    */
   readonly neededAddresses: () => readonly string[]
-  readonly runIp: RunIp
-  readonly runNft: RunNft
+  readonly runIp: RunIpCommand
+  readonly runNft: RunNftScript
   /** File with the configured name servers of this host. */
   readonly resolverFile: string
 }
 
-/** An intercepted service and its open circuit ends. */
+/** An intercepted service, and its open circuits. */
 interface Taken {
   readonly key: string
   readonly ends: Set<Pick<CircuitEndpoint, 'close'>>
@@ -94,7 +94,7 @@ const { interceptedClientsMax, serviceNamesMax, serviceNamesWaitingMax } = inter
  */
 export class InterceptedServices {
   readonly #deps: InterceptedServicesDeps
-  readonly #failures: FailureLog
+  readonly #failures: RateLimitedWarnings
   readonly #protected: ProtectedAddresses
   readonly #routes: LocalRoutes
   readonly #names: ServiceNames
@@ -119,7 +119,7 @@ export class InterceptedServices {
   constructor(deps: InterceptedServicesDeps) {
     this.#deps = deps
     const { identityId, runIp, log, clock, namesRange } = deps
-    this.#failures = new FailureLog(log, clock)
+    this.#failures = new RateLimitedWarnings(log, clock)
     this.#routes = new LocalRoutes({ routerId: identityId, run: runIp, log })
     this.#protected = new ProtectedAddresses({
       hosts: () => this.#neededHosts(),
@@ -318,7 +318,7 @@ export class InterceptedServices {
     const fault = this.#protected.faultOf(network)
     if (fault !== null) return fault
     if (networkContains(network, namesRange.address)) {
-      return 'its network contains the addresses of names of services (dnsSvcIpRange)'
+      return 'its network contains the an address from the range for service names (dnsSvcIpRange)'
     }
     // @guard addresses-a-service-takes--range
     if (networkContains(namesRange, network.address)) {
@@ -388,8 +388,8 @@ export class InterceptedServices {
   }
 
   #look(): void {
-    this.#allowed = networksOfInterfaces(this.#deps.interfaces)
-    this.#own = new Set(ownAddresses().map(({ text }) => text))
+    this.#allowed = interfaceNetworks(this.#deps.interfaces)
+    this.#own = new Set(hostAddresses().map(({ text }) => text))
   }
 
   /**

@@ -1,7 +1,7 @@
 import { interceptLimits } from './limits.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
 import type { InterceptedService } from './intercept-table.ts'
-import { listeningWay } from '../../lib/intercept/interceptable.ts'
+import { chooseListeningMode } from '../../lib/intercept/intercept-target.ts'
 import { interceptTargetLimits } from '../../lib/intercept/limits.ts'
 import type { PortRange } from '../services/service-config-reader.ts'
 import type { IpAddress } from '../../lib/text/ip-address.ts'
@@ -46,7 +46,7 @@ export function listeningPortKey({ protocol, family, address, port }: ListeningP
 /** Ports of a network that a service needs, for one protocol. */
 interface Asked {
   readonly network: Network
-  /** False for the address of a name, which leads to this host already. */
+  /** False for the address of a name: such an address already leads to this host. */
   readonly needsRoute: boolean
   readonly protocol: TunnelProtocol
   readonly range: PortRange
@@ -85,7 +85,7 @@ export class ListeningPlan {
     this.#redirectFault = redirectFault
   }
 
-  /** Ports without those that are covered by a port on all addresses. */
+  /** The planned ports, except ports that a planned port on all addresses already covers. */
   get places(): ReadonlyMap<string, ListeningPort> {
     const left = new Map(this.#places)
     for (const [key, place] of this.#places) {
@@ -137,7 +137,7 @@ export class ListeningPlan {
 
   #draft(draft: Draft, { network, needsRoute, protocol, range }: Asked): string | null {
     const ports = range.high - range.low + 1
-    const found = listeningWay(network, protocol, ports, perServiceMax - draft.places.length)
+    const found = chooseListeningMode(network, protocol, ports, perServiceMax - draft.places.length)
     if ('fault' in found) return found.fault
     if (found.way === 'redirected') {
       const addresses = addressesOf(network)

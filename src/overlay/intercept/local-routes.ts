@@ -3,25 +3,27 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
-import { jsonOrNull } from '../../lib/text/json-value.ts'
+import { parseJsonOrNull } from '../../lib/text/json-value.ts'
 import { interceptLimits } from './limits.ts'
 import { ProgramFailure } from '../failure.ts'
 import type { ProgramLogger } from '../logger.ts'
 import { type Network, isSingleAddress, formatNetwork } from '../../lib/text/networks.ts'
 
 /** Runs `ip` of iproute2. @returns its output. @throws with its error output when it fails. */
-export type RunIp = (args: readonly string[]) => Promise<string>
+export type RunIpCommand = (args: readonly string[]) => Promise<string>
 
 interface LocalRoutesDeps {
   /** Separates the routes of two routers on one host. */
   readonly routerId: string
-  readonly run: RunIp
+  readonly run: RunIpCommand
   readonly log: ProgramLogger
 }
 
 /** Route protocol number of this program, unused by routing daemons (rt_protos). */
 const PROTOCOL = '187'
-/** Metrics that identify a router, far above those that administrators use. */
+/**
+ * Lowest route metric that identifies a router; far above the metrics that administrators use.
+ */
 const METRIC_MIN = 0x4000_0000
 const METRICS = 0x3fff_ffff
 const FAMILIES = ['-4', '-6'] as const
@@ -33,7 +35,7 @@ const execute = promisify(execFile)
  * @returns its output.
  * @throws on a non-zero exit status, or a timeout.
  */
-export async function runIp(args: readonly string[]): Promise<string> {
+export async function runIpCommand(args: readonly string[]): Promise<string> {
   const { routeCommandMs } = interceptLimits
   try {
     const { stdout } = await execute('ip', args, { timeout: routeCommandMs })
@@ -82,7 +84,7 @@ export class LocalRoutes {
 
   /**
    * Removes leftovers of an earlier process, and checks that routes can be added.
-   * @throws {ProgramFailure} when this machine does not allow it.
+   * @throws {ProgramFailure} when this machine does not allow routes to be added.
    */
   async start(first: Network): Promise<void> {
     try {
@@ -172,7 +174,7 @@ export class LocalRoutes {
   async #clear(): Promise<void> {
     const { run } = this.#deps
     for (const family of FAMILIES) await run([family, 'route', 'flush', ...this.#mark()])
-    const shown = jsonOrNull(await run(['-j', '-6', 'address', 'show', 'dev', 'lo']))
+    const shown = parseJsonOrNull(await run(['-j', '-6', 'address', 'show', 'dev', 'lo']))
     for (const { local, metric } of addressesShown(shown)) {
       if (String(metric) !== this.#metric) continue
       await run(['-6', 'address', 'del', `${String(local)}/128`, 'dev', 'lo'])

@@ -7,7 +7,13 @@ import { interceptLimits } from './limits.ts'
 import { bindDatagrams } from '../sockets/bind-datagrams.ts'
 import { ProgramFailure } from '../failure.ts'
 import type { ProgramLogger } from '../logger.ts'
-import { dnsResponse, dnsCode, dnsType, type DnsQuery, readDnsQuery } from './dns-message.ts'
+import {
+  dnsResponse,
+  dnsResponseCode,
+  dnsRecordType,
+  type DnsQuery,
+  readDnsQuery,
+} from './dns-message.ts'
 import type { DnsUpstream } from './dns-upstream.ts'
 
 /**
@@ -103,10 +109,10 @@ export class NameServer {
     const { name, type, isInternet } = query
     const found = name === null || !isInternet ? 'unclaimed' : await resolve(name)
     if (found === 'unclaimed') return (await upstream?.ask(query)) ?? this.#unanswerable(query)
-    if (found === 'unavailable') return dnsResponse(query, dnsCode.serverFailure)
+    if (found === 'unavailable') return dnsResponse(query, dnsResponseCode.serverFailure)
     // Services have only IPv4 addresses. Queries of other types get a response without records.
-    const addresses = type === dnsType.a || type === dnsType.any ? [found.address] : []
-    return dnsResponse(query, dnsCode.none, addresses, serviceNameTtlSeconds)
+    const addresses = type === dnsRecordType.a || type === dnsRecordType.any ? [found.address] : []
+    return dnsResponse(query, dnsResponseCode.none, addresses, serviceNameTtlSeconds)
   }
 
   #unanswerable(query: DnsQuery): Buffer | null {
@@ -114,9 +120,9 @@ export class NameServer {
       case 'timeout':
         return null
       case 'servfail':
-        return dnsResponse(query, dnsCode.serverFailure)
+        return dnsResponse(query, dnsResponseCode.serverFailure)
       case 'refused':
-        return dnsResponse(query, dnsCode.refused)
+        return dnsResponse(query, dnsResponseCode.refused)
     }
   }
 }

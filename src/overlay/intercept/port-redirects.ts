@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
-import { networkContains, createNetwork } from '../../lib/text/networks.ts'
+import { networkContains, createIpNetwork } from '../../lib/text/networks.ts'
 import { interceptTargetLimits } from '../../lib/intercept/limits.ts'
 import { parseIp } from '../../lib/text/ip-address.ts'
 import type { ProgramLogger } from '../logger.ts'
@@ -9,7 +9,7 @@ import { interceptLimits } from './limits.ts'
 import type { RedirectedPorts } from './listening-plan.ts'
 
 /** Runs `nft` of nftables with this input. @throws with its error output when it fails. */
-export type RunNft = (script: string) => Promise<void>
+export type RunNftScript = (script: string) => Promise<void>
 
 /** Redirected ports, and the port of their listener. */
 export interface Redirect {
@@ -20,17 +20,17 @@ export interface Redirect {
 export interface PortRedirectsDeps {
   /** Separates the rules of two tunnels on one host. */
   readonly owner: string
-  readonly run: RunNft
+  readonly run: RunNftScript
   readonly log: ProgramLogger
 }
 
 /** Loopback network whose addresses represent ports: the last two bytes are the port. */
 const PORTS_NETWORK = '127.187'
-const portsNetwork = createNetwork(`${PORTS_NETWORK}.0.0`, 16)
+const portsNetwork = createIpNetwork(`${PORTS_NETWORK}.0.0`, 16)
 /**
  * Host of the datagram listeners. Stream listeners listen on all addresses that represent ports.
  */
-export const DATAGRAM_HOST = '127.0.0.1'
+export const DATAGRAM_LISTENER_HOST = '127.0.0.1'
 
 const { redirectedPortsPerCommandMax, routeCommandMs } = interceptLimits
 
@@ -38,7 +38,7 @@ const { redirectedPortsPerCommandMax, routeCommandMs } = interceptLimits
  * Runs `nft` with a script on standard input.
  * @throws on a non-zero exit status, or a timeout.
  */
-export async function runNft(script: string): Promise<void> {
+export async function runNftScript(script: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const child = execFile(
     'nft',
@@ -101,7 +101,7 @@ export class PortRedirects {
 
   /**
    * Changes the rules to match the given redirects.
-   * @throws {Error} when the host does not allow it.
+   * @throws {Error} when the host does not allow changes of its rules.
    */
   async set(redirects: readonly Redirect[]): Promise<void> {
     if (redirects.length === 0) return await this.stop()
@@ -154,13 +154,14 @@ table ${this.#table} {
 
   #rule({ place: { protocol, address, ranges }, port }: Redirect): string {
     const ports = ranges.map(({ low, high }) => `${low}-${high}`)
-    const to = protocol === 'tcp' ? `tcp dport map @ports : ${port}` : `${DATAGRAM_HOST} : ${port}`
+    const to =
+      protocol === 'tcp' ? `tcp dport map @ports : ${port}` : `${DATAGRAM_LISTENER_HOST} : ${port}`
     const out = ports.map(
       (range) =>
         `add rule ${this.#table} out ip daddr ${address.text} ${protocol} dport ${range} dnat to ${to}`,
     )
     if (protocol === 'tcp') return out.join('\n')
-    const back = `add rule ${this.#table} sources ip daddr ${DATAGRAM_HOST} udp dport ${port} ct status dnat snat to ct original proto-dst map @ports`
+    const back = `add rule ${this.#table} sources ip daddr ${DATAGRAM_LISTENER_HOST} udp dport ${port} ct status dnat snat to ct original proto-dst map @ports`
     return [...out, back].join('\n')
   }
 }

@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { networkInterfaces } from 'node:os'
 
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
-import { networkFault } from '../../lib/intercept/interceptable.ts'
+import { interceptNetworkFault } from '../../lib/intercept/intercept-target.ts'
 import { parseDnsName } from '../../lib/text/host-name.ts'
 import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
 import { type Network, parseCidr, networkContains, formatNetwork } from '../../lib/text/networks.ts'
@@ -25,9 +25,9 @@ const REVERSE_DOMAINS = ['in-addr.arpa', 'ip6.arpa']
 const LOOKUPS_AT_ONCE = 1
 
 /**
- * Addresses and names that no service may intercept at this host: its own, those of its links, and
- * those of hosts that it depends on. Intercepting them would disconnect the router, or send traffic
- * to a service that is meant for another host.
+ * Addresses and names that no service may intercept at this host: those of the host itself, those
+ * of its links, and those of hosts on which it depends. Intercepting them would disconnect the
+ * router, or redirect traffic that is meant for another host to a service.
  */
 export class ProtectedAddresses {
   readonly #deps: ProtectedAddressesDeps
@@ -56,7 +56,7 @@ export class ProtectedAddresses {
    */
   look(): void {
     const { hosts: hostsOf, isForServices } = this.#deps
-    this.#own = ownAddresses().filter(({ text }) => !isForServices(text))
+    this.#own = hostAddresses().filter(({ text }) => !isForServices(text))
     const hosts = [...hostsOf(), ...this.#systemHosts]
     const names = new Set(hosts.flatMap((host) => parseDnsName(host) ?? []))
     this.#names = new Set([...LOCAL_NAMES, ...names])
@@ -70,7 +70,7 @@ export class ProtectedAddresses {
 
   /** Why a service may not intercept the network; null if it may. */
   faultOf(network: Network): string | null {
-    const fault = networkFault(network)
+    const fault = interceptNetworkFault(network)
     if (fault !== null) return fault
     const text = formatNetwork(network)
     const own = this.#own.find((address) => networkContains(network, address))
@@ -115,14 +115,14 @@ function textsOf(addresses: readonly IpAddress[]): readonly string[] {
   return addresses.map(({ text }) => text).sort()
 }
 
-export function ownAddresses(): readonly IpAddress[] {
+export function hostAddresses(): readonly IpAddress[] {
   return Object.values(networkInterfaces())
     .flatMap((found) => found ?? [])
     .flatMap(({ address }) => parseIp(address) ?? [])
 }
 
 /** @param names names of interfaces. */
-export function networksOfInterfaces(names: readonly string[]): readonly Network[] {
+export function interfaceNetworks(names: readonly string[]): readonly Network[] {
   return names
     .flatMap((name) => networkInterfaces()[name] ?? [])
     .flatMap(({ cidr }) => (cidr === null ? [] : (parseCidr(cidr) ?? [])))

@@ -47,7 +47,7 @@ export class ServiceNames {
     return this.#byAddress.get(address.text) ?? null
   }
 
-  /** Address of a name, which counts as used now. null when there are too many names. */
+  /** Address of a name; the name counts as used now. null when there are too many names. */
   use(name: string): IpAddress | null {
     const known = this.#names.get(name)
     const address = known?.address ?? this.#free()

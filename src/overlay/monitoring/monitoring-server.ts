@@ -12,13 +12,13 @@ import { bindServer } from '../sockets/bind-server.ts'
 import type { ProgramLogger } from '../logger.ts'
 import { monitoringLimits as limits } from './limits.ts'
 
-export interface MonitoringAnswer {
+export interface MonitoringResponse {
   readonly status: number
   readonly type: string
   readonly text: string
 }
 
-export const notFoundAnswer: MonitoringAnswer = {
+export const notFoundResponse: MonitoringResponse = {
   status: 404,
   type: 'text/plain',
   text: 'not found\n',
@@ -34,9 +34,9 @@ export interface MonitoringServerOptions {
   readonly readTimeoutMs: number
   readonly writeTimeoutMs: number
   readonly idleTimeoutMs: number
-  /** Further headers of every answer. */
+  /** Additional headers that every response contains. */
   readonly headers: Readonly<Record<string, string>>
-  readonly answer: (request: IncomingMessage) => Promise<MonitoringAnswer>
+  readonly answer: (request: IncomingMessage) => Promise<MonitoringResponse>
   readonly log: ProgramLogger
 }
 

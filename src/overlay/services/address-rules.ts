@@ -7,7 +7,10 @@ import { parseCidr } from '../../lib/text/networks.ts'
 /** Rule that allows a name. Names that an operator listed literally are trusted more. */
 type NameRule = 'exact' | 'wildcard'
 
-/** Whether it is the unspecified address; connecting to it reaches the host itself. */
+/**
+ * Whether the address is the unspecified address. A connection to that address reaches the host
+ * itself.
+ */
 export function isUnspecifiedAddress({ text }: IpAddress): boolean {
   return text === '0.0.0.0' || text === '::'
 }

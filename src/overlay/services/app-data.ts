@@ -1,7 +1,7 @@
-import { jsonOrNull } from '../../lib/text/json-value.ts'
-import { DialFailure } from '../circuits/circuit-ends.ts'
+import { parseJsonOrNull } from '../../lib/text/json-value.ts'
+import { DialFailure } from '../circuits/circuit-endpoint.ts'
 import { serviceLimits } from './limits.ts'
-import { dialError } from '../../channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
 /** Connection parameters that a client of a service sends; null: not sent. */
 export interface AppData {
@@ -15,7 +15,7 @@ export interface AppData {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** @throws {DialFailure} when it is not a JSON object whose values are strings. */
+/** @throws {DialFailure} when the data is not a JSON object whose values are strings. */
 export function readAppData(bytes: Uint8Array | undefined): AppData {
   const value = bytes === undefined || bytes.length === 0 ? {} : objectOf(bytes)
   const text = (key: string): string | null => {
@@ -44,7 +44,7 @@ function objectOf(bytes: Uint8Array): Readonly<Record<string, unknown>> {
   } catch {
     throw refused('it is not UTF-8')
   }
-  const value = jsonOrNull(text)
+  const value = parseJsonOrNull(text)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw refused('it is no JSON object')
   }
@@ -52,7 +52,7 @@ function objectOf(bytes: Uint8Array): Readonly<Record<string, unknown>> {
 }
 
 function refused(reason: string): DialFailure {
-  return new DialFailure(dialError.rejected, `application data of the client: ${reason}`)
+  return new DialFailure(dialErrorCodes.rejected, `application data of the client: ${reason}`)
 }
 
 /** Connection parameters for a host in their wire names; empty strings are omitted. */

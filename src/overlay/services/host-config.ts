@@ -1,9 +1,9 @@
-import { jsonOrNull } from '../../lib/text/json-value.ts'
+import { parseJsonOrNull } from '../../lib/text/json-value.ts'
 import type { Precedence } from '../../channel/messages/terminators.ts'
 import { serviceLimits } from './limits.ts'
 import { AddressRules } from './address-rules.ts'
 import { ServiceConfigReader, PORT_MAX, type PortRange } from './service-config-reader.ts'
-import { type Network, createNetwork } from '../../lib/text/networks.ts'
+import { type Network, createIpNetwork } from '../../lib/text/networks.ts'
 
 export type TunnelProtocol = 'tcp' | 'udp'
 
@@ -64,7 +64,7 @@ const HOST_PORT = /^(?:\[([^\]]+)\]|([^:]+)):([0-9]{1,5})$/
 
 /** @throws {ServiceConfigFault} */
 export function parseHostConfig(type: HostConfigType, dataJson: string): readonly HostConfig[] {
-  const data = new ServiceConfigReader(type, jsonOrNull(dataJson))
+  const data = new ServiceConfigReader(type, parseJsonOrNull(dataJson))
   switch (type) {
     case 'host.v1':
       return [termsOf(data)]
@@ -122,8 +122,8 @@ function translationsOf(data: ServiceConfigReader): HostConfig['translations'] {
   const found = data.list('forwardAddressTranslations', serviceLimits.hostRulesMax)
   const read = found.map((each) => {
     const prefix = each.integer('prefixLength', 0, 128) ?? 0
-    const from = createNetwork(each.requiredText('from'), prefix)
-    const to = createNetwork(each.requiredText('to'), prefix)
+    const from = createIpNetwork(each.requiredText('from'), prefix)
+    const to = createIpNetwork(each.requiredText('to'), prefix)
     if (from === null || to === null || from.address.family !== to.address.family) {
       return each.fault('from', 'and to are no addresses of one kind with such a prefix')
     }

@@ -1,11 +1,11 @@
 import { lookup } from 'node:dns/promises'
 
-import { DialFailure } from '../circuits/circuit-ends.ts'
+import { DialFailure } from '../circuits/circuit-endpoint.ts'
 import { AddressRules, isUnspecifiedAddress } from './address-rules.ts'
 import { parseDnsName } from '../../lib/text/host-name.ts'
 import type { AppData } from './app-data.ts'
 import type { HostConfig, TunnelProtocol } from './host-config.ts'
-import { dialError } from '../../channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
 import { isLocalAddress, translateAddress } from '../../lib/text/networks.ts'
 
@@ -51,7 +51,7 @@ function portFor({ port }: HostConfig, data: AppData): number {
   if (asked > 0 && asked <= 65_535 && port.some(({ low, high }) => asked >= low && asked <= high)) {
     return asked
   }
-  throw new DialFailure(dialError.portNotAllowed, `port ${data.port} is not allowed`)
+  throw new DialFailure(dialErrorCodes.portNotAllowed, `port ${data.port} is not allowed`)
 }
 
 function hostFor(terms: HostConfig, data: AppData): Pick<HostTarget, 'host' | 'isReachable'> {
@@ -102,5 +102,5 @@ export async function resolveTarget({ host, isReachable }: HostTarget): Promise<
 }
 
 function refused(reason: string): DialFailure {
-  return new DialFailure(dialError.rejected, reason)
+  return new DialFailure(dialErrorCodes.rejected, reason)
 }

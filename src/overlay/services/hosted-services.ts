@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 
 import type { ModelConfig, ModelIdentity, ModelService } from '../../../proto/gen/router_pb.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import type { CircuitEndpoint } from '../circuits/circuit-ends.ts'
+import type { CircuitEndpoint } from '../circuits/circuit-endpoint.ts'
 import { serviceLimits } from './limits.ts'
 import type { ProgramLogger } from '../logger.ts'
 import { HealthProbes } from './health-probes.ts'
@@ -15,13 +15,16 @@ import {
 import { fillIdentityTemplate } from './identity-template.ts'
 import { newKeyPair } from './secure-stream.ts'
 import type { DialedTerminator } from './tunnel-dialer.ts'
-import { type OfferedTerminator, precedenceName } from '../../channel/messages/terminators.ts'
+import {
+  type RequestedTunnelTerminator,
+  precedenceName,
+} from '../../channel/messages/terminators.ts'
 import type { UsableServices } from './usable-services.ts'
 
 /** Publishes terminators to the network until they are withdrawn. */
-export interface OfferedTerminators {
+export interface TerminatorPublisher {
   /** Offers a terminator, or changes one with the same id. */
-  offer(wanted: OfferedTerminator): void
+  offer(wanted: RequestedTunnelTerminator): void
   withdraw(id: string): void
   /** Reports the health of a terminator's target. */
   sendHealth(id: string, isHealthy: boolean): void
@@ -29,7 +32,7 @@ export interface OfferedTerminators {
 
 interface HostedServicesDeps {
   readonly services: UsableServices
-  readonly terminators: OfferedTerminators
+  readonly terminators: TerminatorPublisher
   readonly identityId: string
   /** Whether clients get the key of a terminator instead of a key for their circuit. */
   readonly hasKeyPerTerminator: boolean
@@ -40,7 +43,7 @@ interface HostedTerminator extends DialedTerminator {
   readonly id: string
   readonly probes: HealthProbes
   readonly ends: Set<Pick<CircuitEndpoint, 'close'>>
-  offered: OfferedTerminator
+  offered: RequestedTunnelTerminator
 }
 
 interface HostedService {
@@ -90,7 +93,7 @@ export class HostedServices {
     return this.#terminators.get(id)
   }
 
-  /** Updates the hosted services to the permissions of the identity. */
+  /** Hosts and removes services according to the current permissions of the identity. */
   refresh(): void {
     const wanted = this.#wanted()
     for (const id of Array.from(this.#services.keys())) {
@@ -135,7 +138,8 @@ export class HostedServices {
     }
     const { service, identity, type, config } = wanted
     const { name, encryptionRequired } = service
-    // If the config refers to the identity, its instance name may change with the identity.
+    // If the config refers to the identity, the instance name of its terminators may change when
+    // the identity changes.
     const instance = config.dataJson.includes('dentity')
       ? [identity.name, Buffer.from(identity.appDataJson).toString('utf8')]
       : []
@@ -199,7 +203,7 @@ export class HostedServices {
     return made
   }
 
-  #offer(terminator: HostedTerminator, offered: OfferedTerminator): void {
+  #offer(terminator: HostedTerminator, offered: RequestedTunnelTerminator): void {
     if (JSON.stringify(terminator.offered) === JSON.stringify(offered)) return
     const { cost, precedence } = offered
     terminator.offered = offered
@@ -254,7 +258,7 @@ function offeredFor(
   { id, terms, keyPair }: Pick<HostedTerminator, 'id' | 'terms' | 'keyPair'>,
   service: ModelService,
   identity: ModelIdentity,
-): OfferedTerminator {
+): RequestedTunnelTerminator {
   const own = identity.serviceHostingPrecedences[service.id]
   const { defaultHostingPrecedence } = identity
   return {

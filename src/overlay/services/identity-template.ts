@@ -1,5 +1,5 @@
 import type { ModelIdentity } from '../../../proto/gen/router_pb.ts'
-import { jsonOrNull } from '../../lib/text/json-value.ts'
+import { parseJsonOrNull } from '../../lib/text/json-value.ts'
 
 const PLACEHOLDER =
   /\$(?:tunneler_id\.(?:name|(?:appData|tag)\[([^\]]*)\])|((?:src|dst)_(?:protocol|hostname|ip|port)))/g
@@ -16,7 +16,7 @@ export function fillIdentityTemplate(
   return template.replaceAll(PLACEHOLDER, (_all, key?: string, ofConnection?: string) => {
     if (ofConnection !== undefined) return values[ofConnection] ?? ''
     if (key === undefined) return identity.name
-    const data = jsonOrNull(Buffer.from(identity.appDataJson).toString('utf8'))
+    const data = parseJsonOrNull(Buffer.from(identity.appDataJson).toString('utf8'))
     if (typeof data !== 'object' || data === null || !Object.hasOwn(data, key)) return ''
     const value = (data as Readonly<Record<string, unknown>>)[key]
     return typeof value === 'object' ? JSON.stringify(value) : String(value)

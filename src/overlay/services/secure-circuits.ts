@@ -3,7 +3,7 @@ import type {
   CircuitEndpoint,
   LocalCircuit,
   LocalCircuits,
-} from '../circuits/circuit-ends.ts'
+} from '../circuits/circuit-endpoint.ts'
 import type { CircuitData } from '../circuits/circuit-source.ts'
 import { appDataBytes, type WireAppData } from './app-data.ts'
 import { newKeyPair, SecureStream, type SessionKeys, deriveSessionKeys } from './secure-stream.ts'

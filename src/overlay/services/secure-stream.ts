@@ -1,6 +1,6 @@
 import sodium, { type StateAddress } from 'libsodium-wrappers'
 
-import type { CircuitApplication, CircuitEndpoint } from '../circuits/circuit-ends.ts'
+import type { CircuitApplication, CircuitEndpoint } from '../circuits/circuit-endpoint.ts'
 import type { PayloadContent } from '../../channel/messages/payload.ts'
 
 const FIN = 1
@@ -25,7 +25,7 @@ export interface SessionKeys {
 }
 
 /** Loads the crypto library; required before any other function of this file. */
-export function loadCrypto(): Promise<void> {
+export function loadCryptoLibrary(): Promise<void> {
   return sodium.ready
 }
 

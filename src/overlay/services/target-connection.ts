@@ -1,15 +1,15 @@
 import { createSocket, type Socket as DatagramSocket } from 'node:dgram'
 import { connect, type Socket } from 'node:net'
 
-import { ProxyRefusal, requestTunnel } from '../../lib/runtime/http-proxy.ts'
+import { ProxyRefusal, requestProxyTunnel } from '../../lib/runtime/http-proxy.ts'
 import type { HostPort } from '../../lib/text/names.ts'
-import { DialFailure } from '../circuits/circuit-ends.ts'
+import { DialFailure } from '../circuits/circuit-endpoint.ts'
 import type { TargetSockets } from '../sockets/target-sockets.ts'
 import type { HostConfig } from './host-config.ts'
-import { dialError } from '../../channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
 /** Socket budget and the dialing identity that the next socket counts for. */
-export interface SocketAllowance {
+export interface SocketAccount {
   readonly sockets: TargetSockets
   readonly dialedBy: string
 }
@@ -22,7 +22,7 @@ export interface SocketAllowance {
 export async function connectStream(
   target: { readonly host: string; readonly port: number },
   signal: AbortSignal,
-  counted: SocketAllowance | null,
+  counted: SocketAccount | null,
 ): Promise<Socket> {
   signal.throwIfAborted()
   const open = (): Socket => connect({ ...target, allowHalfOpen: true, noDelay: true })
@@ -49,7 +49,7 @@ export async function connectStream(
 export async function connectDatagrams(
   { host, port }: { readonly host: string; readonly port: number },
   signal: AbortSignal,
-  { sockets, dialedBy }: SocketAllowance,
+  { sockets, dialedBy }: SocketAccount,
 ): Promise<DatagramSocket> {
   signal.throwIfAborted()
   const type = host.includes(':') ? 'udp6' : 'udp4'
@@ -78,10 +78,10 @@ export async function openProxyTunnel(
   signal: AbortSignal,
 ): Promise<Uint8Array> {
   try {
-    return await requestTunnel(socket, server, { signal, credentials: null })
+    return await requestProxyTunnel(socket, server, { signal, credentials: null })
   } catch (error) {
     if (!(error instanceof ProxyRefusal)) throw error
-    throw new DialFailure(dialError.refused, error.message)
+    throw new DialFailure(dialErrorCodes.refused, error.message)
   }
 }
 

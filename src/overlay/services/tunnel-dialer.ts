@@ -1,6 +1,6 @@
 import { formatHostPort } from '../../lib/text/names.ts'
-import { targetDialFailure, dialTimeoutFailure } from '../sockets/dial-fault.ts'
-import { addressPeerData } from '../sockets/target.ts'
+import { targetDialFailure, dialTimeoutFailure } from '../sockets/dial-failures.ts'
+import { socketAddressPeerData } from '../sockets/target.ts'
 import type { TargetSockets } from '../sockets/target-sockets.ts'
 import {
   type CircuitApplication,
@@ -9,7 +9,7 @@ import {
   type DialRequest,
   type LocalCircuits,
   type TerminatorDialer,
-} from '../circuits/circuit-ends.ts'
+} from '../circuits/circuit-endpoint.ts'
 import type { XgressOptions } from '../circuits/xgress-options.ts'
 import { DatagramApplication } from '../sockets/datagram-application.ts'
 import { SocketApplication } from '../sockets/socket-application.ts'
@@ -21,11 +21,11 @@ import {
   connectDatagrams,
   connectStream,
   openProxyTunnel,
-  type SocketAllowance,
+  type SocketAccount,
   isResolvedByProxy,
 } from './target-connection.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
-import { dialError } from '../../channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
 /** A terminator of the tunnel from the view of its circuits. */
 export interface DialedTerminator {
@@ -34,8 +34,9 @@ export interface DialedTerminator {
   /** Absent: each circuit has its own key pair. */
   readonly keyPair?: KeyPair
   /**
-   * Registers a new circuit, which the terminator closes when its service is no longer hosted.
-   * @returns a function that unregisters it.
+   * Registers a new circuit. The terminator closes the circuit when its service is no longer
+   * hosted.
+   * @returns a function that unregisters the circuit.
    */
   readonly hold: (end: Pick<CircuitEndpoint, 'close'>) => () => void
 }
@@ -62,12 +63,12 @@ export class TunnelDialer implements TerminatorDialer {
     const { destination, peerData, timeoutMs } = request
     const terminator = this.#deps.terminator(destination)
     if (terminator === undefined) {
-      throw new DialFailure(dialError.invalidTerminator, 'this router does not host it')
+      throw new DialFailure(dialErrorCodes.invalidTerminator, 'this router does not host it')
     }
     const peerPublicKey = peerData.get(peerDataKey.publicKey)
     // @guard circuits-of-a-tunnel--encrypted
     if (terminator.isEncrypted && peerPublicKey === undefined) {
-      throw new DialFailure(dialError.rejected, 'the service requires encryption')
+      throw new DialFailure(dialErrorCodes.rejected, 'the service requires encryption')
     }
     const { terms } = terminator
     const target = chooseHostTarget(terms, readAppData(peerData.get(peerDataKey.appData)))
@@ -97,7 +98,7 @@ export class TunnelDialer implements TerminatorDialer {
     const socket = await connectStream(proxy ?? { host, port }, signal, this.#counted(request))
     const first = proxy === null ? undefined : await openProxyTunnel(socket, { host, port }, signal)
     const application = new SocketApplication(socket, first)
-    return this.#opened(request, terminator, addressPeerData(socket), {
+    return this.#opened(request, terminator, socketAddressPeerData(socket), {
       application,
       start: (end) => application.start(end),
       release: () => socket.destroy(),
@@ -111,7 +112,7 @@ export class TunnelDialer implements TerminatorDialer {
     signal: AbortSignal,
   ): Promise<ReadonlyMap<number, Uint8Array>> {
     if (terminator.terms.proxy !== null) {
-      throw new DialFailure(dialError.misconfiguredTerminator, 'a proxy connects to TCP alone')
+      throw new DialFailure(dialErrorCodes.misconfiguredTerminator, 'a proxy connects to TCP alone')
     }
     const host = await resolveTarget(target)
     const socket = await connectDatagrams(
@@ -127,7 +128,7 @@ export class TunnelDialer implements TerminatorDialer {
     socket.on('error', (error) => application.fail(error.message))
     socket.on('message', (body) => application.onDatagram(body))
     const [local, remote] = [socket.address(), socket.remoteAddress()]
-    const addresses = addressPeerData({
+    const addresses = socketAddressPeerData({
       localAddress: local.address,
       localPort: local.port,
       remoteAddress: remote.address,
@@ -140,7 +141,7 @@ export class TunnelDialer implements TerminatorDialer {
     })
   }
 
-  #counted({ dialedBy }: DialRequest): SocketAllowance {
+  #counted({ dialedBy }: DialRequest): SocketAccount {
     return { sockets: this.#deps.sockets, dialedBy }
   }
 
@@ -161,7 +162,7 @@ export class TunnelDialer implements TerminatorDialer {
     try {
       const { destination } = request
       if (this.#deps.terminator(destination) !== terminator) {
-        throw new DialFailure(dialError.invalidTerminator, 'it is hosted no more')
+        throw new DialFailure(dialErrorCodes.invalidTerminator, 'it is hosted no more')
       }
       const answer = new Map(addresses)
       const peerPublicKey = request.peerData.get(peerDataKey.publicKey)

@@ -3,14 +3,14 @@ import { BlockList, type Socket } from 'node:net'
 import { setClientAddress } from '../../lib/bounds/client-address.ts'
 import { PendingConnections, socketEndpoint } from '../../lib/bounds/connections.ts'
 import type { FairShare } from '../../lib/bounds/fair-share.ts'
-import { sourceNetwork } from '../../lib/bounds/source.ts'
+import { sourceNetwork } from '../../lib/bounds/source-network.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { parseIp } from '../../lib/text/ip-address.ts'
 import type { HostPort } from '../../lib/text/names.ts'
 import { parseCidr } from '../../lib/text/networks.ts'
 import type { ProgramLogger } from '../logger.ts'
-import { FailureLog } from './failure-log.ts'
-import { readUntilDecoded } from './opening-bytes.ts'
+import { RateLimitedWarnings } from './rate-limited-warnings.ts'
+import { readUntilDecoded } from './read-until-decoded.ts'
 import { readProxyHeader } from './proxy-header.ts'
 
 interface BalancerHeadersDeps {
@@ -33,14 +33,14 @@ export class BalancerHeaders {
   readonly #deps: BalancerHeadersDeps
   readonly #balancers: BlockList
   readonly #waiting: PendingConnections
-  readonly #failures: FailureLog
+  readonly #failures: RateLimitedWarnings
   /** Addresses of clients, by the remote address and port of their TCP connection. */
   readonly #clients = new Map<string, HostPort>()
 
   constructor(deps: BalancerHeadersDeps) {
     this.#deps = deps
     this.#balancers = addressesIn(deps.balancers)
-    this.#failures = new FailureLog(deps.log, systemClock)
+    this.#failures = new RateLimitedWarnings(deps.log, systemClock)
     this.#waiting = new PendingConnections({
       handshakeTimeoutMs: deps.handshakeTimeoutMs,
       // A load balancer has the connections of all its clients, so it has no separate limit.
@@ -49,7 +49,10 @@ export class BalancerHeaders {
     })
   }
 
-  /** Calls back once the socket has the address of its client; never if it is closed before. */
+  /**
+   * Calls back once the socket has the address of its client; never calls back if the socket is
+   * closed before.
+   */
   read(socket: Socket, done: () => void): void {
     const { remoteAddress: address = '' } = socket
     // @guard client-address-of-a-stranger--from

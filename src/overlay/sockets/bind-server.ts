@@ -1,7 +1,7 @@
 import type { Server } from 'node:net'
 
 import { errorMessage } from '../../lib/error-code.ts'
-import { listenAt } from '../../lib/runtime/listening.ts'
+import { startListening } from '../../lib/runtime/listening.ts'
 import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
 import { ProgramFailure } from '../failure.ts'
 
@@ -19,7 +19,7 @@ interface BindPlace extends HostPort {
 export async function bindServer(server: Server, bind: BindPlace, key: string): Promise<void> {
   const { host, port, ipv6Only = false } = bind
   try {
-    await listenAt(server, { host, port, ipv6Only })
+    await startListening(server, { host, port, ipv6Only })
   } catch (error) {
     throw listenFailure(key, bind, error)
   }

@@ -1,4 +1,4 @@
-import type { CircuitApplication, CircuitEndpoint } from '../circuits/circuit-ends.ts'
+import type { CircuitApplication, CircuitEndpoint } from '../circuits/circuit-endpoint.ts'
 import { socketLimits } from './limits.ts'
 import type { PayloadContent } from '../../channel/messages/payload.ts'
 

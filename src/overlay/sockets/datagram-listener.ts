@@ -2,7 +2,7 @@ import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 
 import { KeyedCounts } from '../../lib/bounds/keyed-counts.ts'
-import { sourceNetwork } from '../../lib/bounds/source.ts'
+import { sourceNetwork } from '../../lib/bounds/source-network.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import { bindDatagrams } from './bind-datagrams.ts'
@@ -30,7 +30,7 @@ export interface DatagramListenerDeps extends ListenerDeps {
 interface Peer {
   readonly key: string
   readonly from: RemoteInfo
-  /** null while its circuit is requested, and after a refusal. */
+  /** null while the peer's circuit is requested, and after a refusal. */
   application: DatagramApplication | null
   isRefused: boolean
   readonly waiting: Uint8Array[]

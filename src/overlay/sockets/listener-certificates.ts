@@ -27,7 +27,7 @@ export interface ListenerCertificates {
  * alternate, the first certificate is used.
  * @param identity certificates in force.
  */
-export function certificateByName(
+export function createSniCallback(
   identity: () => ListenerCertificates,
 ): NonNullable<TlsOptions['SNICallback']> {
   return (name, done) => {

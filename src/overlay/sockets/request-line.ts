@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-import { jsonOrNull } from '../../lib/text/json-value.ts'
+import { parseJsonOrNull } from '../../lib/text/json-value.ts'
 import { socketLimits } from './limits.ts'
 
 const { requestLineBytesMax, requestLineMsMax } = socketLimits
@@ -15,7 +15,7 @@ export interface ClientRequest {
 /** null when malformed. */
 export function readClientRequest(line: Uint8Array): ClientRequest | null {
   if (line.length > requestLineBytesMax) return null
-  const read = jsonOrNull(Buffer.from(line).toString('utf8'))
+  const read = parseJsonOrNull(Buffer.from(line).toString('utf8'))
   if (typeof read !== 'object' || read === null) return null
   const { id = '', svcId } = read as { readonly id?: unknown; readonly svcId?: unknown }
   if (typeof id !== 'string' || typeof svcId !== 'string' || svcId === '') return null

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 
-import type { CircuitApplication, CircuitEndpoint } from '../circuits/circuit-ends.ts'
+import type { CircuitApplication, CircuitEndpoint } from '../circuits/circuit-endpoint.ts'
 import { socketLimits } from './limits.ts'
 import type { PayloadContent } from '../../channel/messages/payload.ts'
 
@@ -62,7 +62,7 @@ export class SocketApplication implements CircuitApplication {
     if (this.#isClosed || socket.writableEnded || socket.destroyed) return true
     const isWritable = body.length === 0 || socket.write(body)
     if ((edgeFlags & FIN) === 0) return isWritable
-    // Returns true after the end, because no `drain` event follows.
+    // Returns true once the stream has ended, because no `drain` event follows.
     socket.end()
     return true
   }

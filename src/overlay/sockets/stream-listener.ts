@@ -5,14 +5,14 @@ import type { Address } from '../../config/router/values.ts'
 import { limitConnections } from '../../lib/bounds/connections.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
-import type { LocalCircuits } from '../circuits/circuit-ends.ts'
+import type { LocalCircuits } from '../circuits/circuit-endpoint.ts'
 import type { XgressOptions } from '../circuits/xgress-options.ts'
-import { certificateByName, type ListenerCertificates } from './listener-certificates.ts'
+import { createSniCallback, type ListenerCertificates } from './listener-certificates.ts'
 import { socketLimits } from './limits.ts'
 import { ProgramFailure } from '../failure.ts'
 import { SocketApplication } from './socket-application.ts'
 import type { CircuitSource, CircuitData } from '../circuits/circuit-source.ts'
-import type { FailureLog } from './failure-log.ts'
+import type { RateLimitedWarnings } from './rate-limited-warnings.ts'
 import { connectionResponseLine, readClientRequest, readRequestLine } from './request-line.ts'
 import { closeServer, listeningPort } from '../../lib/runtime/listening.ts'
 import { bindServer } from './bind-server.ts'
@@ -51,7 +51,7 @@ export interface ListenerDeps {
   readonly requests: CircuitSource
   /** Called for each circuit. */
   readonly circuitData?: () => CircuitData
-  readonly failures: FailureLog
+  readonly failures: RateLimitedWarnings
 }
 
 export interface StreamListenerDeps extends ListenerDeps {
@@ -75,7 +75,7 @@ export class StreamListener {
     const server = isTls
       ? createTlsServer({
           ...this.#credentials(),
-          SNICallback: certificateByName(() => this.#identity()),
+          SNICallback: createSniCallback(() => this.#identity()),
           allowHalfOpen: true,
           minVersion: 'TLSv1.2',
         })

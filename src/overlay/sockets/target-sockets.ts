@@ -1,8 +1,12 @@
-import { clientSocketsMax, descriptorLimits, descriptorsMax } from '../../lib/bounds/descriptors.ts'
+import {
+  clientSocketsMax,
+  descriptorLimits,
+  fileDescriptorsMax,
+} from '../../lib/bounds/file-descriptors.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
-import { DialFailure } from '../circuits/circuit-ends.ts'
+import { DialFailure } from '../circuits/circuit-endpoint.ts'
 import { socketLimits } from './limits.ts'
-import { dialError } from '../../channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
 /** A socket to a target, of any kind. */
 interface ClosedOnce {
@@ -33,7 +37,10 @@ export class TargetSockets {
   open<T extends ClosedOnce>(dialedBy: string, open: () => T): T {
     // @guard sockets-to-targets--room
     if (!this.#room.hasRoomFor(dialedBy)) {
-      throw new DialFailure(dialError.outOfResources, 'too many connections to targets are open')
+      throw new DialFailure(
+        dialErrorCodes.outOfResources,
+        'too many connections to targets are open',
+      )
     }
     const socket = open()
     this.#room.take(dialedBy)
@@ -44,6 +51,6 @@ export class TargetSockets {
 }
 
 function ofProcess(): number {
-  const descriptors = descriptorsMax() ?? descriptorLimits.descriptorsAssumed
+  const descriptors = fileDescriptorsMax() ?? descriptorLimits.descriptorsAssumed
   return Math.min(socketLimits.targetSocketsMax, clientSocketsMax(descriptors))
 }

@@ -1,15 +1,15 @@
 import { type Address, parseAddress } from '../../config/router/values.ts'
 import { encodeText } from '../../channel/headers.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
-import { misconfigurationFailure } from './dial-fault.ts'
+import { misconfigurationFailure } from './dial-failures.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
 /**
- * Keys of the addresses of the connection to a target, in the data that the ends of a circuit
- * exchange.
+ * Keys in the data that the endpoints of a circuit exchange, for the two addresses of the
+ * connection to a target.
  */
 
-/** @throws {DialFailure} when it is not an address with one of these protocols. */
+/** @throws {DialFailure} when `destination` is not an address with one of these protocols. */
 export function parseTarget(destination: string, protocols: readonly string[]): Address {
   const address = parseAddress(destination)
   if (address === null || address.port === 0) {
@@ -32,7 +32,7 @@ interface SocketEnds {
 }
 
 /** Peer data that shows a client the addresses of the hosting socket. */
-export function addressPeerData(socket: SocketEnds): ReadonlyMap<number, Uint8Array> {
+export function socketAddressPeerData(socket: SocketEnds): ReadonlyMap<number, Uint8Array> {
   const { localAddress = '', localPort = 0, remoteAddress = '', remotePort = 0 } = socket
   const local = formatHostPort({ host: localAddress, port: localPort })
   const remote = formatHostPort({ host: remoteAddress, port: remotePort })

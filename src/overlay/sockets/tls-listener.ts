@@ -4,8 +4,8 @@ import type { Channel } from '../../channel/channel.ts'
 import { ProgramFailure } from '../failure.ts'
 import type { ProgramLogger } from '../logger.ts'
 import type { bindServer } from './bind-server.ts'
-import { certificateByName, type ListenerCertificates } from './listener-certificates.ts'
-import type { OpenPort, PortProtocols } from './front-port.ts'
+import { createSniCallback, type ListenerCertificates } from './listener-certificates.ts'
+import type { ListeningTlsServer, PortProtocols } from './shared-tls-port.ts'
 import type { TlsPorts } from './tls-ports.ts'
 
 interface TlsListenerDeps {
@@ -46,14 +46,14 @@ export class TlsListener {
   /** Open channels, which `close` closes. */
   readonly channels = new Set<Channel>()
   readonly #deps: TlsListenerDeps
-  #port: OpenPort | null = null
+  #port: ListeningTlsServer | null = null
 
   /** @throws {ProgramFailure} without a server certificate. */
   constructor(deps: TlsListenerDeps) {
     this.#deps = deps
     this.server = createServer({
       ...this.credentials(),
-      SNICallback: certificateByName(deps.identity),
+      SNICallback: createSniCallback(deps.identity),
       requestCert: true,
       rejectUnauthorized: deps.rejectUnauthorized,
       minVersion: 'TLSv1.2',
@@ -71,7 +71,8 @@ export class TlsListener {
 
   /**
    * @param place configuration path of the listener.
-   * @param outer server that accepts the connections, in place of `server`, and its protocol.
+   * @param outer a server that accepts the connections instead of `server`, and the application
+   * protocol of that server.
    * @throws {ProgramFailure} when it cannot listen.
    */
   async listen(

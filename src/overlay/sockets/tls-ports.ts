@@ -6,12 +6,12 @@ import { bindServer } from './bind-server.ts'
 import {
   type BoundAddress,
   SharedTlsPort,
-  type FrontPortDeps,
-  type OpenPort,
+  type SharedTlsPortDeps,
+  type ListeningTlsServer,
   type PortProtocols,
-} from './front-port.ts'
+} from './shared-tls-port.ts'
 
-interface TlsPortsDeps extends Omit<FrontPortDeps, 'balancers' | 'isShared'> {
+interface TlsPortsDeps extends Omit<SharedTlsPortDeps, 'balancers' | 'isShared'> {
   /** Addresses of all TLS servers. Servers with the same address share one port. */
   readonly addresses: readonly HostPort[]
   /** Networks of the load balancers in front of an address; empty: clients connect directly. */
@@ -41,7 +41,7 @@ export class TlsPorts {
     bind: BoundAddress,
     key: string,
     protocols: PortProtocols,
-  ): Promise<OpenPort> {
+  ): Promise<ListeningTlsServer> {
     const balancers = this.#deps.balancers?.(bind) ?? []
     const isShared = this.#isShared(bind)
     if (!isShared && balancers.length === 0) {

@@ -5,12 +5,12 @@ import {
   derTag,
   type DerTree,
   type DerValue,
-  onlyValue,
+  readOnlyDerValue,
 } from './der.ts'
 import { type DistinguishedName, readDistinguishedName } from './distinguished-name.ts'
 
 /** Tags of the GeneralName types (RFC 5280, 4.2.1.6) that this program supports. */
-export const nameTag = {
+export const generalNameTag = {
   email: contextTag(1, false),
   dns: contextTag(2, false),
   directory: contextTag(4),
@@ -51,15 +51,15 @@ export function readAlternativeNames(extension: Uint8Array, namesMax: number): A
   const ipAddresses: Uint8Array[] = []
   const directoryNames: DistinguishedName[] = []
   const otherTags: number[] = []
-  const reader = new DerReader(onlyValue(extension, derTag.sequence).contents)
+  const reader = new DerReader(readOnlyDerValue(extension, derTag.sequence).contents)
   for (let count = 0; !reader.isAtEnd; count += 1) {
     if (count === namesMax) throw new DerError(`more than ${namesMax} alternative names`)
     const value = reader.next()
-    if (value.tag === nameTag.email) emails.push(ia5Text(value))
-    else if (value.tag === nameTag.dns) dnsNames.push(ia5Text(value))
-    else if (value.tag === nameTag.uri) uris.push(ia5Text(value))
-    else if (value.tag === nameTag.ip) ipAddresses.push(ipAddress(value))
-    else if (value.tag === nameTag.directory) directoryNames.push(directoryName(value))
+    if (value.tag === generalNameTag.email) emails.push(readIa5String(value))
+    else if (value.tag === generalNameTag.dns) dnsNames.push(readIa5String(value))
+    else if (value.tag === generalNameTag.uri) uris.push(readIa5String(value))
+    else if (value.tag === generalNameTag.ip) ipAddresses.push(ipAddress(value))
+    else if (value.tag === generalNameTag.directory) directoryNames.push(readDirectoryName(value))
     else otherTags.push(value.tag)
   }
   return { emails, dnsNames, uris, ipAddresses, directoryNames, otherTags }
@@ -69,7 +69,7 @@ export function readAlternativeNames(extension: Uint8Array, namesMax: number): A
  * An ASCII string without control characters. Other strings are rejected: in many programs, a NUL
  * or a line break inside a name made one name look like another.
  */
-export function ia5Text({ contents }: DerValue): string {
+export function readIa5String({ contents }: DerValue): string {
   for (const byte of contents) {
     if (byte < 0x20 || byte > 0x7e) throw new DerError('a character that a name can not have')
   }
@@ -77,11 +77,11 @@ export function ia5Text({ contents }: DerValue): string {
 }
 
 /**
- * Reads a `directoryName` of a subject alternative name.
+ * Reads a `readDirectoryName` of a subject alternative name.
  * @throws {DerError}
  */
-export function directoryName({ contents }: DerValue): DistinguishedName {
-  return readDistinguishedName(onlyValue(contents, derTag.sequence))
+export function readDirectoryName({ contents }: DerValue): DistinguishedName {
+  return readDistinguishedName(readOnlyDerValue(contents, derTag.sequence))
 }
 
 function ipAddress({ contents }: DerValue): Uint8Array {
@@ -100,10 +100,10 @@ export function encodeAlternativeNames(names: AlternativeNames): DerTree {
     list.map((text) => [tag, Buffer.from(text, 'latin1')])
   return [
     derTag.sequence,
-    ...texts(nameTag.dns, names.dnsNames),
-    ...texts(nameTag.email, names.emails),
-    ...names.ipAddresses.map((address): DerTree => [nameTag.ip, address]),
-    ...texts(nameTag.uri, names.uris),
+    ...texts(generalNameTag.dns, names.dnsNames),
+    ...texts(generalNameTag.email, names.emails),
+    ...names.ipAddresses.map((address): DerTree => [generalNameTag.ip, address]),
+    ...texts(generalNameTag.uri, names.uris),
   ]
 }
 

@@ -1,4 +1,4 @@
-import { contextTag, DerError, DerReader, derTag, onlyValue, bitStringBytes } from './der.ts'
+import { contextTag, DerError, DerReader, derTag, readOnlyDerValue, bitStringBytes } from './der.ts'
 import { type DistinguishedName, readDistinguishedName } from './distinguished-name.ts'
 import { type Extensions, readExtensions } from './extensions.ts'
 
@@ -20,7 +20,7 @@ const none: Extensions = new Map()
 
 /** @throws {DerError} */
 export function readCertificate(der: Uint8Array): CertificateContents {
-  const outer = new DerReader(onlyValue(der, derTag.sequence).contents)
+  const outer = new DerReader(readOnlyDerValue(der, derTag.sequence).contents)
   const tbs = outer.take(derTag.sequence)
   const signatureAlgorithm = outer.take(derTag.sequence).whole
   const signature = bitStringBytes(outer.take(derTag.bitString))
@@ -50,6 +50,8 @@ export function readCertificate(der: Uint8Array): CertificateContents {
     subject,
     spki,
     extensions:
-      extensions === null ? none : readExtensions(onlyValue(extensions.contents, derTag.sequence)),
+      extensions === null
+        ? none
+        : readExtensions(readOnlyDerValue(extensions.contents, derTag.sequence)),
   }
 }

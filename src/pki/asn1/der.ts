@@ -20,7 +20,10 @@ export const derTag = {
   set: 0x31,
 } as const
 
-/** Context-specific tag `[number]`; constructed when it is explicit or holds other values. */
+/**
+ * Context-specific tag `[number]`; constructed when the tag is explicit or its value contains other
+ * values.
+ */
 export function contextTag(number: number, isConstructed = true): number {
   return 0x80 | (isConstructed ? 0x20 : 0) | number
 }
@@ -128,7 +131,7 @@ export class DerReader {
  * Reads the only value in these bytes.
  * @throws {DerError} also when more bytes follow the value.
  */
-export function onlyValue(bytes: Uint8Array, tag: number): DerValue {
+export function readOnlyDerValue(bytes: Uint8Array, tag: number): DerValue {
   const reader = new DerReader(bytes)
   const value = reader.take(tag)
   reader.end()
@@ -164,7 +167,7 @@ export function derSmallInteger({ contents }: DerValue): number {
   return number
 }
 
-/** @throws {DerError} when it is neither true nor false. */
+/** @throws {DerError} when the value is neither true nor false. */
 export function derBoolean({ contents }: DerValue): boolean {
   const [byte] = contents
   if (contents.length !== 1 || (byte !== 0 && byte !== 0xff)) {
@@ -207,8 +210,8 @@ export function encodeTagged(tag: number, ...contents: readonly DerTree[]): Buff
  * @returns the total number of bytes.
  */
 function gather([tag, ...contents]: Tagged<DerTree>, pieces: Uint8Array[]): number {
-  // Reserves the place of the tag and length, which can be filled in only when the length of the
-  // contents is known.
+  // Reserves an element of the list for tag and length, which can be encoded only when the length
+  // of the contents is known.
   const at = pieces.push(nothing) - 1
   let length = 0
   for (const part of contents) {

@@ -106,7 +106,7 @@ export function attributeTexts(name: DistinguishedName, type: Oid): string[] {
 }
 
 /** A name that contains only a common name. */
-export function commonNameOnly(text: string): DistinguishedName {
+export function distinguishedNameFromCommonName(text: string): DistinguishedName {
   const type = attributeOids.commonName
   const value = encodeTagged(derTag.utf8String, Buffer.from(text, 'utf8'))
   const der = encodeTagged(derTag.sequence, [derTag.set, [derTag.sequence, type, value]])

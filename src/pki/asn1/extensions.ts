@@ -7,7 +7,7 @@ import {
   type DerValue,
   type Oid,
   derOid,
-  onlyValue,
+  readOnlyDerValue,
   derSmallInteger,
   innerDerValues,
 } from './der.ts'
@@ -57,7 +57,7 @@ interface BasicConstraints {
 export function readBasicConstraints(extensions: Extensions): BasicConstraints {
   const extension = extensions.get(extensionOids.basicConstraints)
   if (extension === undefined) return { isAuthority: false, pathLengthMax: null }
-  const reader = new DerReader(onlyValue(extension.value, derTag.sequence).contents)
+  const reader = new DerReader(readOnlyDerValue(extension.value, derTag.sequence).contents)
   const authority = reader.optional(derTag.boolean)
   const pathLength = reader.optional(derTag.integer)
   reader.end()
@@ -82,7 +82,7 @@ export const keyUsageBit = {
 export function readKeyUsage(extensions: Extensions): ReadonlySet<number> | null {
   const extension = extensions.get(extensionOids.keyUsage)
   if (extension === undefined) return null
-  const [unused = 8, ...bytes] = onlyValue(extension.value, derTag.bitString).contents
+  const [unused = 8, ...bytes] = readOnlyDerValue(extension.value, derTag.bitString).contents
   if (unused > 7 || bytes.length > 2) throw new DerError('a key usage out of range')
   const uses = new Set<number>()
   for (let bit = 0; bit < bytes.length * 8; bit += 1) {
@@ -99,7 +99,9 @@ export function readKeyUsage(extensions: Extensions): ReadonlySet<number> | null
 export function readKeyPurposes(extensions: Extensions): readonly Oid[] | null {
   const extension = extensions.get(extensionOids.extendedKeyUsage)
   if (extension === undefined) return null
-  return innerDerValues(onlyValue(extension.value, derTag.sequence), PURPOSES_MAX).map(derOid)
+  return innerDerValues(readOnlyDerValue(extension.value, derTag.sequence), PURPOSES_MAX).map(
+    derOid,
+  )
 }
 
 /** @param value content of the extension's OCTET STRING. */

@@ -1,4 +1,4 @@
-import { DerError, DerReader, derTag, derOid, onlyValue, bitStringBytes } from './der.ts'
+import { DerError, DerReader, derTag, derOid, readOnlyDerValue, bitStringBytes } from './der.ts'
 import { curveOids, keyOids } from './object-identifiers.ts'
 
 /** Kind of a public key; `other` includes all kinds that are never accepted. */
@@ -30,7 +30,7 @@ export function inspectKey(spki: Uint8Array): KeyInfo {
 }
 
 function readKeyInfo(spki: Uint8Array): KeyInfo {
-  const reader = new DerReader(onlyValue(spki, derTag.sequence).contents)
+  const reader = new DerReader(readOnlyDerValue(spki, derTag.sequence).contents)
   const algorithm = new DerReader(reader.take(derTag.sequence).contents)
   const key = bitStringBytes(reader.take(derTag.bitString))
   reader.end()
@@ -51,7 +51,7 @@ function readKeyInfo(spki: Uint8Array): KeyInfo {
 }
 
 function readRsa(key: Buffer): KeyInfo {
-  const reader = new DerReader(onlyValue(key, derTag.sequence).contents)
+  const reader = new DerReader(readOnlyDerValue(key, derTag.sequence).contents)
   const modulus = magnitudeOf(reader.take(derTag.integer).contents)
   const exponent = magnitudeOf(reader.take(derTag.integer).contents)
   reader.end()
@@ -73,7 +73,7 @@ const RSA_BITS_MIN = 2048
 const RSA_BITS_MAX = 8192
 const RSA_EXPONENT_MAX = 0x7fff_ffff
 
-export const KEYS_ALLOWED = 'EC P-256, P-384 or P-521, RSA of 2,048 to 8,192 bits, or Ed25519'
+export const ALLOWED_KEYS_TEXT = 'EC P-256, P-384 or P-521, RSA of 2,048 to 8,192 bits, or Ed25519'
 
 /** Whether identities, routers and authorities may have this kind of key. */
 export function isAllowedKey(key: KeyInfo): boolean {

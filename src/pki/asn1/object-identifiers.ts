@@ -82,7 +82,7 @@ export const signatureOids = {
 } as const
 
 /** Signature algorithms with a broken hash, and the common name of that hash. */
-export const brokenSignatures: ReadonlyMap<Oid, string> = new Map([
+export const brokenSignatureAlgorithms: ReadonlyMap<Oid, string> = new Map([
   [oid('1.2.840.113549.1.1.2'), 'MD2'],
   [oid('1.2.840.113549.1.1.4'), 'MD5'],
   [oid('1.2.840.113549.1.1.5'), 'SHA-1'],

@@ -9,11 +9,16 @@ import {
   type DerValue,
   type Oid,
   derOid,
-  onlyValue,
+  readOnlyDerValue,
   derSmallInteger,
   encodeTagged,
 } from './der.ts'
-import { brokenSignatures, hashOids, keyOids, signatureOids } from './object-identifiers.ts'
+import {
+  brokenSignatureAlgorithms,
+  hashOids,
+  keyOids,
+  signatureOids,
+} from './object-identifiers.ts'
 
 export type HashAlgorithm = 'sha256' | 'sha384' | 'sha512'
 
@@ -42,11 +47,11 @@ const SALT_BYTES_MAX = 512
  * @throws {DerError}
  */
 export function readSignatureAlgorithm(identifier: Uint8Array): SignatureAlgorithm | string {
-  const reader = new DerReader(onlyValue(identifier, derTag.sequence).contents)
+  const reader = new DerReader(readOnlyDerValue(identifier, derTag.sequence).contents)
   const type = derOid(reader.next())
   const parameters = reader.isAtEnd ? null : reader.next()
   reader.end()
-  const broken = brokenSignatures.get(type)
+  const broken = brokenSignatureAlgorithms.get(type)
   if (broken !== undefined) return `with ${broken}, which is broken`
   if (type === signatureOids.rsaPss) return readPss(parameters)
   const algorithm = plain.get(type)
@@ -64,21 +69,22 @@ export function readSignatureAlgorithm(identifier: Uint8Array): SignatureAlgorit
 function readPss(parameters: DerValue | null): SignatureAlgorithm | string {
   const sha1 = 'with SHA-1, which is broken'
   if (parameters === null) return sha1
-  const reader = new DerReader(onlyValue(parameters.whole, derTag.sequence).contents)
+  const reader = new DerReader(readOnlyDerValue(parameters.whole, derTag.sequence).contents)
   const hash = reader.optional(contextTag(0))
   const mask = reader.optional(contextTag(1))
   const salt = reader.optional(contextTag(2))
   const trailer = reader.optional(contextTag(3))
   reader.end()
   if (hash === null || mask === null) return sha1
-  const name = hashOf(onlyValue(hash.contents, derTag.sequence))
-  const maskReader = new DerReader(onlyValue(mask.contents, derTag.sequence).contents)
+  const name = hashOf(readOnlyDerValue(hash.contents, derTag.sequence))
+  const maskReader = new DerReader(readOnlyDerValue(mask.contents, derTag.sequence).contents)
   const isMask1 = derOid(maskReader.next()) === signatureOids.maskGeneration1
   const maskHash = hashOf(maskReader.take(derTag.sequence))
   if (name === null || maskHash !== name || !isMask1 || trailer !== null) {
     return 'in a way that is not accepted here'
   }
-  const saltBytes = salt === null ? 20 : derSmallInteger(onlyValue(salt.contents, derTag.integer))
+  const saltBytes =
+    salt === null ? 20 : derSmallInteger(readOnlyDerValue(salt.contents, derTag.integer))
   if (saltBytes > SALT_BYTES_MAX) throw new DerError('a salt that is too long')
   return { kind: 'rsa-pss', hash: name, saltBytes }
 }
@@ -106,7 +112,7 @@ export function isSignedBy(
     const parameters = { key, padding, saltLength: algorithm.saltBytes }
     return verify(algorithm.hash, bytes, parameters, signature)
   } catch {
-    // OpenSSL throws for some malformed signatures.
+    // OpenSSL throws for some malformed signatures; they count as invalid.
     return false
   }
 }

@@ -149,7 +149,7 @@ export async function issueLeaf(options: LeafOptions): Promise<CertifiedKey> {
  * @returns the chain in PEM: leaf first, then the intermediates.
  * @throws {CertificateError} when the kind of key is not allowed.
  */
-export async function issueLeafFor(
+export async function issueLeafForKey(
   options: LeafOptions,
   publicKeySpki: Uint8Array,
 ): Promise<string> {
@@ -193,7 +193,7 @@ interface ControllerLeafOptions {
   readonly issuer: CertifiedKey
   readonly trustDomain: string
   readonly id: string
-  /** Every host name and address at which peers or clients reach it. */
+  /** Every host name and address at which peers or clients reach the controller. */
   readonly hosts: readonly string[]
   readonly validity: ValidityPeriod
 }
@@ -211,10 +211,10 @@ export async function issueControllerCertificate(
  * @returns the chain in PEM: leaf first, then the intermediates.
  * @throws {CertificateError} when the kind of key is not allowed.
  */
-export async function issueControllerCertificateFor(
+export async function issueControllerCertificateForKey(
   options: ControllerLeafOptions & { readonly publicKeySpki: Uint8Array },
 ): Promise<string> {
-  return await issueLeafFor(controllerLeaf(options), options.publicKeySpki)
+  return await issueLeafForKey(controllerLeaf(options), options.publicKeySpki)
 }
 
 function controllerLeaf(options: ControllerLeafOptions): LeafOptions {

@@ -11,12 +11,12 @@ import {
   derTag,
   type DerTree,
   type Oid,
-  onlyValue,
+  readOnlyDerValue,
   innerDerValues,
   bitStringBytes,
 } from '../asn1/der.ts'
 import {
-  commonNameOnly,
+  distinguishedNameFromCommonName,
   type DistinguishedName,
   formatDistinguishedName,
 } from '../asn1/distinguished-name.ts'
@@ -36,9 +36,9 @@ import {
 } from '../certificate.ts'
 import type { EnrollmentRequest } from './enrollment-request.ts'
 import { pemText } from '../pem.ts'
-import { grantedNames, normalizedHosts, type RouterNaming } from './router-names.ts'
+import { selectRouterNames, normalizedHosts, type RouterNaming } from './router-names.ts'
 import { identitySpiffeId, parseSpiffeId, routerSpiffeId, sessionSpiffeId } from '../spiffe.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 /**
  * Certificates become valid this long before they are issued, because clocks of verifiers may be
@@ -52,7 +52,9 @@ export interface CertificateSigner {
   readonly key: KeyObject
   readonly hash: HashAlgorithm
   readonly signatureAlgorithm: Buffer
-  /** Content of the authority key identifier extension in the leaves that it issues. */
+  /**
+   * Content of the authority key identifier extension in the leaves that the authority issues.
+   */
   readonly authorityKeyIdentifier: DerTree
   /** The authority's certificate and its intermediates, without the root. */
   readonly intermediatesPem: string
@@ -77,7 +79,7 @@ export interface EnrolledCertificate {
 }
 
 /** Input that the issuing functions of all certificate kinds need. */
-export interface EnrolledSubject {
+export interface EnrolledCertificateInput {
   readonly issuer: CertificateSigner
   readonly trustDomain: string
   readonly request: EnrollmentRequest
@@ -87,7 +89,7 @@ export interface EnrolledSubject {
 }
 
 /**
- * @param authority its own certificate first, then the certificates above it.
+ * @param authority the authority's own certificate first, then the certificates above it.
  * @throws {CertificateError} `unreadable`, `key-mismatch`.
  */
 export function parseCertificateSigner(authority: {
@@ -131,12 +133,12 @@ function keyIdentifierOf({ contents }: Certificate): Uint8Array {
   const own = contents.extensions.get(extensionOids.subjectKeyIdentifier)
   return own === undefined
     ? subjectKeyIdentifier(contents.spki)
-    : onlyValue(own.value, derTag.octetString).contents
+    : readOnlyDerValue(own.value, derTag.octetString).contents
 }
 
 /** RFC 5280, 4.2.1.2, method 1. */
 function subjectKeyIdentifier(spki: Uint8Array): Buffer {
-  const [, key] = innerDerValues(onlyValue(spki, derTag.sequence), 2)
+  const [, key] = innerDerValues(readOnlyDerValue(spki, derTag.sequence), 2)
   return hash('sha1', key === undefined ? spki : bitStringBytes(key), 'buffer')
 }
 
@@ -146,7 +148,7 @@ function subjectKeyIdentifier(spki: Uint8Array): Buffer {
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifyIdentity(
-  enrollment: EnrolledSubject,
+  enrollment: EnrolledCertificateInput,
   identityId: string,
 ): EnrolledCertificate {
   return certify(enrollment, {
@@ -161,8 +163,8 @@ export function certifyIdentity(
  * this issuer signed the current certificate; names signed by other issuers are not trusted.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
-export function extendIdentity(
-  enrollment: EnrolledSubject,
+export function extendIdentityCertificate(
+  enrollment: EnrolledCertificateInput,
   identityId: string,
   current: Certificate,
 ): EnrolledCertificate {
@@ -189,7 +191,7 @@ function isIssuedBy({ contents }: Certificate, { certificate }: CertificateSigne
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifySession(
-  enrollment: EnrolledSubject,
+  enrollment: EnrolledCertificateInput,
   ids: {
     readonly identityId: string
     readonly apiSessionId: string
@@ -198,7 +200,7 @@ export function certifySession(
 ): EnrolledCertificate {
   const uri = checkedSpiffeId(sessionSpiffeId(enrollment.trustDomain, ids), 6)
   return certify(enrollment, {
-    subject: commonNameOnly(ids.identityId),
+    subject: distinguishedNameFromCommonName(ids.identityId),
     names: { ...noAlternativeNames, uris: [uri] },
     purpose: purposeOids.clientAuth,
   })
@@ -210,7 +212,7 @@ export function certifySession(
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifyRouterClient(
-  enrollment: EnrolledSubject,
+  enrollment: EnrolledCertificateInput,
   routerId: string,
 ): EnrolledCertificate {
   const { request } = enrollment
@@ -233,7 +235,7 @@ export function certifyRouterClient(
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifyRouterServer(
-  enrollment: EnrolledSubject,
+  enrollment: EnrolledCertificateInput,
   routerId: string,
   naming: RouterNaming,
 ): EnrolledCertificate {
@@ -241,17 +243,18 @@ export function certifyRouterServer(
   const own = routerUri(enrollment, routerId)
   return certify(enrollment, {
     // @guard router-certificate-names--common-name
-    subject: request.commonName === routerId ? request.subject : commonNameOnly(routerId),
-    names: grantedNames(request.names, naming, own),
+    subject:
+      request.commonName === routerId ? request.subject : distinguishedNameFromCommonName(routerId),
+    names: selectRouterNames(request.names, naming, own),
     purpose: purposeOids.serverAuth,
   })
 }
 
-function routerUri({ trustDomain }: EnrolledSubject, routerId: string): string {
+function routerUri({ trustDomain }: EnrolledCertificateInput, routerId: string): string {
   return checkedSpiffeId(routerSpiffeId(trustDomain, routerId), 2)
 }
 
-function identityUri({ trustDomain }: EnrolledSubject, identityId: string): string {
+function identityUri({ trustDomain }: EnrolledCertificateInput, identityId: string): string {
   return checkedSpiffeId(identitySpiffeId(trustDomain, identityId), 2)
 }
 
@@ -283,7 +286,7 @@ const KEY_USAGE = encodeExtension(extensionOids.keyUsage, true, [
   derTag.bitString,
   Uint8Array.of(4, 0b1011_0000),
 ])
-function certify(enrollment: EnrolledSubject, profile: Profile): EnrolledCertificate {
+function certify(enrollment: EnrolledCertificateInput, profile: Profile): EnrolledCertificate {
   const { issuer, request } = enrollment
   const { notBeforeMs, notAfterMs } = validityOf(enrollment)
   const tbs = encodeTbs({
@@ -311,7 +314,7 @@ function certify(enrollment: EnrolledSubject, profile: Profile): EnrolledCertifi
   }
 }
 
-function extensionsOf({ issuer, request }: EnrolledSubject, profile: Profile): DerTree[] {
+function extensionsOf({ issuer, request }: EnrolledCertificateInput, profile: Profile): DerTree[] {
   const { names, subject, purpose } = profile
   const count = Object.values(names).reduce((sum, { length }) => sum + length, 0)
   const alternative = encodeExtension(
@@ -337,7 +340,7 @@ function extensionsOf({ issuer, request }: EnrolledSubject, profile: Profile): D
  * The validity period in whole seconds, the precision of certificates.
  * @throws {CertificateError} `expired`
  */
-function validityOf({ issuer, nowMs, lifetimeMs }: EnrolledSubject): {
+function validityOf({ issuer, nowMs, lifetimeMs }: EnrolledCertificateInput): {
   readonly notBeforeMs: number
   readonly notAfterMs: number
 } {

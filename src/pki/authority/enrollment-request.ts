@@ -12,7 +12,7 @@ import {
   derTag,
   type DerValue,
   derOid,
-  onlyValue,
+  readOnlyDerValue,
   innerDerValues,
   bitStringBytes,
 } from '../asn1/der.ts'
@@ -28,7 +28,7 @@ import {
   readKeyUsage,
   readExtensions,
 } from '../asn1/extensions.ts'
-import { isAllowedKey, inspectKey, KEYS_ALLOWED } from '../asn1/key-info.ts'
+import { isAllowedKey, inspectKey, ALLOWED_KEYS_TEXT } from '../asn1/key-info.ts'
 import { attributeOids, extensionOids } from '../asn1/object-identifiers.ts'
 import { isSignedBy, readSignatureAlgorithm } from '../asn1/signature.ts'
 import { CertificateError } from '../certificate.ts'
@@ -84,7 +84,7 @@ function requestDer(pem: string): Buffer {
 }
 
 function readRequest(der: Buffer): EnrollmentRequest {
-  const outer = new DerReader(onlyValue(der, derTag.sequence).contents)
+  const outer = new DerReader(readOnlyDerValue(der, derTag.sequence).contents)
   const info = outer.take(derTag.sequence)
   const signatureAlgorithm = outer.take(derTag.sequence).whole
   const signature = bitStringBytes(outer.take(derTag.bitString))
@@ -141,7 +141,7 @@ function requestedExtensions(attributes: DerValue): Extensions | null {
     reader.end()
     if (type !== attributeOids.extensionRequest) continue
     if (found !== null) throw new DerError('two requests for extensions')
-    found = readExtensions(onlyValue(values.contents, derTag.sequence))
+    found = readExtensions(readOnlyDerValue(values.contents, derTag.sequence))
   }
   return found
 }
@@ -163,7 +163,7 @@ function checkSignature(parts: {
 
 function requestKey(spki: Buffer): KeyObject {
   if (!isAllowedKey(inspectKey(spki))) {
-    throw new CertificateError('unreadable', `its key is of no kind allowed: ${KEYS_ALLOWED}`)
+    throw new CertificateError('unreadable', `its key is of no kind allowed: ${ALLOWED_KEYS_TEXT}`)
   }
   try {
     // PEM is used because for DER, Node first tries to parse every other kind of key, and the

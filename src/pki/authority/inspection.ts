@@ -2,7 +2,7 @@ import { type Certificate, includesCertificate } from '../certificate.ts'
 import {
   certificateHealth,
   type CertificateKind,
-  certificateLife,
+  certificateLifetime,
   type ExpiryLevel,
 } from './renewal.ts'
 
@@ -61,7 +61,7 @@ export function inspectCertificate(
   nowMs: number,
   isTrusted: boolean | null,
 ): InspectedCertificate {
-  const { kind, daysLeft, level, isNotYetValid } = certificateLife(certificate, nowMs)
+  const { kind, daysLeft, level, isNotYetValid } = certificateLifetime(certificate, nowMs)
   const { native, uris, dnsNames, ipAddresses, notBeforeMs, notAfterMs, sha256 } = certificate
   return {
     what: kind,

@@ -4,10 +4,10 @@ import { LEAF_LIFETIME_MS, type ValidityPeriod, validityStartingAt } from './aut
 import {
   type Certificate,
   includesCertificate,
-  issuingPath,
+  findIssuingPath,
   parseCertificates,
 } from '../certificate.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -68,9 +68,9 @@ export function certificateHealth(options: {
   readonly nowMs: number
 }): CertificateHealth {
   const { chain, anchors, nowMs } = options
-  const [own, ...issuers] = issuingPath(chain, anchors, nowMs)
-  const leaf = certificateLife(own, nowMs)
-  const authorities = issuers.map((issuer) => certificateLife(issuer, nowMs))
+  const [own, ...issuers] = findIssuingPath(chain, anchors, nowMs)
+  const leaf = certificateLifetime(own, nowMs)
+  const authorities = issuers.map((issuer) => certificateLifetime(issuer, nowMs))
   return {
     leaf,
     authorities,
@@ -80,7 +80,7 @@ export function certificateHealth(options: {
 }
 
 /** Remaining lifetime of a certificate, and how urgent its renewal is. */
-export function certificateLife(certificate: Certificate, nowMs: number): CertificateLife {
+export function certificateLifetime(certificate: Certificate, nowMs: number): CertificateLife {
   const { notBeforeMs, notAfterMs } = certificate
   const kind = kindOf(certificate)
   const lifetimeMs = Math.max(0, notAfterMs - notBeforeMs)
@@ -181,14 +181,14 @@ export function renewalReason(options: {
   const { chain, issuingPem, hosts, nowMs } = options
   const [leaf] = chain
   const [issuing] = parseCertificates(issuingPem)
-  const life = certificateLife(leaf, nowMs)
+  const life = certificateLifetime(leaf, nowMs)
   if (missingHosts(leaf, hosts).length > 0) return 'missing-host'
   if (life.isNotYetValid) return 'not-yet-valid'
   if (!isIssuedUnder(chain, issuing)) return 'new-authority'
   if (nowMs < life.renewAtMs) return null
   // Renews only if the new leaf lasts clearly longer. If the authority expires soon, each renewal
   // would gain less time than the previous one, and renewals would never stop.
-  const gainedMs = validityLimitedBy(issuing, nowMs, LEAF_LIFETIME_MS).notAfterMs - leaf.notAfterMs
+  const gainedMs = limitValidity(issuing, nowMs, LEAF_LIFETIME_MS).notAfterMs - leaf.notAfterMs
   const lifetimeMs = leaf.notAfterMs - leaf.notBeforeMs
   return gainedMs > lifetimeMs / 10 ? 'due' : null
 }
@@ -231,7 +231,7 @@ export function missingHosts(leaf: Certificate, hosts: readonly string[]): strin
  * The requested validity period, limited to the issuer's period: verifiers check the times of all
  * certificates in the chain.
  */
-export function validityLimitedBy(
+export function limitValidity(
   issuer: Certificate,
   nowMs: number,
   lifetimeMs: number,

@@ -74,7 +74,7 @@ export function normalizedHosts({ dnsNames, ipAddresses }: AlternativeNames): st
  * @param own the router's SPIFFE id.
  * @throws {CertificateError} `wrong-identity`, with the forbidden name.
  */
-export function grantedNames(
+export function selectRouterNames(
   names: AlternativeNames,
   naming: RouterNaming,
   own: string,

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
-import { recoveryCode } from './totp.ts'
+import { generateRecoveryCode } from './totp.ts'
 
 /** Secrets of one second factor (TOTP secret and recovery codes). */
 export interface FactorSecrets {
@@ -36,7 +36,7 @@ export function generateFactor(recoveryCodes: number): FactorSecrets {
 /** Generates `count` different codes. */
 export function newRecoveryCodes(count: number): string[] {
   const codes = new Set<string>()
-  while (codes.size < count) codes.add(recoveryCode(() => randomBytes(6)))
+  while (codes.size < count) codes.add(generateRecoveryCode(() => randomBytes(6)))
   return [...codes]
 }
 

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 
 import { canonicalJson, type Json } from '../../lib/text/canonical-json.ts'
 import { isTrustDomain } from '../../lib/text/names.ts'
-import { isCount } from '../../lib/text/json-value.ts'
+import { isNonNegativeInteger } from '../../lib/text/json-value.ts'
 
 /**
  * A ticket that admits one new controller to the cluster. The ticket string is a secret until the
@@ -151,7 +151,12 @@ function ticketOf(value: Readonly<Record<string, Json | undefined>> | null): Tic
   if (typeof clusterId !== 'string' || !UUID.test(clusterId)) return null
   if (typeof trustDomain !== 'string' || !isTrustDomain(trustDomain)) return null
   if (typeof caPem !== 'string' || !caPem.includes('-----BEGIN CERTIFICATE-----')) return null
-  if (!isCount(generation) || !isCount(expiresAtMs) || typeof isVoter !== 'boolean') return null
+  if (
+    !isNonNegativeInteger(generation) ||
+    !isNonNegativeInteger(expiresAtMs) ||
+    typeof isVoter !== 'boolean'
+  )
+    return null
   if (secret?.length !== TICKET_SECRET_BYTES || addresses === null) return null
   return {
     id,

@@ -27,7 +27,7 @@ export function totpCode(secret: Uint8Array, step: number): string {
  * The step near `nowMs` and after `lastStep` whose TOTP code equals `code`; null if none does.
  * Takes constant time.
  */
-export function totpStep(
+export function findTotpStep(
   secret: Uint8Array,
   code: string,
   nowMs: number,
@@ -50,12 +50,12 @@ export function equalsInConstantTime(expected: string, given: string): boolean {
 }
 
 /** Base32 by RFC 4648 without padding, as provisioning URLs require. */
-export function base32(bytes: Uint8Array): string {
+export function encodeBase32(bytes: Uint8Array): string {
   return secretOf(bytes).base32
 }
 
 /** Decodes a base32 string, with or without padding; null if the string is not base32. */
-export function base32Bytes(text: string): Uint8Array | null {
+export function decodeBase32(text: string): Uint8Array | null {
   const digits = text.replace(/=+$/, '')
   return /^[A-Z2-7]*$/.test(digits) ? Uint8Array.from(Secret.fromBase32(digits).bytes) : null
 }
@@ -71,7 +71,7 @@ const RECOVERY_CHARACTERS = 6
  * TOTP code.
  * @param bytes returns six random bytes per call.
  */
-export function recoveryCode(bytes: () => Uint8Array): string {
+export function generateRecoveryCode(bytes: () => Uint8Array): string {
   for (;;) {
     const code = [...bytes().subarray(0, RECOVERY_CHARACTERS)]
       .map((byte) => BASE32.charAt(byte & 31))

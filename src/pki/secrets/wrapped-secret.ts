@@ -55,7 +55,7 @@ export async function wrapSecret(
  * @throws {WrappedSecretError} when the secret was wrapped for another key or context, or was
  * changed.
  */
-export async function openSecret(
+export async function unwrapSecret(
   jwe: string,
   privateKeyPem: string,
   context: SecretContext,

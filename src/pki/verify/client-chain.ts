@@ -8,12 +8,16 @@ import {
   readKeyUsage,
   readKeyPurposes,
 } from '../asn1/extensions.ts'
-import { isAllowedKey, inspectKey, KEYS_ALLOWED } from '../asn1/key-info.ts'
+import { isAllowedKey, inspectKey, ALLOWED_KEYS_TEXT } from '../asn1/key-info.ts'
 import { extensionOids, purposeOids } from '../asn1/object-identifiers.ts'
 import { isSignedBy, readSignatureAlgorithm, type SignatureAlgorithm } from '../asn1/signature.ts'
 import { type Certificate } from '../certificate.ts'
-import { constraintFault, type ConstraintBudget, readNameConstraints } from './name-constraints.ts'
-import { isoTime } from '../../lib/text/shown-time.ts'
+import {
+  nameConstraintFault,
+  type ConstraintBudget,
+  readNameConstraints,
+} from './name-constraints.ts'
+import { isoTime } from '../../lib/text/format-time.ts'
 
 /** Limits of one chain search; a chain beyond them is refused. */
 export const clientChainLimits = {
@@ -35,7 +39,7 @@ export const clientChainLimits = {
  */
 export type PeerChain = readonly [Certificate, ...Certificate[]]
 
-export interface ClientChainQuestion {
+export interface ClientChainInput {
   /** The presented chain: leaf first, intermediates in any order. */
   readonly chain: PeerChain
   /**
@@ -54,14 +58,14 @@ export interface ClientChainQuestion {
   readonly leafTime: 'enforced' | 'reported'
 }
 
-export type LeafTime = 'valid' | 'expired' | 'not-yet-valid'
+export type LeafValidity = 'valid' | 'expired' | 'not-yet-valid'
 
-export type ClientChain =
+export type ClientChainResult =
   | {
       readonly ok: true
       /** Leaf first, anchor last. */
       readonly path: readonly [Certificate, ...Certificate[]]
-      readonly leafTime: LeafTime
+      readonly leafTime: LeafValidity
     }
   /** One sentence for a log. */
   | { readonly ok: false; readonly reason: string }
@@ -71,7 +75,7 @@ export type ClientChain =
  * search starts at the anchors, so it never checks a signature of an authority that does not chain
  * to an anchor, no matter what the client presents.
  */
-export function verifyClientChain(question: ClientChainQuestion): ClientChain {
+export function verifyClientChain(question: ClientChainInput): ClientChainResult {
   const [leaf, ...others] = question.chain
   if (others.length >= clientChainLimits.presentedMax) {
     return { ok: false, reason: 'it presents more certificates than are looked at' }
@@ -84,7 +88,7 @@ export function verifyClientChain(question: ClientChainQuestion): ClientChain {
   return path === null ? { ok: false, reason: search.reason } : { ok: true, path, leafTime }
 }
 
-function timeOf({ notBeforeMs, notAfterMs }: Certificate, nowMs: number): LeafTime {
+function timeOf({ notBeforeMs, notAfterMs }: Certificate, nowMs: number): LeafValidity {
   if (nowMs > notAfterMs) return 'expired'
   return nowMs < notBeforeMs ? 'not-yet-valid' : 'valid'
 }
@@ -101,8 +105,8 @@ function attempt(judge: () => string | null): string | null {
 
 function leafFault(
   leaf: Certificate,
-  leafTime: LeafTime,
-  question: ClientChainQuestion,
+  leafTime: LeafValidity,
+  question: ClientChainInput,
 ): string | null {
   if (readBasicConstraints(leaf.contents.extensions).isAuthority) {
     return 'is that of a CA, and no client is one'
@@ -111,7 +115,7 @@ function leafFault(
   return commonFault(leaf, question)
 }
 
-function timeFault({ notBeforeMs, notAfterMs }: Certificate, time: LeafTime): string {
+function timeFault({ notBeforeMs, notAfterMs }: Certificate, time: LeafValidity): string {
   return time === 'expired'
     ? `expired at ${isoTime(notAfterMs)}`
     : `is not valid before ${isoTime(notBeforeMs)}`
@@ -123,10 +127,10 @@ const known: ReadonlySet<string> = new Set(Object.values(extensionOids))
 /** Checks that apply to every certificate of a path. */
 function commonFault(
   { contents }: Certificate,
-  { requiresClientAuth }: ClientChainQuestion,
+  { requiresClientAuth }: ClientChainInput,
 ): string | null {
   if (!isAllowedKey(inspectKey(contents.spki))) {
-    return `has a key of no kind allowed (${KEYS_ALLOWED})`
+    return `has a key of no kind allowed (${ALLOWED_KEYS_TEXT})`
   }
   for (const [type, { isCritical }] of contents.extensions) {
     if (isCritical && !known.has(type)) return 'has a critical extension that is not known here'
@@ -139,7 +143,7 @@ function commonFault(
   return isForClients ? null : 'is not meant for clients (extended key usage without clientAuth)'
 }
 
-function authorityFault(authority: Certificate, question: ClientChainQuestion): string | null {
+function authorityFault(authority: Certificate, question: ClientChainInput): string | null {
   const { extensions } = authority.contents
   // @guard client-chains--ca
   if (!readBasicConstraints(extensions).isAuthority) return 'is not a CA certificate'
@@ -157,7 +161,7 @@ type Path = readonly [Certificate, ...Certificate[]]
  * part of many paths.
  */
 class PathSearch {
-  readonly #question: ClientChainQuestion
+  readonly #question: ClientChainInput
   readonly #leaf: Certificate
   /** Presented certificates that, by their names, could be between the leaf and an anchor. */
   readonly #between: readonly Certificate[]
@@ -168,7 +172,7 @@ class PathSearch {
   #stepsLeft: number = clientChainLimits.stepsMax
   #reason: string | null = null
 
-  constructor(question: ClientChainQuestion) {
+  constructor(question: ClientChainInput) {
     const [leaf, ...others] = question.chain
     this.#question = question
     this.#leaf = leaf
@@ -340,7 +344,7 @@ function faultOfPath([leaf, ...authorities]: Path, work: ConstraintBudget): stri
       // 6.1.3).
       if (one !== leaf && isSelfIssued(one)) continue
       const named = { subject: one.contents.subject, names: one.names }
-      const fault = constraints && constraintFault(constraints, named, work)
+      const fault = constraints && nameConstraintFault(constraints, named, work)
       // @guard client-chains--names
       if (fault !== null) return `the certificate ${nameOf(one)} ${fault}`
     }

@@ -4,7 +4,7 @@ import {
   type Certificate,
   CertificateError,
   includesCertificate,
-  issuingPath,
+  findIssuingPath,
 } from '../certificate.ts'
 import { verifyClientChain } from './client-chain.ts'
 
@@ -45,7 +45,7 @@ export function checkEndsAtRoot(
   anchors: readonly Certificate[],
   nowMs: number,
 ): void {
-  const top = issuingPath(chain, anchors, nowMs).at(-1) ?? chain[0]
+  const top = findIssuingPath(chain, anchors, nowMs).at(-1) ?? chain[0]
   if (isSelfSigned(top)) return
   throw new CertificateError(
     'untrusted',

@@ -13,7 +13,7 @@ import {
   PEM_BYTES_MAX,
 } from '../certificate.ts'
 import { checkControllerUsage, checkEndsAtRoot } from './controller-leaf.ts'
-import { readSecretFile } from '../key-file.ts'
+import { readSecretFile } from '../secret-file.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { parsePublicKey } from '../public-key.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
@@ -165,10 +165,12 @@ export function certificatesPem(certificates: readonly Certificate[]): string {
 }
 
 /**
- * A stamp that changes when one of the files is written or replaced; a missing file has a stamp,
- * too. Reads only file metadata.
+ * A string that changes when one of the files is created, written, replaced or removed. It is built
+ * from the metadata of the files, without reading their content.
  */
-export function fileStamp(paths: { readonly [name in 'cert' | 'key' | 'ca']?: string }): string {
+export function fileVersionKey(paths: {
+  readonly [name in 'cert' | 'key' | 'ca']?: string
+}): string {
   const { cert, key, ca } = paths
   return [cert, key, ca].map((path) => (path === undefined ? '' : stampOf(path))).join(' ')
 }

@@ -1,9 +1,9 @@
 import {
   type AlternativeNames,
-  directoryName,
+  readDirectoryName,
   formatIp,
-  ia5Text,
-  nameTag,
+  readIa5String,
+  generalNameTag,
 } from '../asn1/alternative-names.ts'
 import {
   contextTag,
@@ -11,7 +11,7 @@ import {
   DerReader,
   derTag,
   type DerValue,
-  onlyValue,
+  readOnlyDerValue,
   innerDerValues,
 } from '../asn1/der.ts'
 import {
@@ -36,7 +36,10 @@ interface NameConstraints {
 }
 
 interface Subtree {
-  /** Tag of the constrained type of name: a tag in `nameTag`, or of a type that is not parsed. */
+  /**
+   * Tag of the constrained type of name: a tag in `generalNameTag`, or of a type that is not
+   * parsed.
+   */
   readonly tag: number
   /**
    * Whether the name is in the subtree.
@@ -69,7 +72,7 @@ export interface ConstraintBudget {
 export function readNameConstraints(extensions: Extensions): NameConstraints | null {
   const extension = extensions.get(extensionOids.nameConstraints)
   if (extension === undefined) return null
-  const reader = new DerReader(onlyValue(extension.value, derTag.sequence).contents)
+  const reader = new DerReader(readOnlyDerValue(extension.value, derTag.sequence).contents)
   const permitted = reader.optional(contextTag(0))
   const excluded = reader.optional(contextTag(1))
   reader.end()
@@ -89,16 +92,16 @@ function subtreesOf(list: DerValue | null): Subtree[] {
 function subtreeOf(base: DerValue): Subtree {
   const { tag } = base
   switch (tag) {
-    case nameTag.dns:
-      return dnsSubtree(ia5Text(base).toLowerCase())
-    case nameTag.email:
-      return plainSubtree(tag, emailTest(ia5Text(base)))
-    case nameTag.uri:
-      return plainSubtree(tag, uriTest(ia5Text(base).toLowerCase()))
-    case nameTag.ip:
+    case generalNameTag.dns:
+      return dnsSubtree(readIa5String(base).toLowerCase())
+    case generalNameTag.email:
+      return plainSubtree(tag, emailTest(readIa5String(base)))
+    case generalNameTag.uri:
+      return plainSubtree(tag, uriTest(readIa5String(base).toLowerCase()))
+    case generalNameTag.ip:
       return plainSubtree(tag, ipTest(base.contents))
-    case nameTag.directory:
-      return plainSubtree(tag, directoryTest(directoryName(base)))
+    case generalNameTag.directory:
+      return plainSubtree(tag, directoryTest(readDirectoryName(base)))
     default:
       return plainSubtree(tag, () => null)
   }
@@ -128,7 +131,7 @@ function dnsSubtree(constraint: string): Subtree {
     if (host?.startsWith('*.') === true && host.slice(2) === parent && !isBelowOnly) return true
     return holds(name)
   }
-  return { tag: nameTag.dns, holds, mayHold }
+  return { tag: generalNameTag.dns, holds, mayHold }
 }
 
 function hostOf(name: Name): string | null {
@@ -224,18 +227,18 @@ function directoryTest(above: DistinguishedName): NameTest {
  * @returns words that complete a sentence about the certificate; null when the certificate's names
  * satisfy the constraints.
  */
-export function constraintFault(
+export function nameConstraintFault(
   { permitted, excluded }: NameConstraints,
   { subject, names }: NamedCertificate,
   work: ConstraintBudget,
 ): string | null {
   const subjects = subject.relativeNames.length === 0 ? [] : [subject]
   const all: readonly (readonly [number, readonly Name[]])[] = [
-    [nameTag.dns, names.dnsNames],
-    [nameTag.email, emailsOf(subject, names)],
-    [nameTag.uri, names.uris],
-    [nameTag.ip, names.ipAddresses],
-    [nameTag.directory, [...subjects, ...names.directoryNames]],
+    [generalNameTag.dns, names.dnsNames],
+    [generalNameTag.email, emailsOf(subject, names)],
+    [generalNameTag.uri, names.uris],
+    [generalNameTag.ip, names.ipAddresses],
+    [generalNameTag.directory, [...subjects, ...names.directoryNames]],
     ...[...new Set(names.otherTags)].map((tag) => [tag, ['']] as const),
   ]
   for (const [tag, list] of all) {

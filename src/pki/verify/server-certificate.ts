@@ -7,7 +7,7 @@ import {
   checkValidityTime,
 } from '../certificate.ts'
 import { withPathInError, certificatesPem, readCertificates } from './identity-files.ts'
-import { readSecretFile } from '../key-file.ts'
+import { readSecretFile } from '../secret-file.ts'
 
 /**
  * Absolute paths of a certificate and its key. A listener uses them for connections to the names in

@@ -3,11 +3,11 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 
 /** An open control channel and its controller. */
 export interface ControlConnection {
-  /** Controller ID from its certificate. */
+  /** Controller ID, from the controller's certificate. */
   readonly id: string
   /** The address that was dialed. */
   readonly address: string
-  /** SHA-256 of the public key in its certificate, hex. */
+  /** SHA-256 of the public key in the controller's certificate, hex. */
   readonly keySha256: string
   readonly version: string
   readonly channel: Channel

@@ -24,7 +24,7 @@ interface ControllerDialerDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
-  /** @returns why the connection must be closed; null to keep it. */
+  /** @returns why the connection must be closed; null if it may stay open. */
   readonly onConnected: (dialer: ControllerDialer, connection: DialedController) => Error | null
   readonly onMessage: (connection: ControlConnection, message: ChannelMessage) => void
   readonly onClosed: (connection: ControlConnection, reason: string) => void

@@ -3,7 +3,7 @@ import type { RouterConfig } from '../../config/router/table.ts'
 
 /**
  * Sends terminator requests of hosting clients and of the tunnel to controllers. Limits the number
- * of concurrent requests; waiting callers take turns.
+ * of concurrent requests; callers that wait for processor time take turns.
  */
 export class ControllerOperations {
   readonly #pool: TaskPool

@@ -8,7 +8,7 @@ import { ControllerDialer, type DialController, type DialTarget } from './contro
 import { AlreadyConnectedError, type DialedController } from './dial-controller.ts'
 import { type KnownEndpoints, readEndpoints, writeEndpoints } from './endpoints-file.ts'
 import { ControllerMembership } from './membership.ts'
-import { controlMessage } from '../../channel/messages/control.ts'
+import { controlContentType } from '../../channel/messages/control.ts'
 import { readAddresses } from './addresses-update.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
@@ -123,8 +123,8 @@ export class Controllers {
   }
 
   /**
-   * Guesses the client APIs of controllers of OpenZiti and of 0.2.0, which do not report them: they
-   * probably use the ports that are known.
+   * Guesses the client APIs of OpenZiti controllers, and of controllers of release 0.2.0, because
+   * these controllers do not report their client APIs. They probably use the ports that are known.
    */
   #guessedApis(): readonly string[] {
     const ports = new Set(this.#answeredApis.map((api) => new URL(api).port || '443'))
@@ -265,17 +265,17 @@ export class Controllers {
   #onMessage(connection: ControlConnection, message: ChannelMessage): void {
     try {
       switch (message.contentType) {
-        case controlMessage.updateCtrlAddresses:
+        case controlContentType.updateCtrlAddresses:
           this.#onMembers(connection, message)
           return
-        case controlMessage.updateClusterLeader:
+        case controlContentType.updateClusterLeader:
           this.#onLeader(connection)
           return
         default:
           this.#deps.handlers.onMessage(connection, message)
       }
     } catch (error) {
-      // A malformed message must not end other connections.
+      // The error is only logged, because a malformed message must not end other connections.
       const { contentType } = message
       const fields = { controllerId: connection.id, contentType, err: error }
       this.#deps.log.warn(fields, 'message of a controller rejected')
@@ -329,7 +329,10 @@ export class Controllers {
     this.#answeredApis = this.#answeredApis.filter((api) => !dropped.has(api))
   }
 
-  /** Dials known controllers, and disconnects all others and those with a different key. */
+  /**
+   * Dials the known controllers. Disconnects all other controllers, and controllers whose key
+   * differs from the known key.
+   */
   #reconcile(): void {
     const { controllers } = this.#membership
     const free = new Set(this.#dialers)
@@ -377,7 +380,7 @@ export class Controllers {
   #ask(): void {
     if (this.#isStopped || this.#askTimer !== null) return
     for (const { channel } of this.connections) {
-      channel.send({ contentType: controlMessage.requestClusterMembers })
+      channel.send({ contentType: controlContentType.requestClusterMembers })
     }
     this.#askTimer = setTimeout(() => {
       this.#askTimer = null

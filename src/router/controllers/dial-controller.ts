@@ -8,18 +8,18 @@ import { readText } from '../../channel/headers.ts'
 import { readVersionLine, type VersionLine } from '../../channel/hello.ts'
 import { channelLimits, type ChannelLimits } from '../../channel/limits.ts'
 import { messageBounds } from '../../channel/message-bounds.ts'
-import { headerKey } from '../../channel/numbers.ts'
+import { channelHeaderKey } from '../../channel/numbers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 import { leafControllerId, leafSpiffeId, parseCertificate } from '../../pki/certificate.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
-import type { CachedResolver } from '../../lib/runtime/last-addresses.ts'
+import type { CachedResolver } from '../../lib/runtime/cached-resolver.ts'
 import { parseAddress } from '../../config/router/values.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 import type { ControlConnection } from './control-connection.ts'
-import { CONTROL_PROTOCOL, routerHello } from '../../channel/messages/control.ts'
+import { CONTROL_PROTOCOL, routerHelloMessage } from '../../channel/messages/control.ts'
 
 interface DialControllerDeps {
   /** Proxy for outgoing connections; null: none. */
@@ -42,7 +42,7 @@ interface DialControllerDeps {
   readonly refusal: (id: string, keySha256: string) => string | null
   /**
    * Reserves the controller for one connection, until `release` or the end of the connection. False
-   * if it is connected or another connection is pending.
+   * if the controller is connected, or if another connection to it is pending.
    */
   readonly reserve: (id: string) => boolean
   readonly release: (id: string) => void
@@ -113,7 +113,7 @@ export async function dialController(
         return `its certificate is not that of a controller: ${errorMessage(error)}`
       }
     },
-    hello: routerHello(identity.id, version, deps.linkListeners),
+    hello: routerHelloMessage(identity.id, version, deps.linkListeners),
     limits: limitsOf(config),
     clock,
     timeoutMs: config.options.connectTimeout ?? config.options.connectTimeoutMs,
@@ -129,7 +129,8 @@ export async function dialController(
     channel.close(fault)
     throw new Error(fault)
   }
-  const versionOf = readVersionLine(readText(answer.headers, headerKey.helloVersion))?.version ?? ''
+  const versionOf =
+    readVersionLine(readText(answer.headers, channelHeaderKey.helloVersion))?.version ?? ''
   const connectedAtMs = clock.nowMs()
   return { id, trustDomain, keySha256, address, version: versionOf, channel, connectedAtMs }
 }
@@ -148,11 +149,11 @@ function controllerOf(socket: TLSSocket, trustDomain: string | null): Known {
 
 /** Why the channel to a controller with this response cannot be used; null if it can. */
 function answerFault({ headers }: ChannelMessage, id: string): string | null {
-  const claimed = readText(headers, headerKey.id)
+  const claimed = readText(headers, channelHeaderKey.id)
   if (claimed !== null && claimed !== id) {
     return `it says it is another controller than ${id}, which its certificate names`
   }
-  if (readVersionLine(readText(headers, headerKey.helloVersion)) === null) {
+  if (readVersionLine(readText(headers, channelHeaderKey.helloVersion)) === null) {
     return 'its hello has no version of five fields'
   }
   return null
@@ -165,7 +166,7 @@ function limitsOf({
 }: RouterConfig['ctrl']): ChannelLimits {
   return {
     ...channelLimits,
-    // A full data model arrives in a single message.
+    // A full data model arrives in a single message, so the limit must be large enough for it.
     frameBodyBytesMax: Math.max(channelLimits.frameBodyBytesMax, messageBounds.dataState.bytesMax),
     heartbeatEveryMs: heartbeats.sendInterval,
     checkEveryMs: heartbeats.checkInterval,

@@ -1,9 +1,9 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 
-import { parseYamlTree, yamlText, type YamlTree } from '../../config/engine/yaml-tree.ts'
+import { parseYamlTree, formatYaml, type YamlTree } from '../../config/engine/yaml-tree.ts'
 import { isControllerId, isTrustDomain } from '../../lib/text/names.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { writeSecretFile } from '../../pki/key-file.ts'
+import { writeSecretFile } from '../../pki/secret-file.ts'
 import { parseAddress } from '../../config/router/values.ts'
 import { controllerLimits } from './limits.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
@@ -13,7 +13,10 @@ export interface KnownController {
   readonly id: string
   /** Each in the form `tls:host:port`. */
   readonly addresses: readonly string[]
-  /** Hex SHA-256 of its public key as reported by a majority; null: any key. */
+  /**
+   * Hex SHA-256 of the controller's public key, as a majority reports it; null: any key is
+   * accepted.
+   */
   readonly keySha256: string | null
   /**
    * IDs of the controllers that list this controller, while they are not a majority; null if a
@@ -25,14 +28,14 @@ export interface KnownController {
    * depend on the lists of controllers.
    */
   readonly answeredAt?: readonly string[]
-  /** Addresses of its client API as listed by a majority: `https://host:port`. */
+  /** Addresses of the controller's client API, as a majority lists them: `https://host:port`. */
   readonly apis?: readonly string[]
 }
 
 /** A controller's ID and key. */
 export interface ControllerKey {
   readonly id: string
-  /** Hex SHA-256 of its public key. */
+  /** Hex SHA-256 of the controller's public key. */
   readonly keySha256: string
 }
 
@@ -92,7 +95,7 @@ export function noControllerReason(configured: readonly string[], path: string):
 /** Writes the file atomically with mode 0600. @throws the file system error. */
 export function writeEndpoints(path: string, known: KnownEndpoints): void {
   const { endpoints, controllers, removed, apis, trustDomain } = known
-  const text = yamlText({
+  const text = formatYaml({
     endpoints: [...endpoints],
     controllers: controllers.map(({ id, addresses, keySha256, toldBy, answeredAt, apis: own }) => ({
       id,

@@ -1,43 +1,55 @@
 /** Limits for controllers that a router follows and dials. */
 export const controllerLimits = {
-  /** Members of a cluster that are kept and dialed. */
+  /** Maximum members of a cluster that the router stores and dials. */
   controllersMax: 64,
+  /** Maximum addresses that are stored for one controller; further addresses are dropped. */
   addressesPerControllerMax: 8,
-  /**
-   * Controllers that the list of a single controller can add, and addresses per known controller.
-   */
+  /** Maximum controllers that the list of a single controller can add. */
   controllersReportedByOneMax: 8,
+  /** Maximum addresses of one controller that are used from the list of a single controller. */
   addressesReportedByOneMax: 2,
-  /** Newest keys of removed controllers that are refused. */
+  /** Maximum keys of removed controllers that the router refuses; the newest keys are stored. */
   removedControllersMax: 64,
   /**
    * If the router, while running, has not reached a controller for this time and another controller
    * does not list that controller, the unreachable controller loses its vote.
    */
   controllerAbsentMs: 24 * 60 * 60_000,
+  /**
+   * Interval for checking whether a deadline, such as `controllerAbsentMs`, has changed the
+   * known controllers.
+   */
   membersJudgedEveryMs: 60_000,
   /**
-   * Configured addresses, if the endpoints file names controllers: delay from the start to the
-   * first attempt, and maximum wait between two attempts.
+   * Delay from the start to the first attempt at a configured address, if the endpoints file names
+   * controllers.
    */
   configuredEndpointAfterMs: 3000,
-  configuredEndpointWaitMsMax: 30_000,
   /**
-   * Maximum client API addresses that are retained for renewals: in total, and of one controller.
+   * Maximum wait between two attempts at a configured address, if the endpoints file names
+   * controllers.
    */
+  configuredEndpointWaitMsMax: 30_000,
+  /** Maximum client API addresses that are retained for renewals; further addresses are dropped. */
   apisMax: 16,
+  /**
+   * Maximum client API addresses that are stored for one controller; further addresses are
+   * dropped.
+   */
   apisPerControllerMax: 4,
   /**
    * For this time after the start, a client API is added only if a majority of the configured
    * controllers lists it. Later, a majority of the controllers that the router reaches is enough.
    */
   apisByFewAfterMs: 30_000,
+  /** Maximum bytes of the endpoints file; a larger file is treated as damaged. */
   endpointsFileBytesMax: 256 * 1024,
   /**
-   * Waits between two dials of one controller; they grow from the first to the second value, and
-   * half of each is random.
+   * First wait between two dials of one controller; it grows up to `dialWaitMsMax`, and half of
+   * each wait is random.
    */
   dialWaitMs: 50,
+  /** Maximum wait between two dials of one controller. */
   dialWaitMsMax: 8_000,
   /** Minimum interval between two dials of one controller. */
   dialEveryMsMin: 1000,

@@ -15,9 +15,9 @@ const {
 export interface ReportedController {
   readonly id: string
   readonly addresses: readonly string[]
-  /** Addresses of its client API; empty if the sender reports none. */
+  /** Addresses of the member's client API; empty if the sender reports none. */
   readonly apis: readonly string[]
-  /** Hex SHA-256 of its pinned key; null if the sender does not report it. */
+  /** Hex SHA-256 of the member's pinned key; null if the sender does not report it. */
   readonly keySha256: string | null
 }
 
@@ -72,7 +72,7 @@ export class ControllerMembership {
   readonly #lists = new Map<string, MemberList>()
   /** ID → key of connected controllers. */
   readonly #connected = new Map<string, string>()
-  /** ID → monotonic ms at which its last connection ended. */
+  /** Controller ID → monotonic ms at which the controller's last connection ended. */
   readonly #closedMs = new Map<string, number>()
   /** IDs of controllers that responded at a configured address. */
   readonly #metAsConfigured = new Set<string>()
@@ -133,7 +133,10 @@ export class ControllerMembership {
       : `the key of controller ${id} is not the one that the other controllers have pinned`
   }
 
-  /** Addresses for dialing a controller: its own, then those in lists of single controllers. */
+  /**
+   * Addresses at which the router dials a controller: first `addresses`, then a few that only the
+   * lists of single voters contain.
+   */
   dialAddresses({ id, addresses }: KnownController): readonly string[] {
     const others = this.#voterLists().flatMap(({ members }) => {
       const reported = members.get(id)?.addresses ?? []

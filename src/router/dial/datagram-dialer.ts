@@ -7,10 +7,10 @@ import type {
   DialRequest,
   LocalCircuits,
   TerminatorDialer,
-} from '../../overlay/circuits/circuit-ends.ts'
+} from '../../overlay/circuits/circuit-endpoint.ts'
 import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { DatagramApplication } from '../../overlay/sockets/datagram-application.ts'
-import { withDialTimeout } from './reached.ts'
+import { withDialTimeout } from './dial-timeout.ts'
 import { parseTarget } from '../../overlay/sockets/target.ts'
 import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
 

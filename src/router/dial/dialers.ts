@@ -3,12 +3,12 @@ import {
   DialFailure,
   type LocalCircuits,
   type TerminatorDialer,
-} from '../../overlay/circuits/circuit-ends.ts'
+} from '../../overlay/circuits/circuit-endpoint.ts'
 import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { socketLimits } from '../../overlay/sockets/limits.ts'
 import { DatagramDialer } from './datagram-dialer.ts'
 import { StreamDialer, type StreamDialerDeps } from './stream-dialer.ts'
-import { dialError } from '../../channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
 export interface DialersDeps extends Pick<StreamDialerDeps, 'caPem' | 'ownPorts' | 'sockets'> {
   readonly config: RouterConfig['dialers']
@@ -26,7 +26,8 @@ export function terminatorDialers(deps: DialersDeps): ReadonlyMap<string, Termin
   const dialers = new Map<string, TerminatorDialer>(
     deps.config.map((each) => [each.binding, dialerOf(each, deps)]),
   )
-  // Controllers use this binding for terminators that were created with a udp: address only.
+  // Controllers use the binding `udp` for terminators that were created with a `udp:` address and
+  // without a binding.
   const datagrams = dialers.get('transport_udp')
   if (datagrams !== undefined) dialers.set('udp', datagrams)
   return dialers
@@ -63,6 +64,6 @@ function dialerOf(
 function listenerOnly(binding: string): TerminatorDialer {
   const reason = `the binding ${binding} is for listeners: no router can dial a terminator of it; use transport or transport_udp`
   return {
-    dial: () => Promise.reject(new DialFailure(dialError.misconfiguredTerminator, reason)),
+    dial: () => Promise.reject(new DialFailure(dialErrorCodes.misconfiguredTerminator, reason)),
   }
 }

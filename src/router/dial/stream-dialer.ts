@@ -7,13 +7,13 @@ import {
   type DialRequest,
   type LocalCircuits,
   type TerminatorDialer,
-} from '../../overlay/circuits/circuit-ends.ts'
+} from '../../overlay/circuits/circuit-endpoint.ts'
 import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { SocketApplication } from '../../overlay/sockets/socket-application.ts'
-import { withDialTimeout } from './reached.ts'
-import { addressPeerData, parseTarget } from '../../overlay/sockets/target.ts'
+import { withDialTimeout } from './dial-timeout.ts'
+import { socketAddressPeerData, parseTarget } from '../../overlay/sockets/target.ts'
 import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
-import { dialError } from '../../channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
 export interface StreamDialerDeps {
   readonly circuits: LocalCircuits
@@ -48,7 +48,7 @@ export class StreamDialer implements TerminatorDialer {
     const target = parseTarget(destination, ['tcp', 'tls'])
     const waitMs = connectTimeoutMs === 0 ? timeoutMs : Math.min(connectTimeoutMs, timeoutMs)
     const socket = await this.#connect(target, dialedBy, waitMs, signal)
-    const addresses = addressPeerData(socket)
+    const addresses = socketAddressPeerData(socket)
     const application = new SocketApplication(socket)
     try {
       application.start(circuits.open({ ...circuit, options: flow }, application))
@@ -100,7 +100,7 @@ export class StreamDialer implements TerminatorDialer {
     const { localAddress, remoteAddress, remotePort = 0 } = socket
     // @guard circuits-without-end
     if (localAddress !== remoteAddress || !this.#deps.ownPorts().has(remotePort)) return
-    throw new DialFailure(dialError.portNotAllowed, `${text} is a listener of this router`)
+    throw new DialFailure(dialErrorCodes.portNotAllowed, `${text} is a listener of this router`)
   }
 
   #context(): SecureContext {

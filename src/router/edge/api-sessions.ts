@@ -9,7 +9,7 @@ import {
   type ClientApiSession,
 } from '../../channel/messages/clients.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
-import { controlMessage } from '../../channel/messages/control.ts'
+import { controlContentType } from '../../channel/messages/control.ts'
 import type { EdgeApiSession } from './edge-api-session.ts'
 
 export interface ApiSessionsDeps {
@@ -60,7 +60,7 @@ export class ApiSessions {
   messages(): ControlMessageTable {
     return new Map([
       [
-        controlMessage.apiSessionAdded,
+        controlContentType.apiSessionAdded,
         (connection, message) => {
           const { sessions, part } = readSessionsAdded(message)
           if (part === null) this.#add(connection, sessions)
@@ -68,7 +68,7 @@ export class ApiSessions {
         },
       ],
       [
-        controlMessage.apiSessionRemoved,
+        controlContentType.apiSessionRemoved,
         (_, { body }) => {
           const { tokens, ids } = readSessionsRemoved(body)
           this.#remove(tokens, ids)
@@ -137,7 +137,7 @@ export class ApiSessions {
     if (sync?.id !== id || sync.next !== sequence) {
       // An incomplete list would end valid sessions, so it is discarded.
       this.#syncs.delete(connection.id)
-      connection.channel.send({ contentType: controlMessage.requestClientReSync })
+      connection.channel.send({ contentType: controlContentType.requestClientReSync })
       return
     }
     sync.next += 1
@@ -157,7 +157,8 @@ export class ApiSessions {
     const changed = new Set<string>()
     for (const session of sessions) {
       const { token, id } = session
-      // Controllers cannot end sessions that the router verifies itself.
+      // Controllers cannot end sessions that the router verifies itself, so these sessions are
+      // skipped.
       if (BearerSessions.isMeant(token)) continue
       for (const sync of this.#syncs.values()) sync.sessions.set(token, session)
       const before = this.#byToken.get(token)

@@ -2,7 +2,12 @@ import type { ModelRevocation } from '../../../proto/gen/router_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { CertificateError } from '../../pki/certificate.ts'
 import { type OidcToken, parseOidcClaims, seemsAccessToken } from '../../pki/oidc-token.ts'
-import { tokenKeyId, type TokenLeaf, parseTokenLeaf, verifyJwt } from '../../pki/jwt-verifier.ts'
+import {
+  tokenKeyId,
+  type TokenSigningCertificate,
+  parseTokenSigningCertificate,
+  verifyJwt,
+} from '../../pki/jwt-verifier.ts'
 import { edgeLimits } from './limits.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
 import type { EdgeApiSession } from './edge-api-session.ts'
@@ -47,7 +52,7 @@ export class BearerSessions {
    * token.
    */
   readonly #byId = new Map<string, Set<Known>>()
-  readonly #leaves = new Map<string, TokenLeaf | null>()
+  readonly #leaves = new Map<string, TokenSigningCertificate | null>()
   /** Keys of the leaf certificates in the current model. */
   #keyIds: ReadonlySet<string> = new Set()
   readonly #stop: () => void
@@ -227,9 +232,9 @@ function cutOffMs({ issuedBefore }: ModelRevocation): number {
   return Number(issuedBefore.seconds) * 1000 + issuedBefore.nanos / 1_000_000
 }
 
-function readLeaf(der: Uint8Array): TokenLeaf | null {
+function readLeaf(der: Uint8Array): TokenSigningCertificate | null {
   try {
-    return parseTokenLeaf(Uint8Array.from(der))
+    return parseTokenSigningCertificate(Uint8Array.from(der))
   } catch (error) {
     if (error instanceof CertificateError) return null
     throw error

@@ -5,18 +5,18 @@ import { readText } from '../../channel/headers.ts'
 import { type Certificate, leafSpiffeId, parseCertificate } from '../../pki/certificate.ts'
 import { identitySpiffeId, sessionCertificateIds, type SpiffeId } from '../../pki/spiffe.ts'
 import { BearerSessions } from './bearer-sessions.ts'
-import { edgeHeader } from '../../channel/messages/edge.ts'
+import { edgeHeaderKey } from '../../channel/messages/edge.ts'
 import type { ApiSessions } from './api-sessions.ts'
 import type { EdgeApiSession } from './edge-api-session.ts'
 import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 
 export interface EdgeClient {
   readonly session: EdgeApiSession
-  /** Hex SHA-1 of its certificate. */
+  /** Hex SHA-1 of the client's certificate. */
   readonly fingerprint: string
   /**
-   * True: its certificate contains the id of its session, so the certificate need not be in the
-   * list of fingerprints.
+   * True: the client's certificate contains the id of the client's session, so the certificate need
+   * not be in the list of fingerprints.
    */
   readonly isNamedBySpiffe: boolean
 }
@@ -46,7 +46,7 @@ export async function admitClient(
   { headers }: ChannelMessage,
   { sessions, lookupTimeoutMs, signal, trustDomain }: EdgeAdmissionDeps,
 ): Promise<EdgeAdmission> {
-  const token = readText(headers, edgeHeader.sessionToken) ?? ''
+  const token = readText(headers, edgeHeaderKey.sessionToken) ?? ''
   if (token === '' || token.length > TOKEN_CHARACTERS_MAX) {
     return refused('the hello shows no token of an API session')
   }

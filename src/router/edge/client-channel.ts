@@ -1,31 +1,31 @@
 import type { Channel } from '../../channel/channel.ts'
 import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
 import { readText } from '../../channel/headers.ts'
-import type { LocalCircuit, LocalCircuits } from '../../overlay/circuits/circuit-ends.ts'
+import type { LocalCircuit, LocalCircuits } from '../../overlay/circuits/circuit-endpoint.ts'
 import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { edgeLimits } from './limits.ts'
 import type { EdgeApiSession } from './edge-api-session.ts'
 import type { EdgeClient } from './client-admission.ts'
 import { ClientConnection } from './client-connection.ts'
-import type { ClientFlow } from './client-flow.ts'
+import type { ClientFlowControl } from './client-flow-control.ts'
 import { ClientXgress } from './client-xgress.ts'
-import type { RouterClientClaim } from '../../channel/messages/clients.ts'
+import type { RouterClientCredentials } from '../../channel/messages/clients.ts'
 import {
   CONNECTION_ID_MAX,
   edgeErrorCode,
-  edgeMessage,
+  edgeContentType,
   INVALID_SESSION,
-  readPiece,
+  readDataMessage,
   readConnectionId,
   ROUTER_CONNECTION_ID_MIN,
-  stateClosedMessage,
+  connectionClosedMessage,
   firstHopTraceResponse,
-  traceAnswerMessage,
+  traceResponseMessage,
   readTraceRequest,
 } from '../../channel/messages/edge.ts'
 import { isListedSession, type ServiceSession } from './service-session.ts'
-import { circuitHeader, circuitMessage } from '../../channel/messages/payload.ts'
+import { payloadHeaderKey, circuitContentType } from '../../channel/messages/payload.ts'
 
 const { clientConnectionsPerChannelMax } = edgeLimits
 
@@ -60,12 +60,12 @@ export interface ClientRequestHandlers {
 
 export interface ClientChannelDeps {
   readonly channel: Channel
-  readonly flow: ClientFlow
+  readonly flow: ClientFlowControl
   readonly client: EdgeClient
   /** Aborted when the channel closes. */
   readonly closeSignal: AbortSignal
   readonly services: ClientRequestHandlers
-  /** Options of the listener for its circuit endpoints. */
+  /** Options that the listener sets for the circuit endpoints of its clients. */
   readonly options: XgressOptions
   /** Address and port. */
   readonly remoteAddress: string
@@ -121,7 +121,7 @@ export class ClientChannel {
    * The session tokens and the certificate fingerprint with which a controller authorizes a request
    * of the client.
    */
-  claimOf({ token }: ServiceSession): RouterClientClaim {
+  claimOf({ token }: ServiceSession): RouterClientCredentials {
     const { session, fingerprint } = this.client
     return { sessionToken: token, apiSessionToken: session.token, fingerprint }
   }
@@ -129,18 +129,18 @@ export class ClientChannel {
   receive(message: ChannelMessage): void {
     const { contentType, headers, body } = message
     switch (contentType) {
-      case circuitMessage.payload:
-      case circuitMessage.acknowledgement:
-      case circuitMessage.control:
-        this.#xgresses.get(readText(headers, circuitHeader.circuitId) ?? '')?.enter(message)
+      case circuitContentType.payload:
+      case circuitContentType.acknowledgement:
+      case circuitContentType.control:
+        this.#xgresses.get(readText(headers, payloadHeaderKey.circuitId) ?? '')?.enter(message)
         return
-      case circuitMessage.close:
+      case circuitContentType.close:
         this.#xgresses.get(Buffer.from(body).toString('utf8'))?.leave()
         return
-      case edgeMessage.postureResponse:
+      case edgeContentType.postureResponse:
         this.#deps.services.onPosture(this, message)
         return
-      case edgeMessage.updateToken:
+      case edgeContentType.updateToken:
         void this.#renewToken(message)
         return
       default:
@@ -152,33 +152,33 @@ export class ClientChannel {
   #receiveOf(id: number, message: ChannelMessage): void {
     const { services } = this.#deps
     switch (message.contentType) {
-      case edgeMessage.data: {
+      case edgeContentType.data: {
         const end = this.#ends.get(id)
-        if (end instanceof ClientConnection) end.take(readPiece(message))
+        if (end instanceof ClientConnection) end.take(readDataMessage(message))
         return
       }
-      case edgeMessage.stateClosed:
+      case edgeContentType.stateClosed:
         this.#ends.get(id)?.leave()
         return
-      case edgeMessage.connect:
+      case edgeContentType.connect:
         services.connect(this, message, id)
         return
-      case edgeMessage.connectV2:
+      case edgeContentType.connectV2:
         services.connectByService(this, message, id)
         return
-      case edgeMessage.bind:
+      case edgeContentType.bind:
         services.bind(this, message, id)
         return
-      case edgeMessage.unbind:
+      case edgeContentType.unbind:
         services.unbind(this, message, id)
         return
-      case edgeMessage.updateBind:
+      case edgeContentType.updateBind:
         services.updateBind(this, message, id)
         return
-      case edgeMessage.healthEvent:
+      case edgeContentType.healthEvent:
         services.onHealth(this, message, id)
         return
-      case edgeMessage.traceRoute:
+      case edgeContentType.traceRoute:
         this.#answerTrace(id, message)
         return
       default:
@@ -191,7 +191,7 @@ export class ClientChannel {
 
   refuse(message: ChannelMessage, connectionId: number, text: string, code?: number): void {
     const reason = code === undefined ? { text } : { text, code }
-    this.channel.reply(message, stateClosedMessage(connectionId, reason))
+    this.channel.reply(message, connectionClosedMessage(connectionId, reason))
   }
 
   /** Why an ID chosen by the client is invalid; null if it is valid. */
@@ -297,7 +297,7 @@ export class ClientChannel {
     const canPass = request.hops > 1 && end instanceof ClientConnection
     if (canPass && end.trace({ ...request, hops: request.hops - 1 })) return
     const error = request.hops > 1 ? 'the connection has no route that can be traced' : ''
-    this.channel.reply(message, traceAnswerMessage(id, firstHopTraceResponse(request, error)))
+    this.channel.reply(message, traceResponseMessage(id, firstHopTraceResponse(request, error)))
   }
 
   /** Renews one token at a time, because each token must be verified. */
@@ -310,14 +310,14 @@ export class ClientChannel {
       : await this.#deps.services.renewToken(this, token).catch(errorMessage)
     this.#isRenewing = false
     if (fault === null) {
-      this.channel.reply(message, { contentType: edgeMessage.updateTokenSuccess })
+      this.channel.reply(message, { contentType: edgeContentType.updateTokenSuccess })
       return
     }
-    const { headers, body } = stateClosedMessage(0, {
+    const { headers, body } = connectionClosedMessage(0, {
       text: fault,
       code: edgeErrorCode.invalidApiSessionType,
     })
-    const contentType = edgeMessage.updateTokenFailure
+    const contentType = edgeContentType.updateTokenFailure
     this.channel.reply(message, {
       contentType,
       ...(headers === undefined ? {} : { headers }),

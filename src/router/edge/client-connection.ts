@@ -1,14 +1,17 @@
 import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
 import type { OutboundMessage } from '../../channel/frame.ts'
-import type { CircuitApplication, CircuitEndpoint } from '../../overlay/circuits/circuit-ends.ts'
-import type { TraceAnswer, TraceRequest } from '../../channel/messages/route-trace.ts'
+import type {
+  CircuitApplication,
+  CircuitEndpoint,
+} from '../../overlay/circuits/circuit-endpoint.ts'
+import type { TraceResponse, TraceRequest } from '../../channel/messages/route-trace.ts'
 import { edgeLimits } from './limits.ts'
-import type { ClientFlow } from './client-flow.ts'
+import type { ClientFlowControl } from './client-flow-control.ts'
 import {
   dataMessage,
   edgeFlag,
-  stateClosedMessage,
-  traceAnswerMessage,
+  connectionClosedMessage,
+  traceResponseMessage,
 } from '../../channel/messages/edge.ts'
 import type { ServiceSession } from './service-session.ts'
 import type { PayloadContent } from '../../channel/messages/payload.ts'
@@ -16,7 +19,7 @@ import type { PayloadContent } from '../../channel/messages/payload.ts'
 export interface ClientConnectionDeps {
   readonly id: number
   readonly session: ServiceSession
-  readonly flow: Pick<ClientFlow, 'trySend' | 'onceWritable' | 'addQueued'>
+  readonly flow: Pick<ClientFlowControl, 'trySend' | 'onceWritable' | 'addQueued'>
   /** Sends messages other than data. */
   readonly send: (outgoing: OutboundMessage) => void
   /**
@@ -101,7 +104,7 @@ export class ClientConnection implements CircuitApplication {
     if (this.#isOver) return
     const { id, send, refuse } = this.#deps
     if (this.#end === null && refuse !== undefined) refuse()
-    else send(stateClosedMessage(id, { text: reason }))
+    else send(connectionClosedMessage(id, { text: reason }))
     this.abandon(reason)
   }
 
@@ -127,10 +130,10 @@ export class ClientConnection implements CircuitApplication {
    * Checks that the response belongs to a trace request of this connection: the far side chooses
    * the request number, and could otherwise respond to other requests of the client.
    */
-  onTraced(answer: TraceAnswer): void {
+  onTraced(answer: TraceResponse): void {
     // @guard answers-to-a-trace
     if (this.#isOver || !this.#traced.delete(answer.userValue)) return
-    this.#deps.flow.trySend(traceAnswerMessage(this.#deps.id, answer))
+    this.#deps.flow.trySend(traceResponseMessage(this.#deps.id, answer))
   }
 
   deliver(piece: PayloadContent): boolean {
@@ -204,7 +207,7 @@ export class ClientConnection implements CircuitApplication {
 
   #sendClosed(): void {
     if (this.#isOver) return
-    this.#deps.send(stateClosedMessage(this.#deps.id, { text: this.#closedReason ?? '' }))
+    this.#deps.send(connectionClosedMessage(this.#deps.id, { text: this.#closedReason ?? '' }))
     this.#over()
   }
 

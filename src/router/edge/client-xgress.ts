@@ -4,9 +4,9 @@ import type {
   FrameDestination,
   LocalCircuit,
   LocalCircuits,
-} from '../../overlay/circuits/circuit-ends.ts'
-import type { ClientFlow } from './client-flow.ts'
-import { edgeHeader, stateClosedMessage } from '../../channel/messages/edge.ts'
+} from '../../overlay/circuits/circuit-endpoint.ts'
+import type { ClientFlowControl } from './client-flow-control.ts'
+import { edgeHeaderKey, connectionClosedMessage } from '../../channel/messages/edge.ts'
 import type { ServiceSession } from './service-session.ts'
 
 export interface ClientXgressDeps {
@@ -15,7 +15,7 @@ export interface ClientXgressDeps {
   readonly circuit: LocalCircuit
   readonly circuits: Pick<LocalCircuits, 'attach' | 'enter' | 'leave'>
   /** Frames that cannot be sent are dropped; the circuit endpoints retransmit them. */
-  readonly flow: Pick<ClientFlow, 'trySend' | 'onceWritable'>
+  readonly flow: Pick<ClientFlowControl, 'trySend' | 'onceWritable'>
   readonly send: (outgoing: OutboundMessage) => void
   readonly onOver: () => void
 }
@@ -44,7 +44,7 @@ export class ClientXgress implements FrameDestination {
 
   forward({ contentType, headers, body }: ChannelMessage): boolean {
     if (this.#isOver) return false
-    const sentHeaders = new Map(headers).set(edgeHeader.connId, encodeInt32(this.#deps.id))
+    const sentHeaders = new Map(headers).set(edgeHeaderKey.connId, encodeInt32(this.#deps.id))
     return this.#deps.flow.trySend({ contentType, headers: sentHeaders, body })
   }
 
@@ -54,7 +54,7 @@ export class ClientXgress implements FrameDestination {
 
   onUnrouted(): void {
     if (this.#isOver) return
-    this.#deps.send(stateClosedMessage(this.#deps.id, { text: 'xgress unrouted' }))
+    this.#deps.send(connectionClosedMessage(this.#deps.id, { text: 'xgress unrouted' }))
     this.#over()
   }
 
@@ -69,7 +69,7 @@ export class ClientXgress implements FrameDestination {
 
   close(reason: string): void {
     if (this.#isOver) return
-    this.#deps.send(stateClosedMessage(this.#deps.id, { text: reason }))
+    this.#deps.send(connectionClosedMessage(this.#deps.id, { text: reason }))
     this.abandon(reason)
   }
 

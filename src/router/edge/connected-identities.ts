@@ -1,6 +1,6 @@
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import type { ClientChannel } from './client-channel.ts'
-import { connectEventsMessage, type IdentityConnects } from '../../channel/messages/clients.ts'
+import { connectEventsMessage, type IdentityConnections } from '../../channel/messages/clients.ts'
 
 const TELL_MS = 1000
 const IDENTITIES_AT_ONCE = 1000
@@ -69,7 +69,7 @@ export class ConnectedIdentities {
     }
   }
 
-  #connectsOf(identityId: string): IdentityConnects {
+  #connectsOf(identityId: string): IdentityConnections {
     const channels = [...(this.#byIdentity.get(identityId) ?? [])]
     return {
       identityId,

@@ -7,20 +7,20 @@ import {
   type LocalCircuit,
   type LocalCircuits,
   type TerminatorDialer,
-} from '../../overlay/circuits/circuit-ends.ts'
+} from '../../overlay/circuits/circuit-endpoint.ts'
 import { edgeLimits } from './limits.ts'
 import type { ClientCircuitEndpoint } from './client-channel.ts'
 import {
   connectionMessage,
-  edgeHeader,
-  edgeMessage,
+  edgeHeaderKey,
+  edgeContentType,
   ROUTER_CONNECTION_ID_MIN,
   xgressHeaders,
 } from '../../channel/messages/edge.ts'
 import type { HostedTerminator } from './hosted-terminator.ts'
-import type { HostedTerminatorRegistry } from './hosted-terminators.ts'
-import { dialError } from '../../channel/messages/dial-error.ts'
-import { dialHeaders } from '../../channel/messages/peer-data.ts'
+import type { HostedTerminatorRegistry } from './hosted-terminator-registry.ts'
+import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
+import { dialRequestHeaders } from '../../channel/messages/peer-data.ts'
 
 export interface EdgeDialerDeps {
   readonly circuits: LocalCircuits
@@ -41,7 +41,7 @@ export class EdgeDialer implements TerminatorDialer {
     const terminator = this.#deps.terminators.find(request.destination)
     if (terminator === null) {
       const text = `no client hosts the terminator ${request.destination.slice(0, 64)} here`
-      throw new DialFailure(dialError.invalidTerminator, text)
+      throw new DialFailure(dialErrorCodes.invalidTerminator, text)
     }
     return terminator.takesRouterIds
       ? await this.#dialById(terminator, request, signal)
@@ -67,10 +67,10 @@ export class EdgeDialer implements TerminatorDialer {
     if (end === null) throw noRoom()
     try {
       const answer = await this.#ask(terminator, request, signal, [
-        [edgeHeader.routerProvidedConnId, encodeInt32(id)],
+        [edgeHeaderKey.routerProvidedConnId, encodeInt32(id)],
         ...(isXgressInClient ? xgressHeaders(circuit) : []),
       ])
-      if (end.isOver) throw new DialFailure(dialError.other, 'the host closed the connection')
+      if (end.isOver) throw new DialFailure(dialErrorCodes.other, 'the host closed the connection')
       return peerDataOf(answer)
     } catch (error) {
       end.abandon('the host was not reached')
@@ -91,11 +91,11 @@ export class EdgeDialer implements TerminatorDialer {
     const answer = await this.#ask(terminator, request, signal, [])
     const id = (readInt32(new Map([[0, answer.body]]), 0) ?? ROUTER_CONNECTION_ID_MIN) >>> 0
     if (client.faultOfId(id) !== null) {
-      throw new DialFailure(dialError.other, 'the host named a connection that cannot be')
+      throw new DialFailure(dialErrorCodes.other, 'the host named a connection that cannot be')
     }
     const end = this.#opened(terminator, id, request.circuit)
     if (end === null) throw noRoom()
-    client.channel.reply(answer, connectionMessage(edgeMessage.stateConnected, id))
+    client.channel.reply(answer, connectionMessage(edgeContentType.stateConnected, id))
     return peerDataOf(answer)
   }
 
@@ -126,9 +126,9 @@ export class EdgeDialer implements TerminatorDialer {
     more: readonly (readonly [number, Uint8Array])[],
   ): Promise<ChannelMessage> {
     const dial = connectionMessage(
-      edgeMessage.dial,
+      edgeContentType.dial,
       connectionId,
-      [...dialHeaders(peerData), [edgeHeader.circuitId, encodeText(circuit.id)], ...more],
+      [...dialRequestHeaders(peerData), [edgeHeaderKey.circuitId, encodeText(circuit.id)], ...more],
       encodeText(session.token),
     )
     const waitMs = Math.min(edgeLimits.hostDialMsMax, Math.max(1, timeoutMs))
@@ -136,12 +136,15 @@ export class EdgeDialer implements TerminatorDialer {
     try {
       answer = await client.channel.request(dial, waitMs)
     } catch (error) {
-      throw new DialFailure(dialError.timedOut, `the host did not answer: ${errorMessage(error)}`)
+      throw new DialFailure(
+        dialErrorCodes.timedOut,
+        `the host did not answer: ${errorMessage(error)}`,
+      )
     }
-    if (signal.aborted) throw new DialFailure(dialError.timedOut, 'the dial took too long')
-    if (answer.contentType === edgeMessage.dialSuccess) return answer
+    if (signal.aborted) throw new DialFailure(dialErrorCodes.timedOut, 'the dial took too long')
+    if (answer.contentType === edgeContentType.dialSuccess) return answer
     const text = Buffer.from(answer.body).toString('utf8').slice(0, REASON_CHARACTERS_MAX)
-    throw new DialFailure(dialError.rejected, `the host refused the connection: ${text}`)
+    throw new DialFailure(dialErrorCodes.rejected, `the host refused the connection: ${text}`)
   }
 }
 
@@ -149,10 +152,10 @@ const REASON_CHARACTERS_MAX = 512
 
 /** The host's end-to-end encryption key for this connection, if it has one. */
 function peerDataOf({ headers }: ChannelMessage): PeerData {
-  const key = headers.get(edgeHeader.publicKey)
-  return key === undefined ? new Map() : new Map([[edgeHeader.publicKey, key]])
+  const key = headers.get(edgeHeaderKey.publicKey)
+  return key === undefined ? new Map() : new Map([[edgeHeaderKey.publicKey, key]])
 }
 
 function noRoom(): DialFailure {
-  return new DialFailure(dialError.outOfResources, 'the host has too many connections')
+  return new DialFailure(dialErrorCodes.outOfResources, 'the host has too many connections')
 }

@@ -12,12 +12,12 @@ import {
   type VersionLine,
 } from '../../channel/hello.ts'
 import { channelLimits } from '../../channel/limits.ts'
-import { headerKey } from '../../channel/numbers.ts'
+import { channelHeaderKey } from '../../channel/numbers.ts'
 import type { WebSocketTimeouts } from '../../config/router/table-transport.ts'
 import type { Address } from '../../config/router/values.ts'
 import { limitConnections } from '../../lib/bounds/connections.ts'
 import { KeyedCounts } from '../../lib/bounds/keyed-counts.ts'
-import { sourceNetwork } from '../../lib/bounds/source.ts'
+import { sourceNetwork } from '../../lib/bounds/source-network.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
@@ -27,18 +27,18 @@ import {
   type ClientSocketAddresses,
   clientSocketAddresses,
 } from '../../overlay/sockets/stream-listener.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 import { edgeLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ApiSessions } from './api-sessions.ts'
 import { type EdgeAdmission, admitClient, isStillAdmitted } from './client-admission.ts'
 import { ClientChannel, type ClientRequestHandlers } from './client-channel.ts'
-import { ClientFlow } from './client-flow.ts'
+import { ClientFlowControl } from './client-flow-control.ts'
 import {
   clientCapabilities,
   EDGE_PROTOCOL,
-  edgeHeader,
-  edgeMessage,
+  edgeHeaderKey,
+  edgeContentType,
 } from '../../channel/messages/edge.ts'
 import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 import { circuitDataTypes } from '../../channel/messages/payload.ts'
@@ -71,7 +71,7 @@ export interface EdgeListenerDeps {
 /** A client whose hello is awaited. */
 interface Arrival {
   readonly channel: Channel
-  readonly flow: ClientFlow
+  readonly flow: ClientFlowControl
   readonly socket: TLSSocket
   readonly ends: ClientSocketAddresses
 }
@@ -85,7 +85,7 @@ const clientChannelLimits = {
   heartbeatEveryMs: Infinity,
   silentMsMax: Infinity,
   firstSilentMsMax: Infinity,
-  unmeteredTypes: new Set([...circuitDataTypes, edgeMessage.data]),
+  unmeteredTypes: new Set([...circuitDataTypes, edgeContentType.data]),
 }
 
 /** The listener for clients, which connect by TLS, or by TLS within a web socket. */
@@ -211,7 +211,7 @@ export class EdgeListener {
         if (client !== null) this.#onClosed(client, reason)
       },
     })
-    const flow = new ClientFlow(channel)
+    const flow = new ClientFlowControl(channel)
     this.#listener.channels.add(channel)
   }
 
@@ -278,10 +278,10 @@ export class EdgeListener {
       { ...hello, group: null },
       identity().id,
       new Map<number, Uint8Array>([
-        [headerKey.helloVersion, encodeText(formatVersionLine(version))],
-        [edgeHeader.supportsBindSuccess, encodeFlag(true)],
-        [edgeHeader.supportsPostureChecks, encodeFlag(true)],
-        [edgeHeader.routerCapabilities, encodeMask(clientCapabilities)],
+        [channelHeaderKey.helloVersion, encodeText(formatVersionLine(version))],
+        [edgeHeaderKey.supportsBindSuccess, encodeFlag(true)],
+        [edgeHeaderKey.supportsPostureChecks, encodeFlag(true)],
+        [edgeHeaderKey.routerCapabilities, encodeMask(clientCapabilities)],
       ]),
     )
     this.#deps.onOpen(admitted)

@@ -5,13 +5,13 @@ import type { RouterConfig } from '../../config/router/table.ts'
 import { type WebSocketTimeouts, webSocketTimeouts } from '../../config/router/table-transport.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
 import type { ControllerOperations } from '../controllers/controller-operations.ts'
-import type { LocalCircuits, TerminatorDialer } from '../../overlay/circuits/circuit-ends.ts'
+import type { LocalCircuits, TerminatorDialer } from '../../overlay/circuits/circuit-endpoint.ts'
 import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 import { edgeLimits } from './limits.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
-import { FailureLog } from '../../overlay/sockets/failure-log.ts'
+import { RateLimitedWarnings } from '../../overlay/sockets/rate-limited-warnings.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { ApiSessions } from './api-sessions.ts'
@@ -19,8 +19,8 @@ import { BearerSessions } from './bearer-sessions.ts'
 import { isStillAdmitted } from './client-admission.ts'
 import type { ClientChannel, ClientRequestHandlers } from './client-channel.ts'
 import { ConnectedIdentities } from './connected-identities.ts'
-import { ClientPostures } from './client-postures.ts'
-import { ConnectRequests } from './connects.ts'
+import { ClientPostureForwarder } from './client-posture-forwarder.ts'
+import { ConnectRequests } from './connect-requests.ts'
 import {
   heartbeatMessage,
   readServiceSessionsRemoved,
@@ -29,9 +29,9 @@ import {
 import { EdgeDialer } from './edge-dialer.ts'
 import { EdgeListener } from './edge-listener.ts'
 import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
-import { HostedTerminatorRegistry } from './hosted-terminators.ts'
+import { HostedTerminatorRegistry } from './hosted-terminator-registry.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
-import { controlMessage } from '../../channel/messages/control.ts'
+import { controlContentType } from '../../channel/messages/control.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 export interface EdgeDeps {
@@ -76,7 +76,7 @@ export class Edge {
   readonly #listeners: EdgeListener[] = []
   readonly #sessions: ApiSessions
   readonly #bearers: BearerSessions
-  readonly #postures: ClientPostures
+  readonly #postures: ClientPostureForwarder
   readonly #terminators: HostedTerminatorRegistry
   readonly #identities: ConnectedIdentities
   /** Channels by API session token. */
@@ -84,12 +84,12 @@ export class Edge {
   /** Connections within channels; the identities share the limit fairly. */
   readonly #room = new FairShare(edgeLimits.clientConnectionsMax)
   readonly #connects = new KeyedTasks(edgeLimits.connectsAtOnceMax)
-  readonly #failures: FailureLog
+  readonly #failures: RateLimitedWarnings
   #stopTimers: (() => void)[] = []
 
   constructor(deps: EdgeDeps) {
     this.#deps = deps
-    this.#failures = new FailureLog(deps.log, deps.clock)
+    this.#failures = new RateLimitedWarnings(deps.log, deps.clock)
     this.#bearers = new BearerSessions({
       model: deps.model,
       clock: deps.clock,
@@ -104,7 +104,7 @@ export class Edge {
       onWhole: (connection) => this.#askAboutSessions(connection),
     })
     const { clock, log, connections, circuits, operations } = deps
-    this.#postures = new ClientPostures({ connections, failures: this.#failures })
+    this.#postures = new ClientPostureForwarder({ connections, failures: this.#failures })
     this.#terminators = new HostedTerminatorRegistry({
       clock,
       log,
@@ -170,7 +170,7 @@ export class Edge {
       ...this.#sessions.messages(),
       ...this.#terminators.messages(),
       [
-        controlMessage.sessionRemoved,
+        controlContentType.sessionRemoved,
         (_, { body }) => {
           const { tokens, ids } = readServiceSessionsRemoved(body)
           this.#endSessions(new Set(tokens), new Set(ids))

@@ -4,7 +4,7 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import { readFlag, readText } from '../../channel/headers.ts'
 import type { ClientChannel } from './client-channel.ts'
 import { createTerminatorMessage, modelPrecedence } from '../../channel/messages/terminators.ts'
-import { edgeHeader, readUint16 } from '../../channel/messages/edge.ts'
+import { edgeHeaderKey, readUint16 } from '../../channel/messages/edge.ts'
 import type { ServiceSession } from './service-session.ts'
 
 /** A service that a client hosts over one of its connections. */
@@ -46,23 +46,23 @@ export function newHostedTerminator(
   session: ServiceSession,
   dueMs: number,
 ): HostedTerminator {
-  const instanceId = readText(headers, edgeHeader.terminatorIdentity) ?? ''
-  const secret = headers.get(edgeHeader.terminatorIdentitySecret)
+  const instanceId = readText(headers, edgeHeaderKey.terminatorIdentity) ?? ''
+  const secret = headers.get(edgeHeaderKey.terminatorIdentitySecret)
   return {
     id: randomUUID(),
     client,
     connectionId,
     session,
-    listenerId: readText(headers, edgeHeader.listenerId) ?? '',
+    listenerId: readText(headers, edgeHeaderKey.listenerId) ?? '',
     instanceId,
     instanceSecret: instanceId === '' || secret === undefined ? new Uint8Array() : secret,
-    publicKey: headers.get(edgeHeader.publicKey) ?? null,
-    cost: readUint16(headers, edgeHeader.cost) ?? 0,
-    precedence: headers.get(edgeHeader.precedence)?.[0] ?? 0,
-    takesRouterIds: readFlag(headers, edgeHeader.routerProvidedConnId),
-    wantsSuccess: readFlag(headers, edgeHeader.supportsBindSuccess),
-    isInspectable: readFlag(headers, edgeHeader.supportsInspect),
-    isXgressInClient: readFlag(headers, edgeHeader.useXgressToSdk),
+    publicKey: headers.get(edgeHeaderKey.publicKey) ?? null,
+    cost: readUint16(headers, edgeHeaderKey.cost) ?? 0,
+    precedence: headers.get(edgeHeaderKey.precedence)?.[0] ?? 0,
+    takesRouterIds: readFlag(headers, edgeHeaderKey.routerProvidedConnId),
+    wantsSuccess: readFlag(headers, edgeHeaderKey.supportsBindSuccess),
+    isInspectable: readFlag(headers, edgeHeaderKey.supportsInspect),
+    isXgressInClient: readFlag(headers, edgeHeaderKey.useXgressToSdk),
     isEstablished: false,
     strikes: 0,
     dueMs,
@@ -87,7 +87,7 @@ export function terminatorCreationRequest(terminator: HostedTerminator) {
   return createTerminatorMessage({
     address: terminator.id,
     ...hostCredentials(terminator),
-    peerData: publicKey === null ? {} : { [edgeHeader.publicKey]: publicKey },
+    peerData: publicKey === null ? {} : { [edgeHeaderKey.publicKey]: publicKey },
     cost: terminator.cost,
     precedence: modelPrecedence(terminator.precedence),
     instanceId: terminator.instanceId,

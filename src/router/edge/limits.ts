@@ -1,31 +1,41 @@
 /** Limits for clients of the edge router and the services they host. */
 export const edgeLimits = {
-  /**
-   * Maximum stored API sessions, and maximum hellos that wait for a controller to send their
-   * session.
-   */
+  /** Maximum stored API sessions. */
   apiSessionsMax: 250_000,
+  /**
+   * Maximum hellos that wait for a controller to send their session; a further hello with an
+   * unknown session is refused at once.
+   */
   apiSessionWaitersMax: 1024,
-  /** Stored verified access tokens, and how long each is kept without a connected client. */
+  /** Maximum stored verified access tokens. */
   bearerTokensMax: 65_536,
+  /** Time for which a verified access token is stored without a connected client. */
   bearerUnshownMs: 60_000,
   /** Interval for checking the expiry of access tokens. */
   bearerSweepMs: 5000,
-  /** Open client connections per listener, and per source. */
+  /** Maximum open client connections per listener; more are closed at once. */
   clientConnectionsOpenMax: 16_384,
+  /** Maximum open client connections of one source at one listener; more are closed at once. */
   clientConnectionsPerSourceMax: 2048,
-  /** Connections that are not admitted yet: in total, and per source. */
+  /**
+   * Maximum connections of a listener that are not admitted yet. Above that, the oldest handshake
+   * or the new connection is closed.
+   */
   clientsWaitingMax: 1024,
+  /**
+   * Maximum connections of one source that are not admitted yet. Above that, the oldest
+   * handshake of the source or the new connection is closed.
+   */
   clientsWaitingPerSourceMax: 128,
   /** TCP keep-alive delay, because clients do not respond to heartbeats. */
   clientKeepAliveMs: 30_000,
-  /**
-   * Maximum header bytes of the request for a web socket, and how often its timeout is checked.
-   */
+  /** Maximum bytes of the headers of the request for a web socket. */
   upgradeHeaderBytesMax: 16 * 1024,
+  /** Interval for enforcing the timeout of requests for a web socket. */
   upgradeCheckEveryMs: 1000,
-  /** Maximum bytes of one web socket message, and maximum number of its fragments. */
+  /** Maximum bytes of one web socket message; above that, the connection is closed. */
   webSocketMessageBytesMax: 1024 * 1024,
+  /** Maximum fragments of one web socket message; above that, the connection is closed. */
   webSocketFragmentsMax: 64,
   /**
    * Maximum bytes that a web socket may receive before its client is admitted: TLS handshake and
@@ -36,54 +46,76 @@ export const edgeLimits = {
   webSocketCloseMs: 2000,
   /** Channels per identity. */
   clientChannelsPerIdentityMax: 256,
-  /** Connections within channels: per channel, and in total. */
+  /** Maximum connections within one channel of a client. */
   clientConnectionsPerChannelMax: 16_384,
+  /** Maximum connections within the channels of all clients, divided fairly among identities. */
   clientConnectionsMax: 131_072,
-  /** Stored posture reports: per channel, and in total. */
+  /** Maximum bytes of the stored posture reports of one channel. */
   clientPostureBytesMax: 32 * 1024,
+  /**
+   * Maximum bytes of stored posture reports of all channels. Above that, a report is sent but
+   * not stored for controllers that connect later.
+   */
   clientPosturesBytesMax: 64 * 1024 * 1024,
-  /** Posture reports of one client to which controllers have not responded yet. */
+  /** Maximum posture reports of one client to which controllers have not responded yet. */
   clientPosturesWaitingMax: 16,
   /** Timeout for each answer. */
   clientPostureMs: 5000,
-  /** Concurrent connect requests per identity; further ones wait, or are refused. */
+  /** Maximum concurrent connect requests of one identity; further ones wait. */
   connectsAtOnceMax: 32,
+  /** Maximum running and waiting connect requests of one identity; further ones are refused. */
   connectsWaitingMax: 1024,
-  /** Bytes of one client queued for its circuits; beyond that, the router stops reading from it. */
+  /**
+   * Maximum bytes from one client that are queued for its circuits; above that, the router stops
+   * reading from the client.
+   */
   clientQueuedBytesMax: 1024 * 1024,
-  /** Unsent bytes to one client; beyond that, its circuits wait. */
+  /** Maximum unsent bytes to one client; above that, the client's circuits wait. */
   clientUnsentBytesMax: 1024 * 1024,
-  /** Unanswered trace requests per connection; the oldest is dropped. */
+  /** Maximum unanswered trace requests per connection; the oldest is dropped. */
   clientTracesMax: 8,
-  /** Hosted services: per channel, and in total. */
+  /** Maximum services that one client channel hosts; a further one is refused. */
   hostedPerChannelMax: 1024,
+  /**
+   * Maximum services that the clients of all channels host at this router; a further one is
+   * refused.
+   */
   hostedMax: 16_384,
   /** Maximum terminators that wait to be removed. */
   terminatorsRemovedWaitingMax: 65_536,
+  /** Maximum terminators that one request to a controller removes. */
   terminatorsRemovedAtOnceMax: 50,
-  /**
-   * Delay before a terminator request is repeated, when the controller did not respond or was busy.
-   */
+  /** Delay before a terminator request is repeated to which no controller has responded. */
   terminatorAgainMs: 30_000,
+  /** Delay before a terminator request is repeated after a controller was busy or refused it. */
   terminatorBusyMs: 1000,
   /** After this number of refusals without a hint to retry, the host is informed. */
   terminatorStrikesMax: 3,
-  /**
-   * Rate of changes by hosts: interval per terminator; burst and rate per second of an identity.
-   */
+  /** Minimum interval between two reported changes of one terminator. */
   terminatorChangedEveryMs: 1000,
+  /**
+   * Changes of cost, precedence or health that one identity may report at once; later changes
+   * wait.
+   */
   hostChangesBurst: 64,
+  /** Changes that one identity may report per second after the burst `hostChangesBurst`. */
   hostChangesPerSecond: 4,
-  /** Terminators created per identity: burst, then per second. */
+  /** Terminators that one identity may create at once (burst). */
   hostCreationsBurst: 1024,
+  /** Terminators that one identity may create per second after the burst; more wait. */
   hostCreationsPerSecond: 10,
   /**
    * Delay before terminators are sent again to a controller that has reconnected. The controller
    * first validates the existing ones.
    */
   terminatorsRepeatedMs: 10_000,
+  /** Interval for checking which requests about terminators are due. */
   terminatorsSweptEveryMs: 1000,
-  /** Timeouts for a host's response to a dial, and to an inspection of a hosted service. */
+  /** Timeout for a host's response to a dial. */
   hostDialMsMax: 5000,
+  /**
+   * Timeout for a host's response to the inspection of a hosted service; after that, its state
+   * counts as unknown.
+   */
   hostInspectionMsMax: 10_000,
 } as const

@@ -1,7 +1,10 @@
 /** A service session presented by a client: the right to dial or host one service. */
 export interface ServiceSession {
   readonly token: string
-  /** The ID in its token; a controller must verify it. */
+  /**
+   * The session ID that the token contains. The router does not verify the token; a controller
+   * must.
+   */
   readonly id: string | null
   /** ID of a service that the client names instead of a session; absent: it presents a session. */
   readonly serviceId?: string

@@ -10,20 +10,20 @@ import {
   limitConnections,
   PendingConnections,
 } from '../../lib/bounds/connections.ts'
-import { sourceNetwork } from '../../lib/bounds/source.ts'
+import { sourceNetwork } from '../../lib/bounds/source-network.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { STATUS_CODES } from '../../lib/runtime/node-http.ts'
 import {
   type WebSocket,
   type WebSocketServer,
-  webSocketUpgrades,
+  createWebSocketServer,
 } from '../../lib/runtime/web-sockets.ts'
-import { certificateByName } from '../../overlay/sockets/listener-certificates.ts'
+import { createSniCallback } from '../../overlay/sockets/listener-certificates.ts'
 import {
   type ClientSocketAddresses,
   clientSocketAddresses,
 } from '../../overlay/sockets/stream-listener.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 import { edgeLimits } from './limits.ts'
 import { WebSocketStream } from './web-socket-stream.ts'
 
@@ -55,11 +55,10 @@ const PATH = '/ws'
 /**
  * A listener for clients that run in a browser: HTTPS, a web socket, and inside it the TLS
  * connection of the client's channel. The outer TLS connection presents the server certificate and
- * requests no client certificate. In the inner TLS connection the client proves its certificate,
- * which a browser does not present for a page.
- *
- * As in OpenZiti, the origin of a request is not checked: a browser adds nothing that authorizes
- * the request, and pages of any origin may use the network with their own certificate.
+ * requests no client certificate. In the inner TLS connection, the client presents its certificate,
+ * which the browser does not do for a page. As in OpenZiti, the origin of a request is not checked:
+ * a browser adds nothing that authorizes the request, and pages of any origin may use the network
+ * with their own certificate.
  */
 export class WebSocketAcceptor {
   readonly server: Server
@@ -71,7 +70,7 @@ export class WebSocketAcceptor {
   constructor(deps: WebSocketAcceptorDeps) {
     this.#deps = deps
     const { identity, credentials, bounds, timeouts } = deps
-    this.#upgrades = webSocketUpgrades({
+    this.#upgrades = createWebSocketServer({
       // @guard web-sockets-of-clients--size
       messageBytesMax: edgeLimits.webSocketMessageBytesMax,
       fragmentsMax: edgeLimits.webSocketFragmentsMax,
@@ -86,7 +85,7 @@ export class WebSocketAcceptor {
     })
     this.server = createServer({
       ...credentials(),
-      SNICallback: certificateByName(identity),
+      SNICallback: createSniCallback(identity),
       minVersion: 'TLSv1.2',
       ALPNProtocols: [WEB_SOCKET_PROTOCOL],
       maxHeaderSize: edgeLimits.upgradeHeaderBytesMax,

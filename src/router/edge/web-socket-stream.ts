@@ -70,7 +70,7 @@ export class WebSocketStream extends Duplex {
       records.push(left.subarray(0, bytes))
       left = left.subarray(bytes)
     }
-    // A copy, so that it does not keep the records before it in memory.
+    // A copy, so that the buffer does not keep the records before it in memory.
     this.#begun = Buffer.from(left)
     const last = records.pop()
     for (const record of records) this.#send(record, () => undefined)

@@ -1,7 +1,7 @@
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { forwardLimits } from './limits.ts'
-import type { FrameDestination } from '../../overlay/circuits/circuit-ends.ts'
+import type { FrameDestination } from '../../overlay/circuits/circuit-endpoint.ts'
 
 /** Source or destination of frames: a link to a peer, or a circuit endpoint in this router. */
 export interface FramePeer {
@@ -37,17 +37,19 @@ export class CarriedCircuit {
   ownerId: string
   /** The identity that dials; '' if no controller reports it. */
   clientId = ''
-  /** Tags of its first route: the dialing identity, the hosting identity and the service. */
+  /**
+   * Tags of the circuit's first route: the dialing identity, the hosting identity and the service.
+   */
   tags: Readonly<Record<string, string>> = {}
   /** Circuit endpoints by the address that the controller assigned. */
   readonly ends = new Map<string, LocalEnd>()
-  /** Number of active or waiting dials of its terminator. */
+  /** Number of running or waiting dials to the circuit's terminator. */
   dials = 0
   /** Monotonic ms of the last payload, acknowledgement or control, except retransmissions. */
   activeMs: number
   /** Monotonic ms of the last frame received. */
   receivedMs: number
-  /** Monotonic ms at which its owner was last connected while the circuit was idle. */
+  /** Monotonic ms at which the circuit's owner was last connected while the circuit was idle. */
   ownerSeenMs: number
   /** Side of the local endpoint that has closed the circuit; null while the circuit is open. */
   closedBy: 'ingress' | 'egress' | null = null
@@ -124,7 +126,10 @@ export class CarriedCircuits {
     return circuit
   }
 
-  /** Transfers the circuit to another controller, against whose limit it counts from now on. */
+  /**
+   * Transfers the circuit to another controller; from now on, the circuit counts toward that
+   * controller's limit.
+   */
   give(circuit: CarriedCircuit, ownerId: string): void {
     if (this.#circuits.get(circuit.id) !== circuit) return
     this.#room.giveBack(circuit.ownerId)
@@ -133,7 +138,7 @@ export class CarriedCircuits {
     circuit.ownerSeenMs = this.#clock.monotonicMs()
   }
 
-  /** @returns whether it existed. */
+  /** @returns whether the circuit existed. */
   remove(circuit: CarriedCircuit): boolean {
     if (this.#circuits.get(circuit.id) !== circuit) return false
     this.#circuits.delete(circuit.id)

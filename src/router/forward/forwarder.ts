@@ -13,23 +13,23 @@ import type {
   LocalCircuit,
   LocalCircuits,
   TerminatorDialer,
-} from '../../overlay/circuits/circuit-ends.ts'
+} from '../../overlay/circuits/circuit-endpoint.ts'
 import { type CarriedCircuit, CarriedCircuits, type FramePeer } from './carried-circuits.ts'
-import { CircuitUsages } from './circuit-usages.ts'
-import { CircuitFaultReporter } from './faults.ts'
+import { CircuitUsageCounters } from './circuit-usage-counters.ts'
+import { CircuitFaultReporter } from './circuit-fault-reporter.ts'
 import type { Route } from '../../channel/messages/circuits.ts'
 import { LocalDeliveries } from './local-deliveries.ts'
-import type { TransmitKind } from '../../overlay/circuits/outbox.ts'
+import type { TransmitKind } from '../../overlay/circuits/payload-outbox.ts'
 import {
   readCircuitId,
-  circuitMessage,
+  circuitContentType,
   frameToForward,
-  routeTraceAnswerMessage,
+  routeTraceResponseMessage,
 } from '../../channel/messages/payload.ts'
-import { closedCircuitEndpoint } from '../../overlay/circuits/refused-end.ts'
+import { closedCircuitEndpoint } from '../../overlay/circuits/closed-circuit-endpoint.ts'
 import { remainingTraceHops, withRemainingHops } from '../../channel/messages/route-trace.ts'
-import { type RoutedCircuits, Routes } from './routes.ts'
-import { trafficSide, Traffic } from './traffic.ts'
+import { type RoutedCircuits, RouteHandler } from './route-handler.ts'
+import { circuitEndpointSide, CircuitTraffic } from './circuit-traffic.ts'
 import { type BufferBudget, Xgress } from '../../overlay/circuits/xgress.ts'
 import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import type { UsageCounterKind } from '../../channel/messages/reports.ts'
@@ -74,7 +74,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
   readonly #deps: ForwarderDeps
   readonly #circuits: CarriedCircuits
   readonly #faults: CircuitFaultReporter
-  readonly #routes: Routes
+  readonly #routes: RouteHandler
   readonly #deliveries = new LocalDeliveries()
   readonly #buffered: FairShare
   /** Links by ID, with the number of frames dropped because the link was full. */
@@ -89,13 +89,13 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
   #messages = 0
   #bytes = 0
   #retransmissions = 0
-  readonly #traffic = new Traffic()
-  readonly usages: CircuitUsages
+  readonly #traffic = new CircuitTraffic()
+  readonly usages: CircuitUsageCounters
 
   constructor(deps: ForwarderDeps) {
     this.#deps = deps
     this.#circuits = new CarriedCircuits(deps.clock)
-    this.usages = new CircuitUsages(deps.clock)
+    this.usages = new CircuitUsageCounters(deps.clock)
     this.#faults = new CircuitFaultReporter({
       ...deps,
       circuits: this.#circuits,
@@ -103,7 +103,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
       onAbandoned: (circuit) => this.#remove(circuit),
     })
     this.#buffered = new FairShare(deps.bufferedBytesMax ?? circuitLimits.bufferedBytesMax)
-    this.#routes = new Routes({ ...deps, circuits: this })
+    this.#routes = new RouteHandler({ ...deps, circuits: this })
   }
 
   /** Registers the dialer for terminators of this binding. */
@@ -146,7 +146,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
 
   /** Handles a frame from the peer of the link. Other messages have no meaning on a link. */
   onLinkMessage(link: ForwardLink, message: ChannelMessage): void {
-    const { payload, acknowledgement, control } = circuitMessage
+    const { payload, acknowledgement, control } = circuitContentType
     const { contentType } = message
     if (contentType !== payload && contentType !== acknowledgement && contentType !== control) {
       return
@@ -255,7 +255,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
       transmit: (message, kind) => this.#transmit(circuit, place, stream, message, kind),
       onEnded: () => this.#reportEnded(circuit, place.isTerminator),
       onDelivered: (bytes) =>
-        this.usages.count(circuit, `${trafficSide(place.isTerminator)}.tx`, bytes),
+        this.usages.count(circuit, `${circuitEndpointSide(place.isTerminator)}.tx`, bytes),
       onClosed: (_reason, endsCircuit) => {
         this.#streams.delete(stream)
         this.#stopTicker()
@@ -308,8 +308,8 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     const fate = this.#forward(circuit, from, message, bytesMaxOf(message.contentType))
     if (fate === 'astray') this.#faults.miss(id, from)
     if (fate !== 'sent') return
-    this.#traffic.received(trafficSide(isTerminator), message)
-    this.#use(circuit, `${trafficSide(isTerminator)}.rx`, message)
+    this.#traffic.received(circuitEndpointSide(isTerminator), message)
+    this.#use(circuit, `${circuitEndpointSide(isTerminator)}.rx`, message)
   }
 
   leave(place: LocalCircuit, _reason: string): void {
@@ -399,9 +399,10 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     if (isRepeated) this.#retransmissions += 1
     const fate = this.#forward(circuit, from, frame, bytesMaxOf(contentType), isRepeated)
     if (fate === 'astray') this.#faults.miss(id, from)
-    if (fate === 'sent') this.#traffic.received(trafficSide(isTerminator), frame)
+    if (fate === 'sent') this.#traffic.received(circuitEndpointSide(isTerminator), frame)
     // A payload without a next hop is retransmitted later, but counts as read only once.
-    if (fate !== 'full' && !isRepeated) this.#use(circuit, `${trafficSide(isTerminator)}.rx`, frame)
+    if (fate !== 'full' && !isRepeated)
+      this.#use(circuit, `${circuitEndpointSide(isTerminator)}.rx`, frame)
     if (fate !== 'full') return 'sent'
     const next = circuit.next(address, null)
     if (next !== undefined) this.#goesTo(circuit, next)?.onceWritable?.(this.#wakerOf(stream))
@@ -457,7 +458,10 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
 
   /** The trace ends at this router; the response is sent to the source of the request. */
   #answerTrace(circuit: CarriedCircuit, from: Sender, request: ChannelMessage): Fate {
-    const answer = routeTraceAnswerMessage(request, { type: 'forwarder', id: this.#deps.routerId })
+    const answer = routeTraceResponseMessage(request, {
+      type: 'forwarder',
+      id: this.#deps.routerId,
+    })
     const { headers = new Map(), body = new Uint8Array() } = answer ?? {}
     if (answer === null) return 'sent'
     const frame = { contentType: answer.contentType, sequence: 0, headers, body }
@@ -486,10 +490,10 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
         ? this.#deliveries.deliver(sharer, destination, message, queuedBytesMax)
         : destination.forward(message)
     if (!isTaken) return 'full'
-    this.#traffic.sent(trafficSide(isTerminator), message)
-    // A stream counts the bytes that it delivers itself, because payloads may arrive twice or too
+    this.#traffic.sent(circuitEndpointSide(isTerminator), message)
+    // A stream itself counts the bytes that it delivers, because payloads may arrive twice or too
     // late.
-    if (!isStream) this.#use(circuit, `${trafficSide(isTerminator)}.tx`, message)
+    if (!isStream) this.#use(circuit, `${circuitEndpointSide(isTerminator)}.tx`, message)
     this.#count(message)
     return 'sent'
   }
@@ -500,7 +504,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     kind: UsageCounterKind,
     { contentType, body }: ChannelMessage,
   ): void {
-    if (circuit === undefined || contentType !== circuitMessage.payload) return
+    if (circuit === undefined || contentType !== circuitContentType.payload) return
     this.usages.count(circuit, kind, body.length)
   }
 
@@ -585,7 +589,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
 
 /** Acknowledgements may queue beyond the limit for payloads, so that they are always sent. */
 function bytesMaxOf(contentType: number): number {
-  return contentType === circuitMessage.payload
+  return contentType === circuitContentType.payload
     ? payloadsQueuedBytesMax
     : acknowledgementsQueuedBytesMax
 }

@@ -2,7 +2,7 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import { FairQueue } from '../../lib/bounds/fair-queue.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { forwardLimits } from './limits.ts'
-import type { FrameDestination } from '../../overlay/circuits/circuit-ends.ts'
+import type { FrameDestination } from '../../overlay/circuits/circuit-endpoint.ts'
 
 interface Delivery {
   readonly caller: string

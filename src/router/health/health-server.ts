@@ -4,21 +4,24 @@ import { TLSSocket } from 'node:tls'
 
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
-import { certificateByName } from '../../overlay/sockets/listener-certificates.ts'
-import { readServerIdentity, type RouterIdentity } from '../identity/identity.ts'
+import { createSniCallback } from '../../overlay/sockets/listener-certificates.ts'
+import { readServerIdentity, type RouterIdentity } from '../identity/reloadable-identity.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 import { CertificateError, parseCertificate } from '../../pki/certificate.ts'
 import { hasExternalSpiffeId } from '../../pki/spiffe.ts'
-import { expose, prometheusContentType } from '../../overlay/monitoring/exposition.ts'
 import {
-  type MonitoringAnswer,
+  formatPrometheusMetrics,
+  prometheusContentType,
+} from '../../overlay/monitoring/prometheus-metrics.ts'
+import {
+  type MonitoringResponse,
   MonitoringServer,
-  notFoundAnswer,
+  notFoundResponse,
 } from '../../overlay/monitoring/monitoring-server.ts'
 import { type RouterMetricValues, routerMetrics } from './prometheus.ts'
-import { healthResponse, type HealthCheck } from './checks.ts'
+import { healthResponse, type HealthCheck } from './health-check.ts'
 
 type WebConfig = RouterConfig['web'][number]
 
@@ -40,7 +43,7 @@ interface Credentials {
 }
 
 const METRICS_PATH = '/metrics'
-const NO_MONITOR: MonitoringAnswer = {
+const NO_MONITOR: MonitoringResponse = {
   status: 401,
   type: 'text/plain',
   text: "metrics need a client certificate of 'flotilla pki issue'\n",
@@ -92,7 +95,7 @@ export class HealthServers {
     const server = new MonitoringServer({
       tls: {
         options: {
-          ...(web.identity === null ? { SNICallback: certificateByName(identity) } : {}),
+          ...(web.identity === null ? { SNICallback: createSniCallback(identity) } : {}),
           minVersion: TLS_VERSIONS[options.minTLSVersion],
           maxVersion: TLS_VERSIONS[options.maxTLSVersion],
           requestCert: true,
@@ -118,19 +121,19 @@ export class HealthServers {
   }
 
   /** Every path returns the health checks, as in OpenZiti, except the path of the metrics. */
-  async #answer({ apis }: WebConfig, request: IncomingMessage): Promise<MonitoringAnswer> {
+  async #answer({ apis }: WebConfig, request: IncomingMessage): Promise<MonitoringResponse> {
     const has = (name: WebConfig['apis'][number]['binding']): boolean =>
       apis.some(({ binding }) => binding === name)
     const url = URL.parse(request.url ?? '/', 'https://router')
     if (has('metrics') && url?.pathname === METRICS_PATH) {
       if (!isMonitor(request.socket)) return NO_MONITOR
       const { figures, identity, version } = this.#deps
-      const text = await expose(
+      const text = await formatPrometheusMetrics(
         routerMetrics({ figures: figures(), identity: identity(), version }),
       )
       return { status: 200, type: prometheusContentType, text }
     }
-    if (!has('health-checks')) return notFoundAnswer
+    if (!has('health-checks')) return notFoundResponse
     const isShort = url?.searchParams.get('type') === 'short'
     const text = JSON.stringify(healthResponse(this.#deps.checks, isShort), null, 2)
     return { status: 200, type: 'application/json', text }
@@ -152,9 +155,9 @@ export class HealthServers {
 }
 
 /**
- * Whether the peer proved with a certificate of `flotilla pki issue` that it is a monitoring
- * system. Routers, identities and controllers also have certificates of this authority, but are not
- * monitoring systems.
+ * Whether the peer proved that it is a monitoring system, with a certificate that `flotilla pki
+ * issue` issued. Routers, identities and controllers also have certificates from this authority,
+ * but are not monitoring systems.
  */
 function isMonitor(socket: Socket): boolean {
   // @guard metrics-of-a-router--chain

@@ -1,6 +1,6 @@
 import type { MetricsBatch } from '../../channel/messages/reports.ts'
-import type { Metric, MetricSample } from '../../overlay/monitoring/exposition.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import type { Metric, MetricSample } from '../../overlay/monitoring/prometheus-metrics.ts'
+import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 
 export type RouterMetricValues = Pick<MetricsBatch, 'integers' | 'numbers' | 'latenciesNs'>
 
@@ -17,11 +17,14 @@ const PREFIX = 'flotilla_router_'
 const COUNTERS: Readonly<Record<string, readonly [name: string, help: string]>> = {
   'forwarder.messages': ['forwarded_messages_total', 'Messages of circuits forwarded.'],
   'forwarder.bytes': ['forwarded_bytes_total', 'Bytes of circuits forwarded.'],
-  'forwarder.retransmissions': ['retransmissions_total', 'Payloads sent again.'],
-  'forwarder.faults': ['circuit_faults_total', 'Messages of circuits that are not routed here.'],
+  'forwarder.retransmissions': ['retransmissions_total', 'Payloads that were retransmitted.'],
+  'forwarder.faults': [
+    'circuit_faults_total',
+    'Messages that this router received for circuits without a route at this router.',
+  ],
   'forwarder.usage_lost_bytes': [
     'usage_lost_bytes_total',
-    'Bytes whose usage could not be reported to a controller.',
+    'Bytes of circuits that the router counted but could not report to a controller.',
   ],
 }
 
@@ -31,17 +34,23 @@ const GAUGES: Readonly<Record<string, readonly [name: string, help: string]>> = 
   'ctrl.known': ['controllers_known', 'Controllers of the cluster, as the router knows them.'],
   'link.count': ['links', 'Links to other routers.'],
   'forwarder.circuits': ['circuits', 'Circuits through this router.'],
-  'forwarder.ends': ['circuit_ends', 'Ends of circuits at this router.'],
-  'forwarder.buffered_bytes': ['buffered_bytes', 'Bytes that wait at ends of circuits.'],
+  'forwarder.ends': ['circuit_ends', 'Endpoints of circuits at this router.'],
+  'forwarder.buffered_bytes': [
+    'buffered_bytes',
+    'Bytes that are buffered at the endpoints of circuits.',
+  ],
   'edge.connections': ['client_connections', 'Connections of clients.'],
   'edge.circuits': ['client_circuits', 'Circuits of clients.'],
-  'edge.terminators': ['hosted_terminators', 'Terminators of clients that host here.'],
+  'edge.terminators': [
+    'hosted_terminators',
+    'Terminators of clients that host services through this router.',
+  ],
   'edge.api_sessions': ['api_sessions', 'API sessions that the router knows.'],
   'process.rss': ['resident_memory_bytes', 'Resident memory of the process.'],
   'process.heap': ['heap_bytes', 'Memory of the JavaScript heap in use.'],
 }
 
-/** Names of the counters in `src/router/forward/traffic.ts`. */
+/** Names of the counters in `src/router/forward/circuit-traffic.ts`. */
 const TRAFFIC = /^(ingress|egress|fabric)\.(rx|tx)\.(msgs|bytes)$/
 const OF_LINK = /^link\.(.+)\.(latency|queue_time)$/
 const DROPPED = 'link.dropped_msgs:'
@@ -153,14 +162,14 @@ function linkMetrics({ integers, latenciesNs }: RouterMetricValues): Metric[] {
     {
       type: 'gauge',
       name: `${PREFIX}link_queue_seconds`,
-      help: 'Time that the first message waits at a link.',
+      help: 'Time that the first message in the queue of a link has waited.',
       labelNames,
       samples: secondsOf('queue_time'),
     },
     {
       type: 'counter',
       name: `${PREFIX}link_dropped_messages_total`,
-      help: 'Messages that a link had no room for.',
+      help: 'Messages that were dropped because the queue of a link was full.',
       labelNames,
       samples: dropped,
     },

@@ -3,8 +3,8 @@ import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import { LINK_TYPE } from '../../channel/messages/links.ts'
 import type { Link } from '../links/link.ts'
-import { HealthCheck } from './checks.ts'
-import { contentType } from '../../channel/numbers.ts'
+import { HealthCheck } from './health-check.ts'
+import { channelContentType } from '../../channel/numbers.ts'
 
 interface RouterCheckDeps {
   readonly config: RouterConfig
@@ -60,7 +60,7 @@ async function pingOne(
 ): Promise<undefined> {
   if (connections.length === 0) throw new Error('connected to no controller')
   const pings = connections.map(({ channel }) =>
-    channel.request({ contentType: contentType.ping }, timeoutMs),
+    channel.request({ contentType: channelContentType.ping }, timeoutMs),
   )
   try {
     await Promise.any(pings)

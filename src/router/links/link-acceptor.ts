@@ -15,7 +15,7 @@ import { formatHostPort } from '../../lib/text/names.ts'
 import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
 import type { Address } from '../../config/router/values.ts'
 import { TlsListener } from '../../overlay/sockets/tls-listener.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 import { linkLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import {
@@ -26,8 +26,8 @@ import {
   linkSocketTypes,
   readLinkHello,
 } from '../../channel/messages/links.ts'
-import { type LinkRegistry, type LinkUser } from './link-registry.ts'
-import { Link, type LinkQueues } from './link.ts'
+import { type LinkRegistry, type LinkTrafficHandler } from './link-registry.ts'
+import { Link, type LinkQueueLimits } from './link.ts'
 import { peerLeafDer, peerLeafSha256 } from '../../lib/runtime/peer-certificates.ts'
 import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
 
@@ -35,10 +35,10 @@ interface LinkAcceptorDeps {
   readonly ports: TlsPorts
   readonly identity: () => RouterIdentity
   readonly registry: LinkRegistry
-  readonly user: LinkUser
+  readonly user: LinkTrafficHandler
   readonly clock: Clock
   readonly limits: ChannelLimits
-  readonly queues: LinkQueues
+  readonly queues: LinkQueueLimits
   readonly handshakeTimeoutMs: number
   /** Time from the end of the TLS handshake to the hello. */
   readonly helloTimeoutMs: number
@@ -48,8 +48,8 @@ interface LinkAcceptorDeps {
 }
 
 /**
- * Listeners for other routers. The certificate and a controller identify the router, and its hello
- * must match.
+ * Listeners for other routers. The certificate identifies the dialing router, a controller confirms
+ * the certificate, and the router's hello must match it.
  */
 export class LinkAcceptor {
   readonly #deps: LinkAcceptorDeps
@@ -129,7 +129,8 @@ export class LinkAcceptor {
           clearTimeout(deadline)
           this.#waiting.end(endpoint)
           link = admitted
-          // The channel may have closed before the router was identified.
+          // The channel may have closed before the router was identified; then its end must be
+          // handled here.
           if (admitted !== null && channel.isClosed)
             this.#onClosed(admitted, channel, 'closed at once')
         })
@@ -148,7 +149,7 @@ export class LinkAcceptor {
     this.#listener.channels.add(channel)
   }
 
-  /** Handles the end of a socket. A link ends with its first socket. */
+  /** Called when a socket has closed. A link ends when its first socket closes. */
   #onClosed(link: Link, channel: Channel, reason: string): void {
     if (link.channel === channel) this.#deps.registry.remove(link, reason)
     else link.removeSocket(channel)
@@ -226,7 +227,8 @@ export class LinkAcceptor {
     message: ChannelMessage,
     hello: LinkHello,
   ): Link | null {
-    // While the controller verified the certificate, the link may have ended or got other sockets.
+    // The link is looked up again, because it may have ended or got other sockets while the
+    // controller verified the certificate.
     const { link, type, fault } = this.#joined(hello)
     if (link === null || fault !== null) return this.#refuse(channel, socket, hello, fault ?? '')
     link.addSocket(channel, type)
@@ -235,8 +237,9 @@ export class LinkAcceptor {
   }
 
   /**
-   * The link that an additional socket joins: of the same router, with the secret given to its
-   * first socket, and within the limit. The certificate must still be verified.
+   * The link that an additional socket joins. The link must be one of the same router, the socket
+   * must present the secret that the link's first socket received, and the limit of sockets must
+   * not be reached. The certificate must still be verified.
    */
   #joined({ group, type, routerId }: LinkHello): {
     readonly link: Link | null

@@ -5,25 +5,25 @@ import type { Channel } from '../../channel/channel.ts'
 import { type DialedChannel, dialChannel } from '../../channel/dial.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
-import type { CachedResolver } from '../../lib/runtime/last-addresses.ts'
+import type { CachedResolver } from '../../lib/runtime/cached-resolver.ts'
 import { parseAddress } from '../../config/router/values.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 import { leafRouterId, parseCertificate } from '../../pki/certificate.ts'
 import { resolveLocalAddress } from '../controllers/dial-controller.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
-import { AdditionalLinkSockets } from './further-sockets.ts'
+import { AdditionalLinkSockets } from './additional-link-sockets.ts'
 import {
   readLinkGroup,
   LINK_PROTOCOL,
   type LinkGroup,
-  linkHello,
+  linkHelloMessage,
   type LinkSocketType,
 } from '../../channel/messages/links.ts'
-import { linkChannelLimits, linkQueues, linkSockets } from './link-options.ts'
-import type { LinkRegistry, LinkUser } from './link-registry.ts'
+import { linkChannelLimits, linkQueueLimits, linkSocketCount } from './link-options.ts'
+import type { LinkRegistry, LinkTrafficHandler } from './link-registry.ts'
 import { Link } from './link.ts'
 import type { DialedPeer, LinkTarget } from './peer-dialer.ts'
 
@@ -37,7 +37,7 @@ interface LinkDialerDeps {
   readonly config: LinkConfig['dialers'][number]
   readonly identity: () => RouterIdentity
   readonly registry: LinkRegistry
-  readonly user: LinkUser
+  readonly user: LinkTrafficHandler
   readonly clock: Clock
   readonly log: ProgramLogger
 }
@@ -66,7 +66,7 @@ export class LinkDialer {
   /** @throws {Error} whose message is one clause. */
   async dial(peer: DialedPeer, target: LinkTarget, signal: AbortSignal): Promise<Link> {
     const { config, section, registry } = this.#deps
-    const sockets = linkSockets(config)
+    const sockets = linkSocketCount(config)
     const hasSeveral = sockets['link.default'] + sockets['link.ack'] > 1
     let link: Link | null = null
     let further: AdditionalLinkSockets | null = null
@@ -90,7 +90,7 @@ export class LinkDialer {
       localAddress: local,
       remoteAddress: remote,
       channel,
-      queues: linkQueues(section, config.options),
+      queues: linkQueueLimits(section, config.options),
       group,
     })
     link = made
@@ -110,7 +110,7 @@ export class LinkDialer {
     const { config, log } = this.#deps
     return new AdditionalLinkSockets({
       link,
-      wanted: linkSockets(config),
+      wanted: linkSocketCount(config),
       startupDelayMs: config.startupDelay,
       log,
       dial: async (type, signal) => {
@@ -152,7 +152,7 @@ export class LinkDialer {
         local = formatHostPort({ host: socket.localAddress ?? '', port: socket.localPort ?? 0 })
         return faultOfPeer(socket, peer.id)
       },
-      hello: linkHello({
+      hello: linkHelloMessage({
         linkId: target.linkId,
         iteration: target.iteration,
         routerId: identity.id,

@@ -1,7 +1,7 @@
 import { channelLimits, type ChannelLimits } from '../../channel/limits.ts'
 import { circuitDataTypes } from '../../channel/messages/payload.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
-import type { LinkQueues } from './link.ts'
+import type { LinkQueueLimits } from './link.ts'
 import type { LinkSocketType } from '../../channel/messages/links.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>
@@ -25,10 +25,10 @@ export function linkChannelLimits(
 }
 
 /** Maximum number of waiting messages per socket of a link. */
-export function linkQueues(
+export function linkQueueLimits(
   { payloadSenderQueueSize, ackSenderQueueSize }: LinkConfig,
   { outQueueSize }: LinkChannelOptions,
-): LinkQueues {
+): LinkQueueLimits {
   return {
     payloadsMax: payloadSenderQueueSize + outQueueSize,
     acknowledgementsMax: ackSenderQueueSize + outQueueSize,
@@ -36,7 +36,7 @@ export function linkQueues(
 }
 
 /** Number of sockets of a link, from the options of its dialer. */
-export function linkSockets({
+export function linkSocketCount({
   split,
   maxDefaultConnections,
   maxAckConnections,

@@ -2,7 +2,7 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Link } from './link.ts'
 
 /** Code that carries circuits over the links. */
-export interface LinkUser {
+export interface LinkTrafficHandler {
   addLink(link: Link): void
   removeLink(link: Link): void
   onLinkMessage(link: Link, message: ChannelMessage): void

@@ -1,11 +1,11 @@
 import type { Channel } from '../../channel/channel.ts'
-import { SendQueue } from '../../channel/frame-writer.ts'
+import { SendQueueCounter } from '../../channel/frame-writer.ts'
 import type { LinkGroup, LinkSocketType } from '../../channel/messages/links.ts'
-import { circuitHeader, circuitMessage } from '../../channel/messages/payload.ts'
+import { payloadHeaderKey, circuitContentType } from '../../channel/messages/payload.ts'
 import type { OutboundMessage } from '../../channel/frame.ts'
 
 /** Maximum number of waiting messages of each kind per socket. */
-export interface LinkQueues {
+export interface LinkQueueLimits {
   readonly payloadsMax: number
   readonly acknowledgementsMax: number
 }
@@ -16,14 +16,14 @@ export interface LinkFields {
   readonly peerId: string
   /** Incremented with each dial. */
   readonly iteration: number
-  /** True if this router dialed it. */
+  /** True if this router dialed the link. */
   readonly isDialed: boolean
   readonly dialAddress: string
   readonly localAddress: string
   readonly remoteAddress: string
-  /** Its first socket; the link ends with it. */
+  /** The first socket of the link; the link ends when this socket closes. */
   readonly channel: Channel
-  readonly queues: LinkQueues
+  readonly queues: LinkQueueLimits
   /** Null if the link can have only one socket. */
   readonly group?: LinkGroup | null
 }
@@ -31,11 +31,13 @@ export interface LinkFields {
 interface LinkSocket {
   readonly type: LinkSocketType
   readonly channel: Channel
-  readonly payloads: SendQueue
-  readonly acknowledgements: SendQueue
+  readonly payloads: SendQueueCounter
+  readonly acknowledgements: SendQueueCounter
 }
 
-/** A link to another router over one or several sockets; it ends with the first one. */
+/**
+ * A link to another router over one or several sockets; the link ends when its first socket closes.
+ */
 export class Link implements Omit<LinkFields, 'queues'> {
   readonly id: string
   readonly peerId: string
@@ -48,7 +50,7 @@ export class Link implements Omit<LinkFields, 'queues'> {
   readonly group: LinkGroup | null
   /** Called when an additional socket has closed. */
   onSocketLost: () => void = () => undefined
-  readonly #queues: LinkQueues
+  readonly #queues: LinkQueueLimits
   #payloadSockets: readonly LinkSocket[]
   #acknowledgementSockets: readonly LinkSocket[] = []
 
@@ -104,7 +106,7 @@ export class Link implements Omit<LinkFields, 'queues'> {
     if (this.socketCount < before) this.onSocketLost()
   }
 
-  /** Closes all its sockets, the first one last. */
+  /** Closes all sockets of the link, the first one last. */
   close(reason: string): void {
     this.onSocketLost = () => undefined
     for (const { channel } of [...this.#acknowledgementSockets, ...this.#payloadSockets]) {
@@ -114,11 +116,11 @@ export class Link implements Omit<LinkFields, 'queues'> {
   }
 
   /**
-   * As `Channel.trySend` for one of its sockets, with the message limits of the options. Messages
-   * of one circuit use the same socket and thus keep their order.
+   * As `Channel.trySend` for one of the link's sockets, with the message limits of the options.
+   * Messages of one circuit use the same socket and thus keep their order.
    */
   trySend(outgoing: OutboundMessage, queuedBytesMax: number): boolean {
-    const isAcknowledgement = outgoing.contentType === circuitMessage.acknowledgement
+    const isAcknowledgement = outgoing.contentType === circuitContentType.acknowledgement
     const isApart = isAcknowledgement && this.#acknowledgementSockets.length > 0
     const socket = chosen(isApart ? this.#acknowledgementSockets : this.#payloadSockets, outgoing)
     if (socket === undefined) return false
@@ -126,20 +128,23 @@ export class Link implements Omit<LinkFields, 'queues'> {
     return socket.channel.trySend(outgoing, queuedBytesMax, queue)
   }
 
-  /** As `Channel.onceWritable`; called when one of its sockets has room. */
+  /** As `Channel.onceWritable`; called when one of the link's sockets has room. */
   onceWritable(callback: () => void): void {
     for (const { channel } of this.#payloadSockets) channel.onceWritable(callback)
   }
 
-  /** Acknowledgements that share a socket with payloads may use the limits of both. */
+  /**
+   * If acknowledgements share a socket with payloads, the queue limit of the acknowledgements is
+   * the sum of both limits.
+   */
   #socketOf(channel: Channel, type: LinkSocketType): LinkSocket {
     const { payloadsMax, acknowledgementsMax } = this.#queues
     const behindMax = type === 'link.ack' ? 0 : payloadsMax
     return {
       type,
       channel,
-      payloads: new SendQueue(payloadsMax),
-      acknowledgements: new SendQueue(behindMax + acknowledgementsMax),
+      payloads: new SendQueueCounter(payloadsMax),
+      acknowledgements: new SendQueueCounter(behindMax + acknowledgementsMax),
     }
   }
 }
@@ -150,6 +155,6 @@ function chosen(
   { headers }: OutboundMessage,
 ): LinkSocket | undefined {
   if (sockets.length < 2) return sockets[0]
-  const circuitId = headers?.get(circuitHeader.circuitId)
+  const circuitId = headers?.get(payloadHeaderKey.circuitId)
   return sockets[(circuitId?.at(-1) ?? 0) % sockets.length]
 }

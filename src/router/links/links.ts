@@ -1,20 +1,20 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import type { OutboundMessage } from '../../channel/frame.ts'
 import { readFlag } from '../../channel/headers.ts'
-import { headerKey } from '../../channel/numbers.ts'
+import { channelHeaderKey } from '../../channel/numbers.ts'
 import { TaskPool } from '../../lib/bounds/task-pool.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { formatHostPort } from '../../lib/text/names.ts'
 import type { Random } from '../../lib/random.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
-import type { CachedResolver } from '../../lib/runtime/last-addresses.ts'
+import type { CachedResolver } from '../../lib/runtime/cached-resolver.ts'
 import type {
   ControlConnection,
   ControlMessageHandler,
   ControlMessageTable,
 } from '../controllers/control-connection.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 import { linkLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
@@ -27,11 +27,11 @@ import {
   routerLinksMessage,
   verifyRouterMessage,
 } from '../../channel/messages/links.ts'
-import { linkChannelLimits, linkQueues } from './link-options.ts'
-import { LinkRegistry, type LinkUser } from './link-registry.ts'
+import { linkChannelLimits, linkQueueLimits } from './link-options.ts'
+import { LinkRegistry, type LinkTrafficHandler } from './link-registry.ts'
 import type { Link } from './link.ts'
 import { type DialedPeer, PeerDialer } from './peer-dialer.ts'
-import { controlMessage } from '../../channel/messages/control.ts'
+import { controlContentType } from '../../channel/messages/control.ts'
 import { PeerStateChangesSchema } from '../../../proto/gen/router_pb.ts'
 import { parseAddress } from '../../config/router/values.ts'
 
@@ -51,7 +51,7 @@ interface LinksDeps {
   readonly random: Random
   readonly log: ProgramLogger
   readonly connections: () => readonly ControlConnection[]
-  readonly user: LinkUser
+  readonly user: LinkTrafficHandler
 }
 
 /**
@@ -118,7 +118,7 @@ export class Links {
         ...this.#deps,
         registry: this.#registry,
         limits: linkChannelLimits(config, options),
-        queues: linkQueues(config, options),
+        queues: linkQueueLimits(config, options),
         helloTimeoutMs: options.connectTimeout ?? options.connectTimeoutMs,
         isVerified: (routerId, sha1) => this.#isVerified(routerId, sha1),
       })
@@ -141,8 +141,8 @@ export class Links {
 
   messages(): ControlMessageTable {
     return new Map<number, ControlMessageHandler>([
-      [controlMessage.peerStateChange, (_, { body }) => this.#onPeers(readPeerChanges(body))],
-      [controlMessage.fault, (_, { body }) => this.#onFault(readLinkFault(body))],
+      [controlContentType.peerStateChange, (_, { body }) => this.#onPeers(readPeerChanges(body))],
+      [controlContentType.fault, (_, { body }) => this.#onFault(readLinkFault(body))],
     ])
   }
 
@@ -157,7 +157,7 @@ export class Links {
     for (const change of changes) this.#onPeer(change)
   }
 
-  /** Closes a link for an operator; it may be dialed again. */
+  /** Closes a link at the request of an operator; the link may be dialed again. */
   #onFault(fault: { readonly id: string; readonly iteration: number } | null): void {
     if (fault === null) return
     this.#registry.closeById(fault.id, fault.iteration, 'closed by an operator')
@@ -226,7 +226,7 @@ export class Links {
     const asked = connections().map(async ({ channel }) => {
       const message = verifyRouterMessage(routerId, sha1)
       const reply = await channel.request(message, linkAdmissionMsMax)
-      if (!readFlag(reply.headers, headerKey.resultSuccess)) throw new Error('not verified')
+      if (!readFlag(reply.headers, channelHeaderKey.resultSuccess)) throw new Error('not verified')
     })
     try {
       await Promise.any(asked)

@@ -32,7 +32,7 @@ interface PeerDialerDeps {
   readonly isLinked: (peerId: string) => boolean
   /**
    * Runs a dial when it is this peer's turn.
-   * @returns false if it does not run because too many dials wait.
+   * @returns false if the dial is refused because too many dials wait.
    */
   readonly inTurn: (peerId: string, task: () => Promise<void>) => boolean
 }
@@ -40,7 +40,7 @@ interface PeerDialerDeps {
 /** Keeps dialing another router until a link to it exists, no matter which side dialed it. */
 export class PeerDialer {
   readonly #deps: PeerDialerDeps
-  /** The same for all dials of this peer; the iteration distinguishes them. */
+  /** All dials of this peer use the same link ID; the iteration distinguishes them. */
   readonly #linkId = randomUUID()
   readonly #abort = new AbortController()
   #peer: DialedPeer
@@ -56,7 +56,7 @@ export class PeerDialer {
     this.#schedule(0)
   }
 
-  /** Addresses at which it is dialed. */
+  /** Addresses at which this router dials the peer. */
   get addresses(): readonly string[] {
     return this.#peer.addresses
   }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import type { LocalCircuit } from '../../overlay/circuits/circuit-ends.ts'
+import type { LocalCircuit } from '../../overlay/circuits/circuit-endpoint.ts'
 import { forwardLimits } from '../forward/limits.ts'
 import {
   type CircuitRequestCodec,
@@ -11,7 +11,7 @@ import {
 } from '../../overlay/circuits/circuit-source.ts'
 import {
   listenerCircuitMessage,
-  readListenerCircuitAnswer,
+  readListenerCircuitResponse,
 } from '../../channel/messages/circuit-requests.ts'
 
 export interface CircuitRequestsDeps {
@@ -78,5 +78,5 @@ export class CircuitRequests implements CircuitSource {
 }
 
 function fabricExchange(service: string, client: string): CircuitRequestCodec {
-  return { message: listenerCircuitMessage(service, client), read: readListenerCircuitAnswer }
+  return { message: listenerCircuitMessage(service, client), read: readListenerCircuitResponse }
 }

@@ -1,14 +1,14 @@
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import type { LocalCircuits } from '../../overlay/circuits/circuit-ends.ts'
+import type { LocalCircuits } from '../../overlay/circuits/circuit-endpoint.ts'
 import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 import { socketLimits } from '../../overlay/sockets/limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { CircuitRequests } from './circuit-requests.ts'
 import { DatagramListener } from '../../overlay/sockets/datagram-listener.ts'
-import { FailureLog } from '../../overlay/sockets/failure-log.ts'
+import { RateLimitedWarnings } from '../../overlay/sockets/rate-limited-warnings.ts'
 import { type ListenerDeps, StreamListener } from '../../overlay/sockets/stream-listener.ts'
 
 type ListenerConfig = RouterConfig['listeners'][number]
@@ -35,7 +35,7 @@ export class ClientListeners {
     this.#deps = deps
   }
 
-  /** Ports of its stream listeners. */
+  /** Ports of the stream listeners. */
   get ports(): ReadonlySet<number> {
     return new Set(this.#streams.map(({ port }) => port))
   }
@@ -44,7 +44,7 @@ export class ClientListeners {
   async start(): Promise<void> {
     const { config, circuits, log, clock } = this.#deps
     const requests = new CircuitRequests(this.#deps)
-    const failures = new FailureLog(log, clock)
+    const failures = new RateLimitedWarnings(log, clock)
     for (const [at, listener] of config.entries()) {
       const { binding, bind, service, options } = listener
       const place = `listeners[${at}]`

@@ -19,7 +19,7 @@ import {
   modelValidatedMessage,
 } from '../../channel/messages/model.ts'
 import type { RouterDataModel } from './router-data-model.ts'
-import { controlMessage } from '../../channel/messages/control.ts'
+import { controlContentType } from '../../channel/messages/control.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 const {
@@ -89,15 +89,18 @@ export class ModelSubscription {
   messages(): ControlMessageTable {
     const take: ControlMessageHandler = (connection, message) => this.#take(connection, message)
     return new Map<number, ControlMessageHandler>([
-      [controlMessage.dataState, take],
-      [controlMessage.dataStateChangeSet, take],
-      [controlMessage.validateDataState, take],
-      [controlMessage.currentIndex, (connection, message) => this.#onIndex(connection, message)],
+      [controlContentType.dataState, take],
+      [controlContentType.dataStateChangeSet, take],
+      [controlContentType.validateDataState, take],
+      [
+        controlContentType.currentIndex,
+        (connection, message) => this.#onIndex(connection, message),
+      ],
     ])
   }
 
   onConnected(): void {
-    // Messages can be sent when the channel is open, which happens in a later turn.
+    // Messages can be sent only once the channel is open, which happens in a later turn.
     setImmediate(() => this.#judge())
   }
 
@@ -194,11 +197,11 @@ export class ModelSubscription {
   *#stepsOf({ connection, message }: Waiting): Generator<void, void> {
     const { model, log } = this.#deps
     const isOfSubscription = this.#isOfSubscription(connection, message)
-    if (message.contentType === controlMessage.validateDataState) {
+    if (message.contentType === controlContentType.validateDataState) {
       connection.channel.reply(message, modelValidatedMessage(yield* model.compare(message.body)))
       return
     }
-    if (message.contentType === controlMessage.dataState) {
+    if (message.contentType === controlContentType.dataState) {
       if (!isOfSubscription) return
       const excess = yield* model.replace(message.body)
       const { index, timelineId } = model

@@ -91,8 +91,8 @@ export class RouterDataModel {
 
   /**
    * Replaces the whole model in its last step.
-   * @returns null if the new model was applied; otherwise why it is too large: it is discarded, and
-   * no model remains.
+   * @returns null if the new model was applied; otherwise the reason why the new model is too
+   * large: it is discarded, and no model remains.
    * @throws when the bytes cannot be decoded.
    */
   *replace(body: Uint8Array): Generator<void, string | null> {

@@ -54,7 +54,8 @@ function flagsIn(read: (fact: string) => string, infos: readonly NetworkInterfac
     const isLoopback = infos.some(({ internal }) => internal)
     return interfaceFlag.up | (isLoopback ? interfaceFlag.loopback : 0)
   }
-  // Interfaces without a carrier, such as the loopback interface, report an unknown state.
+  // Interfaces without a carrier, such as the loopback interface, report an unknown state, so this
+  // state also counts as running.
   const isRunning = (bits & linuxFlag.up) !== 0 && ['up', 'unknown'].includes(read('operstate'))
   const names = Object.keys(linuxFlag) as readonly (keyof typeof linuxFlag)[]
   return names

@@ -1,5 +1,5 @@
 import { reportLimits } from './limits.ts'
-import type { InspectionAnswer } from '../../channel/messages/reports.ts'
+import type { InspectionResponse } from '../../channel/messages/reports.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /** Inspectable values: names and functions that create the values. */
@@ -12,7 +12,7 @@ type Inspectable = Readonly<Record<string, () => unknown>>
 export function inspectRouter(
   names: readonly string[],
   inspectable: Inspectable,
-): InspectionAnswer {
+): InspectionResponse {
   const errors: string[] = []
   const values: { name: string; value: string }[] = []
   const { inspectedValuesMax, inspectedCharactersMax } = reportLimits

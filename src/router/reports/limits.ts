@@ -1,11 +1,15 @@
 /** Limits of inspections, traces, and reports to controllers. */
 export const reportLimits = {
-  /** Concurrent inspection requests of a controller; more are refused. */
+  /**
+   * Maximum values in one inspection request; further values are omitted, and the response contains
+   * an error.
+   */
   inspectedValuesMax: 64,
-  /** Characters in one inspection value; a longer one is reported as too long. */
+  /** Maximum characters in one inspection value; a longer value is reported as too long. */
   inspectedCharactersMax: 1024 * 1024,
-  /** Reported network interfaces, and addresses of each. */
+  /** Maximum reported network interfaces; further ones are omitted. */
   interfacesMax: 256,
+  /** Maximum reported addresses of one network interface; further addresses are omitted. */
   interfaceAddressesMax: 64,
   /** Delay before interfaces are reported again to controllers that did not respond. */
   interfacesAgainMs: 60_000,
@@ -15,7 +19,8 @@ export const reportLimits = {
    */
   traceBytesMax: 64 * 1024 * 1024,
   /**
-   * Unsent bytes to the controller up to which usage is reported; beyond that, counts accumulate.
+   * Maximum unsent bytes to the controller up to which usage is reported; above that, counts
+   * accumulate.
    */
   usageQueuedBytesMax: 1024 * 1024,
 } as const

@@ -2,18 +2,21 @@ import { TerminatorFault } from '../../../proto/gen/router_pb.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Random } from '../../lib/random.ts'
-import { terminatorValidationHandler } from '../controllers/asked-terminators.ts'
+import { createTerminatorValidator } from '../controllers/terminator-validator.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
 import type { ControllerOperations } from '../controllers/controller-operations.ts'
 import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
-import type { LocalCircuits, TerminatorDialer } from '../../overlay/circuits/circuit-ends.ts'
-import type { RouterIdentity } from '../identity/identity.ts'
+import type { LocalCircuits, TerminatorDialer } from '../../overlay/circuits/circuit-endpoint.ts'
+import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 import { CircuitRequests } from '../listen/circuit-requests.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
-import { ANY_ADDRESS, parseConfiguredService } from '../../overlay/services/offered-services.ts'
-import { TerminatorOffers } from './terminator-offers.ts'
-import { emptyCircuitData, tunnelCircuitExchange } from '../../overlay/services/tunnel-exchange.ts'
+import { ANY_ADDRESS, parseConfiguredService } from '../../overlay/services/proxy-port-services.ts'
+import { TunnelTerminatorPublisher } from './tunnel-terminator-publisher.ts'
+import {
+  emptyCircuitData,
+  createTunnelCircuitCodec,
+} from '../../overlay/services/tunnel-circuit-codec.ts'
 import { TunnelServices } from '../../overlay/tunnel-services.ts'
 import type { UsableServices } from '../../overlay/services/usable-services.ts'
 
@@ -42,7 +45,7 @@ export const TUNNEL_BINDING = 'tunnel'
  */
 export class Tunnel {
   readonly #deps: TunnelDeps
-  readonly #offers: TerminatorOffers
+  readonly #offers: TunnelTerminatorPublisher
   readonly #services: TunnelServices
   #unfollow: (() => void) | null = null
 
@@ -51,7 +54,7 @@ export class Tunnel {
     const { options, identity, model, connections, clock } = deps
     const identityId = identity().id
     const configured = options['services'] as readonly string[]
-    this.#offers = new TerminatorOffers(deps)
+    this.#offers = new TunnelTerminatorPublisher(deps)
     this.#services = new TunnelServices({
       ...deps,
       identityId,
@@ -64,7 +67,7 @@ export class Tunnel {
         connections,
         clock,
         exchange: (service, _client, circuitData = emptyCircuitData) =>
-          tunnelCircuitExchange(service, circuitData),
+          createTunnelCircuitCodec(service, circuitData),
       }),
     })
   }
@@ -80,7 +83,7 @@ export class Tunnel {
   }
 
   messages(): ControlMessageTable {
-    return terminatorValidationHandler(
+    return createTerminatorValidator(
       (binding) => binding === TUNNEL_BINDING,
       ({ id }) => (this.#services.isHosted(id) ? null : TerminatorFault.UNKNOWN_TERMINATOR),
     )
@@ -88,7 +91,7 @@ export class Tunnel {
 
   onConnected(): void {
     this.#offers.onConnected()
-    // Protects the addresses again: the controller may have an address that no service may
+    // Protects the addresses again: the controller may have a new address, which no service may
     // intercept.
     this.#services.protectAddresses()
   }

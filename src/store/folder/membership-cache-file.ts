@@ -10,10 +10,10 @@ import type {
 import { corruptError, unsupportedFormatError } from '../errors.ts'
 import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'
 import { jsonChecksum, parseJsonObject } from '../json-file.ts'
-import { isCount } from '../../lib/text/json-value.ts'
+import { isNonNegativeInteger } from '../../lib/text/json-value.ts'
 
 /** Name of the file, in a data folder, that lists the last known members. */
-export const MEMBERSHIP_CACHE_NAME = 'ROSTER'
+export const MEMBERSHIP_CACHE_FILE_NAME = 'ROSTER'
 const ROSTER_FORMAT = 1
 const FILE_BYTES_MAX = 1024 * 1024
 const CLAIMS_MAX = 256
@@ -29,7 +29,7 @@ export function writeMembershipCacheFile(
   roster: MembershipRecord,
   files: FileSystem = nodeFileSystem,
 ): void {
-  replaceFile(files, dir, MEMBERSHIP_CACHE_NAME, textOf(roster))
+  replaceFile(files, dir, MEMBERSHIP_CACHE_FILE_NAME, textOf(roster))
 }
 
 /**
@@ -72,7 +72,7 @@ export class MembershipCacheFile {
 }
 
 async function replaceSoon(dir: string, text: string): Promise<void> {
-  const temporary = `${dir}/${MEMBERSHIP_CACHE_NAME}.new`
+  const temporary = `${dir}/${MEMBERSHIP_CACHE_FILE_NAME}.new`
   const file = await open(temporary, 'w', 0o600)
   try {
     await file.writeFile(text)
@@ -80,7 +80,7 @@ async function replaceSoon(dir: string, text: string): Promise<void> {
   } finally {
     await file.close()
   }
-  await rename(temporary, `${dir}/${MEMBERSHIP_CACHE_NAME}`)
+  await rename(temporary, `${dir}/${MEMBERSHIP_CACHE_FILE_NAME}`)
   const folder = await open(dir, 'r')
   try {
     await folder.sync()
@@ -111,7 +111,7 @@ export function readMembershipCacheFile(
   dir: string,
   files: FileSystem = nodeFileSystem,
 ): MembershipRecord | null {
-  const path = `${dir}/${MEMBERSHIP_CACHE_NAME}`
+  const path = `${dir}/${MEMBERSHIP_CACHE_FILE_NAME}`
   if (!files.exists(path)) return null
   const bytes = files.read(path)
   const found =
@@ -153,7 +153,7 @@ function markOf(value: unknown): PeerDiskRecord | null {
   const { id, generation, boot, startedAtMs, ...found } = value as Record<string, unknown>
   const storeId = bytesOf(found['storeId'])
   const [heard, answered, past] = ['heard', 'answered', 'past'].map((at) => storeMarkOf(found[at]))
-  if (typeof id !== 'string' || !isCount(generation) || storeId === null) return null
+  if (typeof id !== 'string' || !isNonNegativeInteger(generation) || storeId === null) return null
   if (typeof boot !== 'string' || typeof startedAtMs !== 'string') return null
   if (!COUNT.test(boot) || !COUNT.test(startedAtMs) || !heard || !answered || !past) return null
   const life = { boot: BigInt(boot), startedAtMs: BigInt(startedAtMs) }
@@ -163,7 +163,9 @@ function markOf(value: unknown): PeerDiskRecord | null {
 function storeMarkOf(value: unknown): DurablePosition | null {
   if (typeof value !== 'object' || value === null) return null
   const { term, index, applied } = value as Record<string, unknown>
-  return isCount(term) && isCount(index) && isCount(applied) ? { term, index, applied } : null
+  return isNonNegativeInteger(term) && isNonNegativeInteger(index) && isNonNegativeInteger(applied)
+    ? { term, index, applied }
+    : null
 }
 
 function bytesOf(value: unknown): Uint8Array | null {

@@ -19,7 +19,10 @@ export class QuarantineFile {
     return this.#files.exists(`${this.#folder}/${FILE_NAME}`)
   }
 
-  /** Durable when it returns. @throws {StoreError} */
+  /**
+   * Writes the file, which is durable when the call returns.
+   * @throws {StoreError}
+   */
   set(reason: string): void {
     replaceFile(this.#files, this.#folder, FILE_NAME, `${reason}\n`)
   }

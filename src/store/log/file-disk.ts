@@ -5,19 +5,19 @@ import {
   writeEntryHeader,
 } from '../../raft/entry-codec.ts'
 import type { Disk, DiskWrite, Entry, HardState, Index, Position } from '../../raft/types.ts'
-import type { ReplaceableEntryChains } from './chain-window.ts'
+import type { ReplaceableEntryChains } from './replaceable-entry-chains.ts'
 import { toStoreError } from '../errors.ts'
 import type { FileSystem } from '../file-system.ts'
 import type { MetaSlots } from './meta-slots.ts'
-import { createSegment } from './new-segment.ts'
+import { createSegment } from './create-segment.ts'
 import type { Segment } from './recovery.ts'
 import { SegmentPreparer } from './segment-preparer.ts'
 import {
   RECORD_CHAIN_OFFSET,
   CHAIN_BYTES,
   RECORD_HEADER_BYTES,
-  recordBytes,
-  recordSeed,
+  recordByteLength,
+  recordCrcSeed,
   sealRecord,
   SEGMENT_HEADER_BYTES,
   ZERO_CHAIN,
@@ -124,7 +124,7 @@ export class FileDisk implements Disk {
     this.#capacity = state.capacity
     this.#bufferAt = state.end
     this.#syncedEnd = state.end
-    this.#seed = recordSeed(this.#storeId, this.#currentSegment().sequence)
+    this.#seed = recordCrcSeed(this.#storeId, this.#currentSegment().sequence)
     this.#buffer = Buffer.allocUnsafeSlow(options.bufferBytes)
     this.#view = new DataView(this.#buffer.buffer)
     this.#chains.dropBefore(this.#commit)
@@ -285,7 +285,7 @@ export class FileDisk implements Disk {
     this.#meta.write({
       hardState: this.#hardState,
       // Stores at most the index of the last durable entry: a start must not find a commit index
-      // beyond its log (zoo 5).
+      // beyond its log (bug 5 in `test/zoo/`).
       commit: Math.min(this.#commit, this.#durableLast.index),
       boot: this.#boot,
       firstSegment: first.sequence,
@@ -317,7 +317,7 @@ export class FileDisk implements Disk {
     assert(entry.index === previous.index + 1, 'entries are consecutive')
     assert(entry.term >= previous.term, 'terms do not run back along the log')
     assert(entry.data.length <= ENTRY_BODY_BYTES_MAX, 'a body is within its limit')
-    const length = recordBytes(entry.data.length)
+    const length = recordByteLength(entry.data.length)
     if (this.#bufferAt + this.#used + length > this.#capacity) this.#changeSegment(length)
     if (this.#used + length > this.#buffer.length) this.#makeRoom(length)
     const at = this.#used
@@ -392,7 +392,7 @@ export class FileDisk implements Disk {
     this.#segments.push({ path: made.path, sequence, previousIndex: previous.index })
     this.#fd = made.fd
     this.#capacity = made.bytes
-    this.#seed = recordSeed(storeId, sequence)
+    this.#seed = recordCrcSeed(storeId, sequence)
     this.#bufferAt = SEGMENT_HEADER_BYTES
     this.#syncedEnd = SEGMENT_HEADER_BYTES
   }

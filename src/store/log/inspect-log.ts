@@ -1,8 +1,8 @@
 import type { Entry, HardState, Index, Position } from '../../raft/types.ts'
 import { higherPosition } from './log-evidence.ts'
 import { nodeFileSystem, type FileSystem } from '../file-system.ts'
-import { readIdentity, type DataIdentity } from './identity.ts'
-import { readMeta } from './meta-slots.ts'
+import { readDataIdentity, type DataIdentity } from './data-identity.ts'
+import { readLogMetadata } from './meta-slots.ts'
 import { logFolder } from './open-log.ts'
 import { recoverLog } from './recovery.ts'
 
@@ -18,7 +18,7 @@ export interface InspectedLog {
   readonly last: Position
   /** Description of the damage; null if there is none. */
   readonly finding: string | null
-  /** Whether the log may lack entries that this member acknowledged (raft/owed.ts). */
+  /** Whether the log may lack entries that this member acknowledged (raft/missing-tail.ts). */
   readonly hasMissingTail: boolean
 }
 
@@ -27,8 +27,8 @@ export interface InspectedLog {
  * @throws {StoreError} MISSING, FOREIGN, NEWER_FORMAT, VOTE_LOST.
  */
 export function inspectLog(dir: string, files: FileSystem = nodeFileSystem): InspectedLog {
-  const identity = readIdentity(dir, files)
-  const { meta } = readMeta(files, dir, identity.storeId)
+  const identity = readDataIdentity(dir, files)
+  const { meta } = readLogMetadata(files, dir, identity.storeId)
   const log = recoverLog(files, logFolder(dir), identity.storeId, meta)
   const { base, entries } = log
   const end = entries.at(-1) ?? base

@@ -1,13 +1,13 @@
 import type { Index, Position } from '../../raft/types.ts'
 import { unsupportedFormatError, StoreError } from '../errors.ts'
 import type { FileSystem } from '../file-system.ts'
-import type { Meta } from './meta-slots.ts'
+import type { LogMetadata } from './meta-slots.ts'
 import { lastNonZero, requireOwnStore, type LogFilePosition } from './recovery.ts'
 import {
   decodeSegmentHeader,
   findRecord,
   parseSegmentName,
-  recordSeed,
+  recordCrcSeed,
   SEGMENT_HEADER_BYTES,
   type SegmentHeader,
 } from './wal-format.ts'
@@ -52,7 +52,7 @@ export function higherPosition(a: Position, b: Position): Position {
 export function findLogEndEvidence(
   files: FileSystem,
   folder: string,
-  { storeId, meta, after }: { storeId: Uint8Array; meta: Meta; after: LogFilePosition },
+  { storeId, meta, after }: { storeId: Uint8Array; meta: LogMetadata; after: LogFilePosition },
 ): LogEvidence {
   const search = new EvidenceSearch(storeId, meta, after)
   const names = files.exists(folder) ? files.list(folder) : []
@@ -70,7 +70,7 @@ export function findLogEndEvidence(
 
 class EvidenceSearch {
   readonly #storeId: Uint8Array
-  readonly #meta: Meta
+  readonly #meta: LogMetadata
   readonly #after: LogFilePosition
   #best: Position
   #lowestAfter = Infinity
@@ -79,7 +79,7 @@ class EvidenceSearch {
   #isNewestIntact = false
   #newestSegment: number
 
-  constructor(storeId: Uint8Array, meta: Meta, after: LogFilePosition) {
+  constructor(storeId: Uint8Array, meta: LogMetadata, after: LogFilePosition) {
     this.#storeId = storeId
     this.#meta = meta
     this.#after = after
@@ -138,7 +138,7 @@ class EvidenceSearch {
   /** @returns the end of the last intact record. */
   #searchRecords(bytes: Uint8Array, seedSequence: number, sequence: number): number {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
-    const seed = recordSeed(this.#storeId, seedSequence)
+    const seed = recordCrcSeed(this.#storeId, seedSequence)
     const stop = lastNonZero(bytes, SEGMENT_HEADER_BYTES)
     let end = SEGMENT_HEADER_BYTES
     for (let at = SEGMENT_HEADER_BYTES; at <= stop; at += 8) {

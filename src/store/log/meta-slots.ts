@@ -10,20 +10,20 @@ import { WAL_FORMAT } from './wal-format.ts'
  * Values that must be exact at every start, in one page that is written at once (zoo 2, 3).
  *
  * Page: 0 magic "FLOTMETA" · 8 u32 format · 12 u32 bytes of votedFor (0xffffffff: nobody) · 16
- *       store id (16) · 32 u64 sequence of the write · 40 u64 term · 48 u64 commit · 56 u64 boot ·
- *       64 u64 first segment · 72 u64 synced segment · 80 u64 synced offset · 88 votedFor, UTF-8 ·
- *       zeros · 1024 u32 flags (1: has the last position, 2: closed in order, 4: owed is set) ·
- *       1028 zeros · 1032 u64 index, 1040 u64 term of the last entry · 1048 u64 index, 1056 u64
- *       term owed · zeros · 4092 u32 CRC-32 of all before it
+ * store id (16) · 32 u64 sequence of the write · 40 u64 term · 48 u64 commit · 56 u64 boot · 64 u64
+ * first segment · 72 u64 synced segment · 80 u64 synced offset · 88 votedFor, UTF-8 · zeros · 1024
+ * u32 flags (1: has the last position, 2: closed in order, 4: owed is set) · 1028 zeros · 1032 u64
+ * index, 1040 u64 term of the last entry · 1048 u64 index, 1056 u64 term owed · zeros · 4092 u32
+ * CRC-32 of all before it
  *
- * Format 1, or 2 while the log has a missing tail (raft/owed.ts), because an older program would
- * ignore it and vote.
+ * Format 1, or 2 while the log has a missing tail (raft/missing-tail.ts), because an older program
+ * would ignore it and vote.
  *
  * A write goes to one slot, is synced, and then goes to the other. It takes effect once both are
  * synced. If a power cut tears one slot, or it decays later, the other one holds the newest
  * acknowledged page.
  */
-export interface Meta {
+export interface LogMetadata {
   readonly hardState: HardState
   /** Highest index that is known to be committed and is durable on this disk. */
   readonly commit: Index
@@ -40,8 +40,8 @@ export interface Meta {
   /** Whether nothing was written after `synced`. */
   readonly isClosed: boolean
   /**
-   * Position up to which the log may lack entries that this member acknowledged (raft/owed.ts);
-   * null if none is missing.
+   * Position up to which the log may lack entries that this member acknowledged
+   * (raft/missing-tail.ts); null if none is missing.
    */
   readonly owed: Position | null
 }
@@ -60,7 +60,7 @@ const FLAG_CLOSED = 2
 const FLAG_OWING = 4
 const MAGIC = Buffer.from('FLOTMETA', 'latin1')
 
-function encodeMeta(storeId: Uint8Array, sequence: number, meta: Meta): Uint8Array {
+function encodeMeta(storeId: Uint8Array, sequence: number, meta: LogMetadata): Uint8Array {
   const page = new Uint8Array(PAGE_BYTES)
   const view = new DataView(page.buffer)
   const { term, votedFor } = meta.hardState
@@ -99,11 +99,11 @@ function positionAt(view: DataView, at: number): Position | null {
 interface ReadPage {
   readonly sequence: number
   readonly storeId: Uint8Array
-  readonly meta: Meta
+  readonly meta: LogMetadata
 }
 
 export interface ReadLogMeta {
-  readonly meta: Meta
+  readonly meta: LogMetadata
   readonly sequence: number
   /**
    * Slot to which the next write must go first: the slot that does not contain the newest page.
@@ -145,7 +145,7 @@ function decodeMeta(page: Uint8Array, path: string): ReadPage | null {
  * @throws {StoreError} VOTE_LOST when neither slot is valid; FOREIGN when the slots belong to
  * another store.
  */
-export function readMeta(files: FileSystem, dir: string, storeId: Uint8Array): ReadLogMeta {
+export function readLogMetadata(files: FileSystem, dir: string, storeId: Uint8Array): ReadLogMeta {
   const [first, second] = META_NAMES.map((name) => {
     const path = `${dir}/${name}`
     return files.exists(path) ? decodeMeta(files.read(path), path) : null
@@ -190,7 +190,7 @@ export class MetaSlots {
     })
   }
 
-  write(meta: Meta): void {
+  write(meta: LogMetadata): void {
     this.#sequence += 1
     // @guard 03-state-file-emptied-before-it-is-written
     const page = encodeMeta(this.#storeId, this.#sequence, meta)

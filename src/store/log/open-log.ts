@@ -3,9 +3,9 @@ import type { Entry, Index, Position, RestoredLog } from '../../raft/types.ts'
 import { corruptError, StoreError } from '../errors.ts'
 import { FILE_DISK_DEFAULTS, FileDisk, type FileDiskOptions } from './file-disk.ts'
 import { nodeFileSystem, type FileSystem } from '../file-system.ts'
-import { readIdentity, type DataIdentity } from './identity.ts'
+import { readDataIdentity, type DataIdentity } from './data-identity.ts'
 import { higherPosition } from './log-evidence.ts'
-import { MetaSlots, readMeta, type ReadLogMeta, type Meta } from './meta-slots.ts'
+import { MetaSlots, readLogMetadata, type ReadLogMeta, type LogMetadata } from './meta-slots.ts'
 import { recoverLog, type DamagedLog, type RecoveredLog } from './recovery.ts'
 import { repairLog, UNKNOWN_INDEX, type LogRepair } from './repair-log.ts'
 import { PREPARED_SEGMENT_FILE } from './segment-preparer.ts'
@@ -63,9 +63,9 @@ export function logFolder(dir: string): string {
  */
 export function openLog(dir: string, options: LogOptions = {}): OpenedLog {
   const files = options.files ?? nodeFileSystem
-  const identity = readIdentity(dir, files)
+  const identity = readDataIdentity(dir, files)
   const { storeId } = identity
-  const found = readMeta(files, dir, storeId)
+  const found = readLogMetadata(files, dir, storeId)
   const folder = logFolder(dir)
   const settings = { ...FILE_DISK_DEFAULTS, ...definedOnly(options) }
   const log = asDamagedIfGap(recoverLog(files, folder, storeId, found.meta), folder, options)
@@ -96,9 +96,9 @@ export function openLog(dir: string, options: LogOptions = {}): OpenedLog {
  * @throws {StoreError} FOREIGN, NEWER_FORMAT, or an error that prevents reading.
  */
 export function findDamage(dir: string, files: FileSystem = nodeFileSystem): StoreError | null {
-  const { storeId } = readIdentity(dir, files)
+  const { storeId } = readDataIdentity(dir, files)
   try {
-    const { meta } = readMeta(files, dir, storeId)
+    const { meta } = readLogMetadata(files, dir, storeId)
     const log = recoverLog(files, logFolder(dir), storeId, meta)
     return 'damage' in log ? log.damage : null
   } catch (error) {
@@ -178,7 +178,7 @@ function openWhole(
  * yet, and an additional missing tail could withhold a vote that a candidate needs.
  */
 function missingTail(
-  meta: Meta,
+  meta: LogMetadata,
   last: Position,
   mustReset: Position | null,
   { hasOtherVoters, stateCameBySnapshot }: LogOptions,
@@ -201,10 +201,10 @@ function definedOnly(options: LogOptions): Partial<FileDiskOptions> {
 }
 
 function openedMeta(
-  meta: Meta,
+  meta: LogMetadata,
   recovered: RecoveredLog,
   { boot, owed }: { readonly boot: number; readonly owed: Position | null },
-): Meta {
+): LogMetadata {
   const segment = recovered.segments.at(-1)
   assert(segment !== undefined, 'a log has at least one segment')
   const synced = { segment: segment.sequence, offset: recovered.end }
@@ -219,7 +219,7 @@ function openedMeta(
 function mustContinueAfter(
   folder: string,
   log: RecoveredLog,
-  meta: Meta,
+  meta: LogMetadata,
   state: Position | null | undefined,
 ): Position | null {
   if (state === undefined) return null

@@ -1,9 +1,9 @@
 import { assert } from '../../lib/assert.ts'
 import type { Entry, Index, Position } from '../../raft/types.ts'
-import { ReplaceableEntryChains } from './chain-window.ts'
+import { ReplaceableEntryChains } from './replaceable-entry-chains.ts'
 import { corruptError, isCorrupt, unsupportedFormatError, StoreError } from '../errors.ts'
 import type { FileSystem } from '../file-system.ts'
-import type { Meta } from './meta-slots.ts'
+import type { LogMetadata } from './meta-slots.ts'
 import {
   RECORD_CHAIN_OFFSET,
   CHAIN_BYTES,
@@ -11,7 +11,7 @@ import {
   expectedChain,
   findRecord,
   parseSegmentName,
-  recordSeed,
+  recordCrcSeed,
   SEGMENT_HEADER_BYTES,
   type FoundRecord,
   type SegmentHeader,
@@ -77,7 +77,7 @@ export function recoverLog(
   files: FileSystem,
   folder: string,
   storeId: Uint8Array,
-  meta: Meta,
+  meta: LogMetadata,
 ): RecoveredLog | DamagedLog {
   const log = new LogReader(storeId, meta)
   try {
@@ -93,7 +93,7 @@ function readLog(
   log: LogReader,
   files: FileSystem,
   folder: string,
-  { storeId, meta }: { readonly storeId: Uint8Array; readonly meta: Meta },
+  { storeId, meta }: { readonly storeId: Uint8Array; readonly meta: LogMetadata },
 ): RecoveredLog {
   const { current, leftovers, gap } = chooseSegments(files, folder, meta)
   current.forEach((segment, position) => {
@@ -118,7 +118,7 @@ function readLog(
 function chooseSegments(
   files: FileSystem,
   folder: string,
-  meta: Meta,
+  meta: LogMetadata,
 ): { current: Segment[]; leftovers: string[]; gap: StoreError | null } {
   if (!files.exists(folder)) throw corruptError(folder, 'the folder of the log is missing')
   const current: Segment[] = []
@@ -182,7 +182,7 @@ export function requireOwnStore(path: string, header: SegmentHeader, storeId: Ui
 
 class LogReader {
   readonly #storeId: Uint8Array
-  readonly #meta: Meta
+  readonly #meta: LogMetadata
   readonly #segments: Segment[] = []
   #base: Position = { term: 0, index: 0 }
   #entries: Entry[] = []
@@ -191,7 +191,7 @@ class LogReader {
   #capacity = 0
   #cut: RecoveredLog['cut'] = null
 
-  constructor(storeId: Uint8Array, meta: Meta) {
+  constructor(storeId: Uint8Array, meta: LogMetadata) {
     this.#storeId = storeId
     this.#meta = meta
   }
@@ -280,7 +280,7 @@ class LogReader {
   #readRecords(segment: ReadSegment): void {
     const { bytes, path } = segment
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
-    const seed = recordSeed(this.#storeId, segment.sequence)
+    const seed = recordCrcSeed(this.#storeId, segment.sequence)
     const found: FoundRecord[] = []
     try {
       for (;;) {

@@ -1,12 +1,12 @@
 import type { Entry, Position } from '../../raft/types.ts'
-import { ReplaceableEntryChains } from './chain-window.ts'
+import { ReplaceableEntryChains } from './replaceable-entry-chains.ts'
 import { StoreError } from '../errors.ts'
 import { FileDisk, type FileDiskOptions } from './file-disk.ts'
 import type { FileSystem } from '../file-system.ts'
-import type { DataIdentity } from './identity.ts'
+import type { DataIdentity } from './data-identity.ts'
 import { findLogEndEvidence, higherPosition, type LogEvidence } from './log-evidence.ts'
 import { MetaSlots, type ReadLogMeta } from './meta-slots.ts'
-import { createSegment } from './new-segment.ts'
+import { createSegment } from './create-segment.ts'
 import type { DamagedLog } from './recovery.ts'
 import { PREPARED_SEGMENT_FILE, SegmentPreparer } from './segment-preparer.ts'
 import { SEGMENT_HEADER_BYTES, ZERO_CHAIN } from './wal-format.ts'
@@ -26,8 +26,8 @@ export interface LogRepair {
   /** End of the repaired log. */
   readonly kept: Position
   /**
-   * Missing tail (raft/owed.ts). null: no acknowledged entry is lost. Index `UNKNOWN_INDEX`: the
-   * whole term may be lost.
+   * Missing tail (raft/missing-tail.ts). null: no acknowledged entry is lost. Index
+   * `UNKNOWN_INDEX`: the whole term may be lost.
    */
   readonly owed: Position | null
   /** Folder with copies of the damaged files; null when they could not be copied. */

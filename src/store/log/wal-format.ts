@@ -98,7 +98,9 @@ export function encodeSegmentHeader(header: SegmentHeader): Uint8Array {
   return page
 }
 
-/** @returns null if the page is damaged; a number if it has this newer format. */
+/**
+ * @returns null if the page is damaged; if the page has a newer format, the number of that format.
+ */
 export function decodeSegmentHeader(bytes: Uint8Array): SegmentHeader | number | null {
   if (bytes.length < SEGMENT_HEADER_BYTES) return null
   const view = new DataView(bytes.buffer, bytes.byteOffset, SEGMENT_HEADER_BYTES)
@@ -141,12 +143,12 @@ export function parseSegmentName(name: string): { firstIndex: number; sequence: 
 }
 
 /** Size of a record in the file: header, body, and zeros up to a multiple of 8. */
-export function recordBytes(bodyLength: number): number {
+export function recordByteLength(bodyLength: number): number {
   return (RECORD_HEADER_BYTES + bodyLength + 7) & ~7
 }
 
 /** Seed for the CRCs in the record headers of one segment. */
-export function recordSeed(storeId: Uint8Array, sequence: number): number {
+export function recordCrcSeed(storeId: Uint8Array, sequence: number): number {
   const bytes = new Uint8Array(STORE_ID_BYTES + 8)
   bytes.set(storeId, 0)
   writeSafeInteger(new DataView(bytes.buffer), STORE_ID_BYTES, sequence)
@@ -175,7 +177,7 @@ export function sealRecord(
   view.setUint32(at + FLUSH_DISTANCE_AT, record.flushDistance, true)
   const crc = crc32(buffer.subarray(at, at + HEADER_CRC_AT), record.seed)
   view.setUint32(at + HEADER_CRC_AT, crc, true)
-  buffer.fill(0, end, at + recordBytes(record.bodyLength))
+  buffer.fill(0, end, at + recordByteLength(record.bodyLength))
 }
 
 export interface FoundRecord extends EntryHeader {
@@ -196,7 +198,7 @@ export function findRecord(
   if (at + RECORD_HEADER_BYTES > bytes.length) return null
   const header = readEntryHeader(view, at)
   if (header === null) return null
-  const end = at + recordBytes(header.bodyLength)
+  const end = at + recordByteLength(header.bodyLength)
   if (end > bytes.length || header.index === 0) return null
   const headerCrc = crc32(bytes.subarray(at, at + HEADER_CRC_AT), seed)
   // @guard crc-of-a-record-header

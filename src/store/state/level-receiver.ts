@@ -6,8 +6,8 @@ import { toLevelError, type LevelDatabase, openDatabase } from './level-database
 import { type FullRecord, SnapshotDecoder } from './snapshot-stream.ts'
 import {
   type LevelOperation,
-  markOperations,
-  putSealed,
+  storePositionOperations,
+  putWithChecksum,
   RECEIVED_SNAPSHOT_KEY,
   type LevelStoreSettings,
   writeLevelBatch,
@@ -16,7 +16,7 @@ import {
 /**
  * @throws {StoreError} when the file system has less free space than the store must leave free.
  */
-export function requireSpace(settings: LevelStoreSettings, folder: string): void {
+export function requireFreeStoreSpace(settings: LevelStoreSettings, folder: string): void {
   const freeBytes = settings.files.freeBytes(folder)
   if (freeBytes >= settings.freeBytesMin) return
   throw new StoreError(
@@ -138,13 +138,16 @@ export class LevelReceiver implements StoreReceiver {
     assert(this.#database !== null, 'a receiver has begun')
     // Requires twice the minimum, because after the store is filled, the log must have enough space
     // to continue.
-    requireSpace({ ...this.#settings, freeBytesMin: 2 * this.#settings.freeBytesMin }, this.#path)
+    requireFreeStoreSpace(
+      { ...this.#settings, freeBytesMin: 2 * this.#settings.freeBytesMin },
+      this.#path,
+    )
     const records = this.#records
     this.#records = []
     this.#recordChars = 0
     const received = (mark: StorePosition): LevelOperation[] => [
-      ...markOperations(mark),
-      putSealed(RECEIVED_SNAPSHOT_KEY, String(mark.position.index)),
+      ...storePositionOperations(mark),
+      putWithChecksum(RECEIVED_SNAPSHOT_KEY, String(mark.position.index)),
     ]
     await writeLevelBatch(this.#database, records, mark === null ? [] : received(mark))
   }

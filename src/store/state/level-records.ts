@@ -5,7 +5,7 @@ import { corruptError, unsupportedFormatError } from '../errors.ts'
 import { type FileSystem, nodeFileSystem } from '../file-system.ts'
 import { toLevelError, type LevelDatabase } from './level-database.ts'
 import { CHUNK_BYTES_DEFAULT, type FullRecord } from './snapshot-stream.ts'
-import { decodeMark, encodeMark, STATE_FORMAT } from './state-mark.ts'
+import { decodeStorePosition, encodeStorePosition, STATE_FORMAT } from './store-position.ts'
 
 export interface StateStoreOptions {
   /** Size of the chunks of a snapshot. */
@@ -36,7 +36,7 @@ const RECORD_PREFIX = 'r'
 const AFTER_RECORDS = 's'
 const CHECK_CHARS = 8
 const READ_RECORDS = 1000
-/** Records added to a batch before other work gets a turn. */
+/** Maximum records added to a batch before other work gets a turn. */
 const SLICE_RECORDS = 2000
 
 /**
@@ -61,14 +61,14 @@ type View = ReturnType<LevelDatabase['snapshot']>
  * The position of the stored state; null if the database is empty.
  * @throws {StoreError} CORRUPT.
  */
-export async function readMark(
+export async function readStorePosition(
   database: LevelDatabase,
   path: string,
   view: View | null = null,
 ): Promise<StorePosition | null> {
   const stored = await database.get(MARK_KEY, view === null ? {} : { snapshot: view })
   if (stored === undefined) return null
-  const mark = decodeMark(unseal(MARK_KEY, stored, path))
+  const mark = decodeStorePosition(unseal(MARK_KEY, stored, path))
   if (mark === null) throw corruptError(path, 'the mark of the state is malformed')
   if (typeof mark === 'number') throw unsupportedFormatError(path, mark, STATE_FORMAT)
   return mark
@@ -159,7 +159,7 @@ function add(batch: ReturnType<LevelDatabase['batch']>, operation: LevelOperatio
 }
 
 /** An operation that writes a value with its checksum. */
-export function putSealed(key: string, value: string): LevelOperation {
+export function putWithChecksum(key: string, value: string): LevelOperation {
   return { type: 'put', key, value: seal(key, value) }
 }
 
@@ -167,6 +167,6 @@ export function putSealed(key: string, value: string): LevelOperation {
  * The operations that set the position of the stored state; write them in the same batch as the
  * state's records.
  */
-export function markOperations(mark: StorePosition): LevelOperation[] {
-  return [putSealed(MARK_KEY, encodeMark(mark))]
+export function storePositionOperations(mark: StorePosition): LevelOperation[] {
+  return [putWithChecksum(MARK_KEY, encodeStorePosition(mark))]
 }

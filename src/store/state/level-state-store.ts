@@ -13,18 +13,18 @@ import { toLevelError, type LevelDatabase, openDatabase } from './level-database
 import { assertRecord, encodeSnapshot, type FullRecord } from './snapshot-stream.ts'
 import {
   LEVEL_STORE_DEFAULTS,
-  markOperations,
+  storePositionOperations,
   readBatches,
-  readMark,
+  readStorePosition,
   readReceivedIndex,
   type LevelStoreSettings,
   type StateStoreOptions,
   writeLevelBatch,
 } from './level-records.ts'
-import { requireSpace, removeFolder, LevelReceiver } from './level-receiver.ts'
+import { requireFreeStoreSpace, removeFolder, LevelReceiver } from './level-receiver.ts'
 
 /** Folder, inside a data folder, that contains the state. */
-export const STATE_NAME = 'state'
+export const STATE_FOLDER_NAME = 'state'
 const CURRENT_NAME = 'CURRENT'
 
 type Half = 'A' | 'B'
@@ -71,7 +71,7 @@ export class LevelStateStore implements StateStore {
   static async open(dir: string, options: StateStoreOptions = {}): Promise<LevelStateStore> {
     const settings = { ...LEVEL_STORE_DEFAULTS, ...options }
     const { files } = settings
-    const folder = `${dir}/${STATE_NAME}`
+    const folder = `${dir}/${STATE_FOLDER_NAME}`
     if (!files.exists(folder)) {
       files.makeFolder(folder)
       files.syncFolder(dir)
@@ -80,10 +80,10 @@ export class LevelStateStore implements StateStore {
     const path = `${folder}/${half}`
     const database = await openDatabase(path)
     try {
-      const mark = await readMark(database, path)
+      const mark = await readStorePosition(database, path)
       const receivedIndex = await readReceivedIndex(database, path)
-      // The other folder is removed only after the one in use was opened, because nothing may
-      // change if that one is damaged.
+      // The other folder is removed only after the folder in use was opened: if the folder in use
+      // is damaged, nothing may change.
       files.remove(`${folder}/${otherHalf(half)}`)
       files.remove(`${folder}/${CURRENT_NAME}.new`)
       files.syncFolder(folder)
@@ -112,8 +112,8 @@ export class LevelStateStore implements StateStore {
     this.#isWriting = true
     try {
       for (const record of records) assertRecord(record)
-      requireSpace(this.#settings, this.#folder)
-      await writeLevelBatch(this.#database, records, markOperations(mark))
+      requireFreeStoreSpace(this.#settings, this.#folder)
+      await writeLevelBatch(this.#database, records, storePositionOperations(mark))
       this.#mark = mark
     } catch (error) {
       this.#failure = toLevelError(error, 'write', this.#path)
@@ -130,7 +130,7 @@ export class LevelStateStore implements StateStore {
       const view = database.snapshot()
       // Read from the view, because a mark that is read outside of the view could belong to another
       // batch.
-      const mark = await readMark(database, path, view)
+      const mark = await readStorePosition(database, path, view)
       if (mark === null) {
         await view.close()
         throw new StoreError('MISSING', path, `${path} is empty: there is nothing to send yet.`)

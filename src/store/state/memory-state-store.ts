@@ -24,7 +24,7 @@ export interface MemoryState {
   receivedIndex: Index | null
 }
 
-export function emptyMemoryState(): MemoryState {
+export function createMemoryState(): MemoryState {
   return { records: new Map(), mark: null, receivedIndex: null }
 }
 
@@ -41,7 +41,7 @@ export class MemoryStateStore implements StateStore {
   #isShared = false
 
   constructor(
-    state: MemoryState = emptyMemoryState(),
+    state: MemoryState = createMemoryState(),
     options: { readonly chunkBytes?: number } = {},
   ) {
     this.#state = state

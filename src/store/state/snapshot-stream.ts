@@ -2,7 +2,7 @@
  * Snapshot transfer format 1; little endian. Chunks may be cut anywhere. The same snapshot always
  * gives the same bytes, so an interrupted transfer can resume.
  *
- *     magic "FLOTSNP1" · u32 bytes of the mark · mark (state-mark.ts)
+ *     magic "FLOTSNP1" · u32 bytes of the mark · mark (store-position.ts)
  *     per record, by ascending key bytes: u32 bytes of the key (not 0) · u32 bytes of the value ·
  *     key · value (UTF-8)
  *     u32 0 · u32 0 · u64 count of records · SHA-256 of all bytes before it
@@ -12,7 +12,7 @@ import type { StorePosition, StoreRecord } from '../../ports/state-store.ts'
 import { assert } from '../../lib/assert.ts'
 import { readSafeInteger, writeSafeInteger } from '../../raft/entry-codec.ts'
 import { StoreError } from '../errors.ts'
-import { decodeMark, encodeMark } from './state-mark.ts'
+import { decodeStorePosition, encodeStorePosition } from './store-position.ts'
 
 export type FullRecord = StoreRecord & { readonly value: string }
 
@@ -106,7 +106,7 @@ export async function* encodeSnapshot(
   onKey: (key: string) => void = () => undefined,
 ): AsyncGenerator<Uint8Array> {
   const filler = new ChunkFiller(chunkBytes)
-  const markBytes = Buffer.from(encodeMark(mark), 'utf8')
+  const markBytes = Buffer.from(encodeStorePosition(mark), 'utf8')
   const head = Buffer.alloc(HEAD_BYTES)
   MAGIC.copy(head)
   head.writeUInt32LE(markBytes.length, MAGIC.length)
@@ -229,7 +229,7 @@ export class SnapshotDecoder {
   }
 
   #readMark(bytes: Buffer): void {
-    const mark = decodeMark(bytes.toString('utf8'))
+    const mark = decodeStorePosition(bytes.toString('utf8'))
     if (mark === null) throw badSnapshot('its mark is malformed')
     if (typeof mark === 'number') {
       throw new StoreError(

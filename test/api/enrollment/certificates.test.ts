@@ -83,7 +83,7 @@ describe('log-in by certificate', () => {
     expect(controller.state.get('identity', identityId)?.revision).toBe(before)
   })
 
-  test('costs one log entry', async () => {
+  test('writes one log entry', async () => {
     const before = controller.machine.appliedIndex
     dataOf(await logIn(device))
     expect(controller.machine.appliedIndex - before).toBe(1)

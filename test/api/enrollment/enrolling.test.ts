@@ -313,7 +313,7 @@ describe('routers', () => {
     ['transit-routers', 'trott'],
     ['edge-routers', ''],
   ] as const)(
-    'of %s enroll by the method "%s", and get the same certificates again',
+    'of %s enroll by the method "%s", and a repeated request returns the same certificates',
     async (kind, method) => {
       const { id, token } = await newRouter(kind)
       const body = {
@@ -453,8 +453,8 @@ test('an enrolled identity receives the controllers’ client addresses', async 
   expect(controllers[0], 'how controllers reach each other').not.toHaveProperty('ctrlAddress')
 })
 
-describe('enrolling clients can verify the controller', () => {
-  test('by the key set; its key signs only tokens and UUID nonces', async () => {
+describe('the identity of the controller', () => {
+  test('can be verified by enrolling clients with the key set, whose key signs only tokens and UUID nonces', async () => {
     const { keys } = JSON.parse(
       (await listener.call({ method: 'GET', path: `${ENROLL}/jwks` })).text,
     ) as { keys: (JWK & { x5c: string[] })[] }

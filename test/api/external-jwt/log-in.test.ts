@@ -53,7 +53,7 @@ describe('a log-in by an external JWT', () => {
     },
   )
 
-  test('finds the identity by the claim that the signer configures, as its external id if the signer is configured so', async () => {
+  test('finds the identity by the claim that the signer names: by external ID if the signer uses external IDs, otherwise by ID', async () => {
     await patch('identities', 'alice-id', { externalId: 'alice@idp.test' })
     await patch('external-jwt-signers', signerId, {
       useExternalId: true,
@@ -75,24 +75,24 @@ describe('a log-in by an external JWT', () => {
     reason: LogInRefusalReason,
     claim?: string,
   ])[] = [
-    ['without an end', 'alice-id', { claims: { exp: undefined } }, 'TOKEN_CLAIM_INVALID', 'exp'],
-    ['that has ended', 'alice-id', { nowMs: Date.UTC(2026, 0, 1) }, 'TOKEN_EXPIRED', 'exp'],
+    ['without an expiry', 'alice-id', { claims: { exp: undefined } }, 'TOKEN_CLAIM_INVALID', 'exp'],
+    ['that has expired', 'alice-id', { nowMs: Date.UTC(2026, 0, 1) }, 'TOKEN_EXPIRED', 'exp'],
     [
-      'that has not begun',
+      'that is not valid yet',
       'alice-id',
       { claims: { nbf: Date.UTC(2027, 0) / 1000 } },
       'TOKEN_NOT_YET_VALID',
       'nbf',
     ],
     [
-      'of the future',
+      'that was issued in the future',
       'alice-id',
       { claims: { iat: Date.UTC(2027, 0) / 1000 } },
       'TOKEN_NOT_YET_VALID',
       'iat',
     ],
     [
-      'of a time that is none',
+      'whose issue time is not a number',
       'alice-id',
       { claims: { iat: 'yesterday' } },
       'TOKEN_CLAIM_INVALID',
@@ -101,33 +101,38 @@ describe('a log-in by an external JWT', () => {
     ['for another audience', 'alice-id', { claims: { aud: 'other' } }, 'TOKEN_AUDIENCE', 'aud'],
     ['for no audience', 'alice-id', { claims: { aud: undefined } }, 'TOKEN_AUDIENCE', 'aud'],
     [
-      'of another issuer',
+      'from another issuer',
       'alice-id',
       { claims: { iss: 'https://idp.test/' } },
       'TOKEN_ISSUER_UNKNOWN',
       'iss',
     ],
     [
-      'of a key that is not published',
+      'signed with a key that is not published',
       'alice-id',
       { key: rsaKey('unpublished') },
       'TOKEN_KEY_UNKNOWN',
     ],
     [
-      'of another kind of key by a known name',
+      'signed with a key of another type under a known key id',
       'alice-id',
       { key: rsaKey('first') },
       'TOKEN_ALGORITHM',
     ],
-    ['of another key by a known name', 'alice-id', { key: ecKey('first') }, 'TOKEN_SIGNATURE'],
-    ['without a kid', 'alice-id', { header: { kid: undefined } }, 'TOKEN_MALFORMED'],
-    ['that names nobody', 'nobody-id', {}, 'IDENTITY_UNKNOWN', 'sub'],
-    ['that names a disabled identity', 'mallory-id', {}, 'IDENTITY_DISABLED'],
+    [
+      'signed with another key under a known key id',
+      'alice-id',
+      { key: ecKey('first') },
+      'TOKEN_SIGNATURE',
+    ],
+    ['without a key id', 'alice-id', { header: { kid: undefined } }, 'TOKEN_MALFORMED'],
+    ['whose subject matches no identity', 'nobody-id', {}, 'IDENTITY_UNKNOWN', 'sub'],
+    ['whose subject is a disabled identity', 'mallory-id', {}, 'IDENTITY_DISABLED'],
     ['whose claim is a number', 'x', { claims: { sub: 1 } }, 'TOKEN_CLAIM_MISSING', 'sub'],
     ['whose claim is empty', '', {}, 'TOKEN_CLAIM_MISSING', 'sub'],
   ]
   test.each(refused.map(([what, ...rest]) => [what, rest] as const))(
-    'is refused by a JWT %s, and only the operator learns why',
+    'is refused for a JWT %s, and only the operator sees the reason',
     async (_what, [subject, wish, reason, claim = '']) => {
       const token = await provider.token(subject, wish)
       const reply = await logIn(token)

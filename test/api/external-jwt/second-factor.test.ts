@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { factorChallenge } from '../../../src/auth/principal/token-factor.ts'
+import { missingFactorChallenge } from '../../../src/auth/principal/external-jwt-factor.ts'
 import { CallerOf, client, management, type Reply } from '../support/caller.ts'
 import { user } from '../support/controller.ts'
 import { controllerWithProvider } from '../support/external-jwt.ts'
@@ -46,7 +46,8 @@ describe('a session whose policy requires an external JWT', () => {
   test('reports the JWT as missing, not as invalid, if no bearer token is a JWT of the signer', async () => {
     const pendingFactors = [{ kind: 'extJwt', signerId } as const]
     const errorOf = (...bearers: readonly string[]): string | undefined =>
-      factorChallenge(controller.parts, { bearers: () => bearers }, { pendingFactors })?.error
+      missingFactorChallenge(controller.parts, { bearers: () => bearers }, { pendingFactors })
+        ?.error
     expect(errorOf()).toBe('missing')
     expect(errorOf(accessToken)).toBe('missing')
     expect(errorOf(accessToken, 'x.y.z')).toBe('missing')
@@ -90,7 +91,7 @@ describe('a session whose policy requires an external JWT', () => {
     expect((await alice.get(session, token)).headers).not.toHaveProperty('www-authenticate')
   })
 
-  test('can write with a JWT: apply accepts the write', async () => {
+  test('can write with a JWT: the write is also accepted when its log entry is applied', async () => {
     const alice = sessionOf('alice-id')
     const body = { currentPassword: user.password, tags: { with: 'token' } }
     const path = `${own}/authenticators/alice-updb`
@@ -137,7 +138,7 @@ describe('a session whose policy requires an external JWT', () => {
     expect((await alice.get(own, bearer(ofOther))).status).toBe(401)
   })
 
-  test('becomes partial when the JWT expires', async () => {
+  test('becomes partially authenticated when the JWT expires', async () => {
     const alice = sessionOf('alice-id')
     const exp = Math.floor(controller.clock.nowMs() / 1000) + 60
     const token = bearer(await provider.token('alice-id', { claims: { exp } }))
@@ -146,7 +147,7 @@ describe('a session whose policy requires an external JWT', () => {
     expect((await alice.get(own, token)).status).toBe(401)
   })
 
-  test('becomes partial when the signer is changed or disabled', async () => {
+  test('becomes partially authenticated when the signer is changed or disabled', async () => {
     const alice = sessionOf('alice-id')
     const token = bearer(await provider.token('alice-id'))
     expect((await alice.get(own, token)).status).toBe(200)
@@ -162,7 +163,7 @@ describe('a session whose policy requires an external JWT', () => {
   })
 })
 
-test('apply refuses a write if the signer changed after the JWT was verified', async () => {
+test('a write is refused when its log entry is applied if the signer changed after the JWT was verified', async () => {
   const alice = sessionOf('alice-id')
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)

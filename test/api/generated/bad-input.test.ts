@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { createServices } from '../../../src/api/services.ts'
 import { allOperations } from '../../../src/api/operations.ts'
 import { entitiesByName } from '../../../src/entities/registry.ts'
-import type { Entity } from '../../../src/entities/define.ts'
+import type { Entity } from '../../../src/entities/define-entity.ts'
 import type { Field } from '../../../src/entities/fields.ts'
 import type { Json, JsonObject } from '../../../src/lib/text/canonical-json.ts'
 import { apiNames, bases, type Item } from '../../support/served-answers.ts'
@@ -22,9 +22,9 @@ import {
 import { Prober } from './prober.ts'
 import { propertiesOf, sample, typesOf, uniqueText } from './schemas.ts'
 
-// Goal: whatever is wrong with a request, its answer is a documented refusal and nothing is changed.
-// Method: for every operation of the served documents, everything that its schemas, its kind and its path allow to get
-// wrong, one thing at a time, against a whole controller.
+// Goal: whatever is wrong with a request, its answer is a documented refusal and nothing is
+// changed. Method: for every operation of the served documents, everything that its schemas, its
+// kind and its path allow to get wrong, one thing at a time, against a whole controller.
 
 const GARBAGE = ['x', 'null', `1.${'a'.repeat(12)}.${'b'.repeat(43)}`, 'a.b.c']
 
@@ -69,52 +69,61 @@ describe.each(operations)('$api $method $path', (operation) => {
   const { method, body, statuses } = operation
   const parameters = pathParameters(operation)
 
-  when(!operation.isPublic)('asks for a session that may do it', async () => {
-    const url = urlOf(operation, Object.fromEntries(parameters.map((name) => [name, NOWHERE])))
-    const why = `${method} ${url}`
-    const payload = body === null ? undefined : {}
-    await prober.refused(`${why} by nobody`, [401], () =>
-      prober.ask(method, url, payload, {}, nobody),
-    )
-    for (const token of GARBAGE) {
-      for (const header of ['net-session', 'zt-session']) {
-        await prober.refused(`${why} with ${header} ${token}`, [401], () =>
-          prober.ask(method, url, payload, { [header]: token }, nobody),
-        )
+  when(!operation.isPublic)(
+    'requires a session with the permission for this operation',
+    async () => {
+      const url = urlOf(operation, Object.fromEntries(parameters.map((name) => [name, NOWHERE])))
+      const why = `${method} ${url}`
+      const payload = body === null ? undefined : {}
+      await prober.refused(`${why} by nobody`, [401], () =>
+        prober.ask(method, url, payload, {}, nobody),
+      )
+      for (const token of GARBAGE) {
+        for (const header of ['net-session', 'zt-session']) {
+          await prober.refused(`${why} with ${header} ${token}`, [401], () =>
+            prober.ask(method, url, payload, { [header]: token }, nobody),
+          )
+        }
       }
-    }
-    const permission = permissions.get(`${operation.api} ${operation.operationId}`)
-    expect(permission, `${operation.operationId} is served with a permission`).toBeDefined()
-    if (permission === 'session' || permission === 'partial') return
-    await prober.refused(`${why} by somebody who may not`, [401], () =>
-      prober.ask(method, url, payload, {}, alice),
-    )
-  })
+      const permission = permissions.get(`${operation.api} ${operation.operationId}`)
+      expect(permission, `${operation.operationId} is served with a permission`).toBeDefined()
+      if (permission === 'session' || permission === 'partial') return
+      await prober.refused(`${why} by somebody who may not`, [401], () =>
+        prober.ask(method, url, payload, {}, alice),
+      )
+    },
+  )
 
-  when(statuses.includes(406) && method === 'GET')('says which types it answers with', async () => {
-    const url = await goodUrl(operation)
-    await prober.refused(`${method} ${url} for a picture`, [406], () =>
-      prober.ask(method, url, undefined, { accept: 'image/png' }),
-    )
-  })
+  when(statuses.includes(406) && method === 'GET')(
+    'answers 406 to a request that accepts none of its content types',
+    async () => {
+      const url = await goodUrl(operation)
+      await prober.refused(`${method} ${url} for a picture`, [406], () =>
+        prober.ask(method, url, undefined, { accept: 'image/png' }),
+      )
+    },
+  )
 
-  when(parameters.length > 0)('knows which ids there are', async () => {
-    const valid = body === null ? undefined : await maker.body(operation, 'minimal')
-    for (const id of [NOWHERE, 'ä/%', '...', ' ', 'x'.repeat(300)]) {
-      const url = urlOf(operation, Object.fromEntries(parameters.map((name) => [name, id])))
-      const asking = () => prober.ask(method, url, valid)
-      // Sub-lists of a parent that is not there may be empty.
-      const isSubList = operation.isList && !operation.path.endsWith('}')
-      if (!isSubList) await prober.refused(`${method} ${url}`, [400, 404], asking)
-      else {
-        const reply = await asking()
-        expect([200, 400, 404], `${url}: ${reply.text}`).toContain(reply.status)
-        if (reply.status === 200) expect(reply.body.data, url).toEqual([])
+  when(parameters.length > 0)(
+    'refuses unknown ids, or returns an empty list for them',
+    async () => {
+      const valid = body === null ? undefined : await maker.body(operation, 'minimal')
+      for (const id of [NOWHERE, 'ä/%', '...', ' ', 'x'.repeat(300)]) {
+        const url = urlOf(operation, Object.fromEntries(parameters.map((name) => [name, id])))
+        const asking = () => prober.ask(method, url, valid)
+        // Sub-lists of a parent that is not there may be empty.
+        const isSubList = operation.isList && !operation.path.endsWith('}')
+        if (!isSubList) await prober.refused(`${method} ${url}`, [400, 404], asking)
+        else {
+          const reply = await asking()
+          expect([200, 400, 404], `${url}: ${reply.text}`).toContain(reply.status)
+          if (reply.status === 200) expect(reply.body.data, url).toEqual([])
+        }
       }
-    }
-  })
+    },
+  )
 
-  when(body !== null)('takes JSON alone', async () => {
+  when(body !== null)('accepts only well-formed JSON as its body', async () => {
     const url = await goodUrl(operation)
     const valid = JSON.stringify(await maker.body(operation, 'minimal'))
     const say = (type: string, text: string) => () =>
@@ -157,7 +166,7 @@ describe.each(operations)('$api $method $path', (operation) => {
     }
   })
 
-  when(body !== null)('holds its body to what its schema says', async () => {
+  when(body !== null)('refuses a body that violates its schema', async () => {
     const url = await goodUrl(operation)
     const { schema, isRequired } = body as { schema: Item; isRequired: boolean }
     const valid = await maker.body(operation, 'minimal')
@@ -191,7 +200,7 @@ describe.each(operations)('$api $method $path', (operation) => {
   const writes = body !== null && entity !== undefined && isOfKind(operation)
 
   when(writes)(
-    'takes what is valid: the least that it asks for, and all that there is',
+    'accepts a body with only the required fields, and a body with all fields',
     async () => {
       for (const extent of ['minimal', 'full'] as const) {
         const valid = await maker.body(operation, extent)
@@ -204,7 +213,7 @@ describe.each(operations)('$api $method $path', (operation) => {
     },
   )
 
-  when(writes)('names no record that is not there', async () => {
+  when(writes)('refuses a body that references a record that does not exist', async () => {
     for (const [name, value] of danglingMembers(entity as Entity, method, body?.schema ?? {})) {
       const valid = (await maker.body(operation, 'minimal')) as JsonObject
       const url = await goodUrl(operation)
@@ -214,7 +223,7 @@ describe.each(operations)('$api $method $path', (operation) => {
     }
   })
 
-  when(writes)('lets no two records have what must be the only one', async () => {
+  when(writes)('refuses a second record with the same value of a unique field', async () => {
     for (const [name, field] of Object.entries((entity as Entity).fields)) {
       if (field.unique === null || propertiesOf(body?.schema ?? {})[name] === undefined) continue
       const value = uniqueText(name)
@@ -234,37 +243,43 @@ describe.each(operations)('$api $method $path', (operation) => {
     }
   })
 
-  when(operation.isList)('refuses queries that are none, and takes odd ones', async () => {
-    const url = await goodUrl(operation)
-    const base = url.includes('?') ? `${url}&` : `${url}?`
-    for (const { query, codes } of badListQueries) {
-      const statuses = url.includes(NOWHERE) ? [400, 404] : [400]
-      const reply = await prober.refused(`${base}${query}`.slice(0, 200), statuses, () =>
-        prober.ask('GET', `${base}${query}`),
-      )
-      if (reply.status === 404) continue
-      expect(codes, `${query}: ${reply.text}`).toContain(reply.body.error?.code)
-    }
-    for (const query of goodListQueries) {
-      const reply = await prober.ask('GET', `${base}${query}`)
-      expect([200, 404], `${base}${query}: ${reply.text}`).toContain(reply.status)
-    }
-  })
-
-  when(operation.query.length > 0)('holds its parameters to what they are', async () => {
-    const url = urlOf(operation, await maker.ids(operation))
-    for (const { name, schema, required } of operation.query) {
-      const payload = body === null ? undefined : await maker.body(operation, 'minimal')
-      const refuse = (query: string) =>
-        prober.refused(`${method} ${url}?${query}`, [400], () =>
-          prober.ask(method, `${url}?${query}`, payload),
+  when(operation.isList)(
+    'refuses invalid list queries, and accepts unusual valid ones',
+    async () => {
+      const url = await goodUrl(operation)
+      const base = url.includes('?') ? `${url}&` : `${url}?`
+      for (const { query, codes } of badListQueries) {
+        const statuses = url.includes(NOWHERE) ? [400, 404] : [400]
+        const reply = await prober.refused(`${base}${query}`.slice(0, 200), statuses, () =>
+          prober.ask('GET', `${base}${query}`),
         )
-      if (Array.isArray(schema['enum'])) await refuse(`${name}=none-of-these`)
-      if (schema['type'] === 'integer') await refuse(`${name}=many`)
-      if (required) await refuse('')
-      if (schema['type'] === 'array') await refuse(`${name}=x&`.repeat(5000))
-    }
-  })
+        if (reply.status === 404) continue
+        expect(codes, `${query}: ${reply.text}`).toContain(reply.body.error?.code)
+      }
+      for (const query of goodListQueries) {
+        const reply = await prober.ask('GET', `${base}${query}`)
+        expect([200, 404], `${base}${query}: ${reply.text}`).toContain(reply.status)
+      }
+    },
+  )
+
+  when(operation.query.length > 0)(
+    'refuses missing, mistyped and oversized query parameters',
+    async () => {
+      const url = urlOf(operation, await maker.ids(operation))
+      for (const { name, schema, required } of operation.query) {
+        const payload = body === null ? undefined : await maker.body(operation, 'minimal')
+        const refuse = (query: string) =>
+          prober.refused(`${method} ${url}?${query}`, [400], () =>
+            prober.ask(method, `${url}?${query}`, payload),
+          )
+        if (Array.isArray(schema['enum'])) await refuse(`${name}=none-of-these`)
+        if (schema['type'] === 'integer') await refuse(`${name}=many`)
+        if (required) await refuse('')
+        if (schema['type'] === 'array') await refuse(`${name}=x&`.repeat(5000))
+      }
+    },
+  )
 
   test('declares a status for each refusal that it can return', () => {
     expect(statuses.every((status) => status >= 200 && status < 600)).toBe(true)

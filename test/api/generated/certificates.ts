@@ -10,7 +10,10 @@ const DAY_MS = 24 * 60 * 60 * 1000
 const startMs = Date.now()
 let made = 0
 
-/** Another one for each certificate, in whole seconds, so that a change of it shows in its times too. */
+/**
+ * Another one for each certificate, in whole seconds, so that a change of it shows in its times
+ * too.
+ */
 function nextValidity(): ValidityPeriod {
   made += 1
   return validityStartingAt(startMs - made * 1000, DAY_MS)

@@ -181,7 +181,8 @@ export const refusedOnPurpose: readonly string[] = [
   // For an authenticator with a certificate, and a certificate that the CA signed over its token.
   'management POST /authenticators/{id}/request-extend',
   'management POST /cas/{id}/verify',
-  // By tokens, certificates and requests for them, which test/api/enrollment and test/process bring.
+  // By tokens, certificates and requests for them, which test/api/enrollment and test/process
+  // bring.
   'client POST /enroll',
   'client POST /enroll/ca',
   'client POST /enroll/challenge',
@@ -211,7 +212,8 @@ export const refusedOnPurpose: readonly string[] = [
   'management POST /current-identity/authenticators/{id}/extend-verify',
   'client POST /authenticators/{id}/extend-verify',
   'management POST /authenticators/{id}/extend-verify',
-  // By codes of a secret that was just made, which test/process/people/mfa.ts brings; tokens by codes are of other sessions.
+  // By codes of a secret that was just made, which test/process/people/mfa.ts brings; tokens by
+  // codes are of other sessions.
   'client GET /current-identity/mfa',
   'client DELETE /current-identity/mfa',
   'client POST /current-identity/mfa/verify',

@@ -55,8 +55,8 @@ export class Maker {
   }
 
   /**
-   * Every service and edge router is for everybody then: on the client API even an administrator sees only what policies
-   * open, and a session of a service needs an edge router.
+   * Every service and edge router is for everybody then: on the client API even an administrator
+   * sees only what policies open, and a session of a service needs an edge router.
    */
   async openAll(): Promise<void> {
     await this.id('/edge-routers')
@@ -183,7 +183,10 @@ export class Maker {
   }
 }
 
-/** Of `/identities/{id}/disable`: `/identities`; of `/current-identity/authenticators/{id}`: all before the id. */
+/**
+ * Of `/identities/{id}/disable`: `/identities`; of `/current-identity/authenticators/{id}`: all
+ * before the id.
+ */
 function collectionAbove(path: string): string {
   return path.slice(0, path.indexOf('/{id}'))
 }

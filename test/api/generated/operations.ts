@@ -1,5 +1,5 @@
 import { entities } from '../../../src/entities/registry.ts'
-import type { Entity } from '../../../src/entities/define.ts'
+import type { Entity } from '../../../src/entities/define-entity.ts'
 import {
   type ApiDocument,
   type ApiName,

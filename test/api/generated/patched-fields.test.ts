@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import type { Entity, EntityApi } from '../../../src/entities/define.ts'
+import type { Entity, EntityApi } from '../../../src/entities/define-entity.ts'
 import {
   permissivePrimaryRules,
   permissiveSecondaryRules,
 } from '../../../src/entities/parts/auth-policy-factors.ts'
 import { entities, findEntity } from '../../../src/entities/registry.ts'
 import { requestSchema } from '../../../src/entities/schema.ts'
-import { isObject } from '../../../src/entities/check.ts'
+import { isObject } from '../../../src/entities/check-fields.ts'
 import { canonicalJson, type Json, type JsonObject } from '../../../src/lib/text/canonical-json.ts'
 import { bases } from '../../support/served-answers.ts'
 import { controllerForFile } from '../support/for-file.ts'
@@ -424,7 +424,7 @@ const storedRecord = (entity: Entity, recordId: string): JsonObject => {
   return fields
 }
 
-test('every kind with PATCH has an example of each member', () => {
+test('the test data has an example of each member for every kind with PATCH', () => {
   for (const entity of patched) {
     expect(
       examples.map((example) => example.entity),
@@ -470,7 +470,7 @@ describe.each(examples.map((example) => [example.entity, example] as const))(
   },
 )
 
-test('the examples contain every member that a PATCH accepts', async () => {
+test('the test data contains every member that a PATCH accepts', async () => {
   for (const entity of patched) {
     const bodies = await Promise.all(
       examples.filter((example) => example.entity === entity.name).map(({ body }) => body(0)),

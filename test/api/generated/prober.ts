@@ -1,12 +1,12 @@
 import { expect } from 'vitest'
-import { type ProblemCode, problems, apiCodeOf } from '../../../src/lib/problems.ts'
+import { type ProblemCode, problems, reportedProblemCodes } from '../../../src/lib/problems.ts'
 import { CallerOf, type Reply } from '../support/caller.ts'
 import type { TestController } from '../support/controller.ts'
 
 /** Status and code of every problem, as they go over the wire. */
 const wire = new Set(
   Object.entries(problems).map(
-    ([code, { http }]) => `${http} ${apiCodeOf[code as ProblemCode] ?? code}`,
+    ([code, { http }]) => `${http} ${reportedProblemCodes[code as ProblemCode] ?? code}`,
   ),
 )
 
@@ -57,7 +57,8 @@ export class Prober {
     const reply = await asking()
     const faults = [...this.#faultsOf(reply, statuses)]
     if (this.#controller.machine.digests().entities !== before) faults.push('changed records')
-    // An assertion for each fact of each request would take a tenth of the time of bad-input.test.ts.
+    // An assertion for each fact of each request would take a tenth of the time of
+    // bad-input.test.ts.
     if (faults.length > 0) {
       expect(faults, `${why}: ${reply.status} ${reply.text.slice(0, 300)}`).toEqual([])
     }

@@ -2,7 +2,7 @@ import type { ServerOptions } from 'node:https'
 
 import type { FastifyInstance } from 'fastify'
 
-import type { ApiDeps } from '../../../src/api/parts.ts'
+import type { ApiDeps } from '../../../src/api/api-deps.ts'
 import { createApi } from '../../../src/api/server.ts'
 
 /** One listener that serves everything: started when the app is ready, stopped when it closes. */

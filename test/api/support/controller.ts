@@ -14,19 +14,19 @@ import { hashPassword } from '../../../src/auth/factors/password-verifier.ts'
 import { TokenSigner } from '../../../src/auth/sessions/token-signer.ts'
 import type { KeyEndpointRules } from '../../../src/auth/tokens/key-endpoint.ts'
 import { TracedIdentities } from '../../../src/fabric/circuits/traced-identities.ts'
-import { ConfirmedReads } from '../../../src/api/http/consistency.ts'
+import { LinearizableReads } from '../../../src/api/http/linearizable-reads.ts'
 import { type ApiLimits, apiLimitsWith } from '../../../src/api/limits.ts'
-import type { ApiDeps } from '../../../src/api/parts.ts'
+import type { ApiDeps } from '../../../src/api/api-deps.ts'
 import { buildApi } from './build-api.ts'
 import { createApi } from '../../../src/api/server.ts'
-import { StateMachine } from '../../../src/fsm/machine.ts'
+import { StateMachine } from '../../../src/fsm/state-machine.ts'
 import type { Events } from '../../../src/events/open-events.ts'
 import { eventsOf } from '../../events/support.ts'
 import { initialRecords } from '../../../src/fsm/seed/seed.ts'
 import { canonicalJson } from '../../../src/lib/text/canonical-json.ts'
 import { DataPathCounts } from '../../../src/api/metrics/data-path-counts.ts'
-import { fabricMetricSources } from '../../../src/controller/service/data-path.ts'
-import { WriteAllowance } from '../../../src/api/http/write-allowance.ts'
+import { fabricMetricSources } from '../../../src/controller/service/fabric-metric-sources.ts'
+import { CallerWriteLimiter } from '../../../src/api/http/caller-write-limiter.ts'
 import { ProcessorShare } from '../../../src/lib/bounds/processor-share.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { Problem, type ProblemCode } from '../../../src/lib/problems.ts'
@@ -37,13 +37,13 @@ import type {
   ChangePlan,
   MembershipChange,
   MembershipControl,
-  Admission,
+  ControllerAdmission,
   Invitation,
-  JoinAnswer,
+  JoinResponse,
   JoinRequest,
   TicketView,
 } from '../../../src/ports/membership.ts'
-import { type Actor, actorName, systemActor } from '../../../src/ports/actor.ts'
+import { type Actor, actorName, createSystemActor } from '../../../src/ports/actor.ts'
 import type { AppliedProposal, ProposalInput, Proposer } from '../../../src/ports/proposer.ts'
 import { ClusterActionRecorder } from '../../../src/cluster/action-recorder.ts'
 import { LogLevelSwitch } from '../../../src/controller/log-level.ts'
@@ -65,7 +65,7 @@ import { ManualClock, ManualScheduler } from './manual-time.ts'
 import { nodeHealthExample, vitalsExample } from './node-examples.ts'
 import { SchemaWorker } from '../../../src/threads/schema-worker.ts'
 import { MemoryStateStore } from '../../../src/store/state/memory-state-store.ts'
-import { SnapshotFolder } from '../../../src/controller/backups/database-snapshots.ts'
+import { SnapshotFolder } from '../../../src/controller/backups/snapshot-folder.ts'
 import { anySystem, commandData } from '../../support/commands.ts'
 import type { ServiceLogger } from '../../../src/ports/logger.ts'
 import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
@@ -100,7 +100,9 @@ export class LocalCluster implements Proposer, ClusterView {
   losesAnswers = false
   contactMs = 0
   readRounds = 0
-  /** So much are the clocks of the members ahead of that of this controller, which stamps by them. */
+  /**
+   * So much are the clocks of the members ahead of that of this controller, which stamps by them.
+   */
   aheadMs = 0
   /** Time that a majority's clocks have reached; undefined: that of this controller's clock. */
   clockMs: number | null | undefined = undefined
@@ -252,15 +254,15 @@ export class LocalMembership implements MembershipControl {
 }
 
 /** Records its requests, and gives the answers that the test sets. */
-export class TestAdmission implements Admission {
-  readonly invitations: Parameters<Admission['invite']>[0][] = []
+export class TestAdmission implements ControllerAdmission {
+  readonly invitations: Parameters<ControllerAdmission['invite']>[0][] = []
   readonly requests: JoinRequest[] = []
   /** Each with who wanted it. */
   readonly revoked: [string, string][] = []
   /** Thrown in place of an answer. */
   refusal: Problem | null = null
 
-  invite(options: Parameters<Admission['invite']>[0]): Promise<Invitation> {
+  invite(options: Parameters<ControllerAdmission['invite']>[0]): Promise<Invitation> {
     this.invitations.push(options)
     return Promise.resolve({ ticket: 'flotilla-ticket-1.x.y', id: 'ticketId', expiresAtMs: 1 })
   }
@@ -276,7 +278,7 @@ export class TestAdmission implements Admission {
     return Promise.resolve()
   }
 
-  admit(request: JoinRequest): Promise<JoinAnswer> {
+  admit(request: JoinRequest): Promise<JoinResponse> {
     this.requests.push(request)
     if (this.refusal !== null) return Promise.reject(this.refusal)
     return Promise.resolve({
@@ -411,10 +413,10 @@ export async function startController(
     },
   }
   const parts: ApiDeps = {
-    proposer: new WriteAllowance(cluster, clock),
+    proposer: new CallerWriteLimiter(cluster, clock),
     cluster,
     state: machine,
-    reads: new ConfirmedReads(cluster, machine, all),
+    reads: new LinearizableReads(cluster, machine, all),
     schemas,
     processor: new ProcessorShare(all, systemClock),
     keys,
@@ -509,7 +511,7 @@ export async function startController(
   const socket = createApi(parts).listener({
     apis: ['client', 'management', 'fabric', 'host', 'oidc'],
     https: null,
-    socketCaller: () => systemActor({ name: 'uid:1000 (op)' }),
+    socketCaller: () => createSystemActor({ name: 'uid:1000 (op)' }),
   })
   await app.ready()
   let isClosed = false
@@ -583,7 +585,7 @@ export function sessionCommand(id: string, identityId: string, authenticatorId =
 /** As a controller does with what it writes itself. */
 function named(actor: Actor): Actor {
   if (actor.case !== 'system' || actor.value.name !== '') return actor
-  return systemActor({ ...actor.value, name: 'controller:ctrl1' })
+  return createSystemActor({ ...actor.value, name: 'controller:ctrl1' })
 }
 
 async function form(cluster: LocalCluster, featureLevel: number): Promise<void> {

@@ -1,7 +1,7 @@
 import { afterAll, expect } from 'vitest'
 import type { KeyEndpointRules } from '../../../src/auth/tokens/key-endpoint.ts'
 import type { ApiLimits } from '../../../src/api/limits.ts'
-import type { ApiDeps } from '../../../src/api/parts.ts'
+import type { ApiDeps } from '../../../src/api/api-deps.ts'
 import { CallerOf } from './caller.ts'
 import { startController, type TestController } from './controller.ts'
 
@@ -13,7 +13,10 @@ export interface ForFile {
   sessionOf(identityId: string): CallerOf
 }
 
-/** One controller for all tests of a file, closed after the last; none of them may have failed by its fault. */
+/**
+ * One controller for all tests of a file, closed after the last; none of them may have failed by
+ * its fault.
+ */
 export async function controllerForFile(
   limits: Partial<ApiLimits> = {},
   keyEndpoints?: KeyEndpointRules,

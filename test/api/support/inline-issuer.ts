@@ -2,9 +2,9 @@ import type { Clock } from '../../../src/lib/clock.ts'
 import { requirePresent } from '../../../src/lib/assert.ts'
 import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
 import type {
-  CertificateOrder,
+  CertificateIssueOrder,
   IssuingSettings,
-} from '../../../src/pki/authority/certificate-order.ts'
+} from '../../../src/pki/authority/issue-certificates.ts'
 import type {
   CertificateIssuer,
   ExtensionCertificateRequest,
@@ -16,7 +16,7 @@ import type {
 } from '../../../src/ports/certificate-issuer.ts'
 import type { Problem } from '../../../src/lib/problems.ts'
 import { CertificateCommands } from '../../../src/threads/certificate-messages.ts'
-import { toProblem } from '../../../src/threads/certificate-worker.ts'
+import { toCertificateProblem } from '../../../src/threads/certificate-worker.ts'
 
 export const testTrustDomain = 'test.internal'
 
@@ -28,7 +28,7 @@ export class InlineIssuer implements CertificateIssuer {
   /** Thrown in place of a certificate. */
   refusal: Problem | null = null
   /** Requests, in order. */
-  readonly orders: CertificateOrder[] = []
+  readonly orders: CertificateIssueOrder[] = []
 
   constructor(authority: CertifiedKey, settings: IssuingSettings, clock: Clock) {
     this.#authority = authority
@@ -57,13 +57,15 @@ export class InlineIssuer implements CertificateIssuer {
     return Promise.resolve()
   }
 
-  #issue(order: CertificateOrder): Promise<readonly [IssuedCertificate, ...IssuedCertificate[]]> {
+  #issue(
+    order: CertificateIssueOrder,
+  ): Promise<readonly [IssuedCertificate, ...IssuedCertificate[]]> {
     this.orders.push(order)
     if (this.refusal !== null) return Promise.reject(this.refusal)
     const [authority, nowMs] = [this.#authority, this.#clock.nowMs()]
     const result = this.#commands.carryOut({ order, nowMs, authority })
     return result.type === 'issued'
       ? Promise.resolve(result.certificates)
-      : Promise.reject(toProblem(result))
+      : Promise.reject(toCertificateProblem(result))
   }
 }

@@ -4,13 +4,13 @@ import {
   type CircuitTable,
 } from '../../../src/fabric/circuits/circuit-table.ts'
 import { LinkTable } from '../../../src/fabric/links/link-table.ts'
-import { LiveRows } from '../../../src/fabric/live-rows.ts'
+import { LiveRowTable } from '../../../src/fabric/live-row-table.ts'
 
 /** The live tables of a controller whose routers are the test. */
 export interface LiveTables {
   readonly links: LinkTable
   readonly circuits: CircuitTable
-  readonly channels: LiveRows<LiveChannel, LiveChannel>
+  readonly channels: LiveRowTable<LiveChannel, LiveChannel>
 }
 
 export function liveTables(owner: string): LiveTables {
@@ -23,7 +23,7 @@ export function liveTables(owner: string): LiveTables {
       onGone: () => undefined,
     }),
     circuits: createCircuitTable(owner, () => undefined),
-    channels: new LiveRows<LiveChannel, LiveChannel>({
+    channels: new LiveRowTable<LiveChannel, LiveChannel>({
       owner,
       rowsMax: 10,
       viewOf: (row) => row,

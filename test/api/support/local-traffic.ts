@@ -14,7 +14,10 @@ class CountingMember {
   }
 }
 
-/** Traffic of a cluster whose controllers are all in this process; messages are encoded as over the mesh. */
+/**
+ * Traffic of a cluster whose controllers are all in this process; messages are encoded as over the
+ * mesh.
+ */
 export class LocalTrafficCluster {
   readonly exchange: TrafficExchange
   /** Controllers that do not respond. */

@@ -1,4 +1,7 @@
-/** Kind that the permissions of a collection are called by, where it is not the singular of the collection's name. */
+/**
+ * Kind that the permissions of a collection are called by, where it is not the singular of the
+ * collection's name.
+ */
 const kinds: Readonly<Record<string, string>> = {
   'api-sessions': 'ops',
   sessions: 'ops',

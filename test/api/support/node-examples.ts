@@ -2,9 +2,9 @@ import { LatencyHistogram } from '../../../src/lib/runtime/latency-histogram.ts'
 import type { NodeHealth } from '../../../src/ports/node-health.ts'
 import {
   type ConsensusStats,
-  NO_DISK_VITALS,
+  ZERO_DISK_STATS,
   NO_MEMORY,
-  NO_VITALS,
+  ZERO_CONSENSUS_STATS,
 } from '../../../src/ports/stats.ts'
 
 export const nodeHealthExample: NodeHealth = {
@@ -50,8 +50,8 @@ const fsync = new LatencyHistogram()
 for (const ms of [0.2, 0.2]) fsync.record(ms, 1000)
 
 export const vitalsExample: ConsensusStats = {
-  ...NO_VITALS,
-  disk: { ...NO_DISK_VITALS, fsync: fsync.counts(1000) },
+  ...ZERO_CONSENSUS_STATS,
+  disk: { ...ZERO_DISK_STATS, fsync: fsync.counts(1000) },
   elections: 3,
   loopDelayP99Ms: 4,
   queuedBytes: 77,

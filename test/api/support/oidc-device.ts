@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 
-import { ApiRouterClients } from '../../../src/api/fabric/router-clients.ts'
+import { RouterClientAuthorizer } from '../../../src/api/fabric/router-client-authorizer.ts'
 import { createServices } from '../../../src/api/services.ts'
 import { newShortId } from '../../../src/lib/random.ts'
 import {
@@ -9,8 +9,8 @@ import {
 } from '../../../src/pki/authority/certificate-request.ts'
 import type { PostureReport } from '../../../src/ports/posture.ts'
 import type {
-  ClientClaim,
-  ClaimDecision,
+  ClientAccessRequest,
+  ClientAccessDecision,
   ReportedClient,
 } from '../../../src/ports/router-clients.ts'
 import { CallerOf, client, management, type Reply } from './caller.ts'
@@ -35,15 +35,17 @@ export const domain = (name: string): PostureReport => ({
   domain: name,
 })
 
-/** Clients of OIDC with a certificate each, and claims and reports about them as routers bring them. */
+/**
+ * Clients of OIDC with a certificate each, and claims and reports about them as routers bring them.
+ */
 export class OidcDevices {
-  readonly clients: ApiRouterClients
+  readonly clients: RouterClientAuthorizer
   readonly #controller: TestController
   readonly #root: CallerOf
 
   constructor(controller: TestController, root: CallerOf) {
     const { parts, machine } = controller
-    this.clients = new ApiRouterClients({ ...parts, ...createServices(parts) }, machine)
+    this.clients = new RouterClientAuthorizer({ ...parts, ...createServices(parts) }, machine)
     this.#controller = controller
     this.#root = root
   }
@@ -89,8 +91,8 @@ export class OidcDevices {
   dial(
     { shown }: Device,
     sessionToken: string,
-    more: Partial<ClientClaim> = {},
-  ): Promise<ClaimDecision> {
+    more: Partial<ClientAccessRequest> = {},
+  ): Promise<ClientAccessDecision> {
     return this.clients.judge({ ...shown, sessionToken, type: 'Dial', ...more })
   }
 }

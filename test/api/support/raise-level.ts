@@ -1,7 +1,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, FeatureLevelRaiseSchema } from '../../../proto/gen/command_pb.ts'
-import { systemActor } from '../../../src/ports/actor.ts'
+import { createSystemActor } from '../../../src/ports/actor.ts'
 import { FEATURE_LEVEL } from '../../../src/ports/feature-level.ts'
 import type { TestController } from './controller.ts'
 
@@ -9,6 +9,6 @@ import type { TestController } from './controller.ts'
 export async function raiseLevel({ cluster }: TestController): Promise<void> {
   const message = create(FeatureLevelRaiseSchema, { level: FEATURE_LEVEL })
   const payload = toBinary(FeatureLevelRaiseSchema, message)
-  const actor = systemActor({ name: 'test' })
+  const actor = createSystemActor({ name: 'test' })
   await cluster.propose({ kind: CommandKind.FEATURE_LEVEL_RAISE, payload, actor })
 }

@@ -1,7 +1,7 @@
 import { type Agent, request } from 'node:https'
 import type { AddressInfo } from 'node:net'
 
-import type { ApiDeps } from '../../../src/api/parts.ts'
+import type { ApiDeps } from '../../../src/api/api-deps.ts'
 import { createApi } from '../../../src/api/server.ts'
 import { listenerTls } from '../../../src/api/http/transport/tls.ts'
 import {

@@ -7,19 +7,19 @@ import { OidcClient, parameterOf } from '../../api/support/oidc.ts'
 import { claimsOf } from '../../api/support/network.ts'
 import { password, twoControllers } from './support.ts'
 
-// The attack: somebody leads a client, a person or their code to a place that is not theirs: by the proof key, the redirect
-// address, a page of another, or the name of a controller.
+// The attack: somebody leads a client, a person or their code to a place that is not theirs: by the
+// proof key, the redirect address, a page of another, or the name of a controller.
 
 const { root, first, second, newClient, newPerson } = await twoControllers()
 
-describe('the PKCE proof key of a log-in', () => {
+describe('the PKCE code challenge of a log-in', () => {
   test.each([
     ['none', { code_challenge: '', code_challenge_method: '' }],
     ['no method', { code_challenge_method: '' }],
     ['the method plain', { code_challenge_method: 'plain' }],
-    ['a method in another case', { code_challenge_method: 's256' }],
+    ['the method in lower case', { code_challenge_method: 's256' }],
     ['a challenge that is too short', { code_challenge: 'c'.repeat(42) }],
-    ['a challenge that is no base64url', { code_challenge: '+'.repeat(43) }],
+    ['a challenge that is not base64url', { code_challenge: '+'.repeat(43) }],
   ])('is required: %s', async (_what, changes) => {
     const refused = await newClient().authorize(changes)
     expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_request'])
@@ -29,9 +29,9 @@ describe('the PKCE proof key of a log-in', () => {
   test.each([
     ['none', ''],
     ['the challenge itself', 'challenge'],
-    ['one that is too short', 'v'.repeat(42)],
-    ['one that is too long', 'v'.repeat(129)],
-    ['one with other characters', `${'v'.repeat(43)}+`],
+    ['a verifier that is too short', 'v'.repeat(42)],
+    ['a verifier that is too long', 'v'.repeat(129)],
+    ['a verifier with invalid characters', `${'v'.repeat(43)}+`],
   ])('is accepted only with its verifier: %s', async (_what, given) => {
     const { username } = await newPerson()
     const oidc = newClient()
@@ -98,7 +98,7 @@ const lookalikes = [
 ]
 
 test.each(lookalikes)(
-  '%j as a redirect URI gets neither a code nor an error',
+  'the redirect URI %j receives neither a code nor an error',
   async (redirect_uri) => {
     const oidc = newClient()
     for (const changes of [{}, { prompt: 'none' }, { response_type: 'token' }]) {
@@ -158,7 +158,7 @@ describe('the page of a log-in', () => {
     expect(page.headers['auth-request-id']).toBeUndefined()
   })
 
-  test('accepts the form only if it is sent from its own origin, or by a script', async () => {
+  test('is accepted as a form only if it is sent from its own origin, or by a script', async () => {
     const { username } = await newPerson()
     const oidc = newClient()
     const form = { id: await oidc.begin(), username, password }

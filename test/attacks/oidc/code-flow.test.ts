@@ -13,7 +13,7 @@ const two = await twoControllers()
 const { controller, root, first, second, newPerson, newPersonWithCodes } = two
 const { newClient, newClientOf } = two
 
-test('a factor given in one log-in does not count for another identity', async () => {
+test('a factor given in the log-in of one identity does not count for another identity', async () => {
   const mallory = await newPersonWithCodes()
   const alice = await newPersonWithCodes()
   const oidc = newClient()
@@ -28,14 +28,14 @@ test('a factor given in one log-in does not count for another identity', async (
   expect(queries.status).toBe(401)
 })
 
-test('a code is useless without the PKCE verifier of the client that requested it', async () => {
+test('an authorization code is useless without the PKCE verifier of the client that requested the code', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const code = await oidc.codeOf(await oidc.passed(username, password))
   expect((await newClient().redeem(code)).status).toBe(400)
 })
 
-test('a code is invalid once the password that was used in its log-in was changed', async () => {
+test('an authorization code is invalid once the password that was used in its log-in was changed', async () => {
   const { id, username } = await newPerson()
   const oidc = newClient()
   const code = await oidc.codeOf(await oidc.passed(username, password))
@@ -64,7 +64,7 @@ test('a second code from one log-in ends the session that the first code opened'
   expect(await oidc.statusAt(ownIdentity, token)).toBe(401)
 })
 
-test('a code that is redeemed again later ends the session that it opened', async () => {
+test('an authorization code that is redeemed again later ends the session that it opened', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const code = await oidc.codeOf(await oidc.passed(username, password))
@@ -75,7 +75,7 @@ test('a code that is redeemed again later ends the session that it opened', asyn
   expect(await oidc.statusAt(ownIdentity, String(json['access_token']))).toBe(401)
 })
 
-describe('a code that is redeemed again', () => {
+describe('an authorization code that is redeemed again', () => {
   const redeemed = async () => {
     const { username } = await newPerson()
     const oidc = newClient()
@@ -137,7 +137,7 @@ describe('a code that is redeemed again', () => {
   })
 })
 
-test('a code that is redeemed at two controllers at once opens one session', async () => {
+test('an authorization code that is redeemed at two controllers at once opens one session', async () => {
   const { id, username } = await newPerson()
   const oidc = newClient()
   const code = await oidc.codeOf(await oidc.passed(username, password))
@@ -231,7 +231,7 @@ test('pages whose address contains the ID of a log-in send no referrer and are n
   }
 })
 
-test('a token issued to a client cannot manage the network, whatever rights its identity has', async () => {
+test('a token that was issued to a client cannot manage the network, whatever rights the client’s identity has', async () => {
   const oidc = newClient()
   const { access_token: token } = await oidc.logIn(admin.username, admin.password)
   expect(await oidc.statusAt(ownIdentity, token)).toBe(200)

@@ -39,7 +39,7 @@ function enrollmentIn({ text }: OidcReply): string {
   return /name="enrollment" value="([^"]+)"/.exec(text)?.[1] ?? ''
 }
 
-test('a wrong code shows the authenticator key only to a caller that saw it before', async () => {
+test('a wrong code makes the page show the authenticator key again only to a caller that saw the key before', async () => {
   const username = await newPersonWithoutApp()
   const oidc = newClient()
   const id = await logIn(oidc, username)

@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 
 import { CommandKind, SessionCreateSchema } from '../../../proto/gen/command_pb.ts'
-import { begunSessionsPerIdentityMax } from '../../../src/fsm/sessions/session.ts'
+import { sessionsAwaitingCodeMax } from '../../../src/fsm/sessions/session.ts'
 import { management } from '../../api/support/caller.ts'
 import { OidcClient, redirectUri } from '../../api/support/oidc.ts'
 import { commandData } from '../../support/commands.ts'
@@ -35,7 +35,7 @@ test('a password alone can open only a few sessions that wait for a second facto
   const { findAll } = controller.machine
   const begun = (): readonly string[] =>
     findAll.call(controller.machine, 'apiSession', 'identityId', identityId).map(({ id }) => id)
-  for (let at = 0; at < begunSessionsPerIdentityMax + 2; at += 1) {
+  for (let at = 0; at < sessionsAwaitingCodeMax + 2; at += 1) {
     const id = `flow-${String(at).padStart(2, '0')}`
     const oidc = { clientId: 'native', codeHash: '', isBegun: false }
     const session = create(SessionCreateSchema, { id, identityId, ipAddress: '10.0.0.9', oidc })
@@ -43,7 +43,7 @@ test('a password alone can open only a few sessions that wait for a second facto
     controller.cluster.apply(commandData(CommandKind.SESSION_CREATE, payload))
     controller.clock.advance(1)
   }
-  expect(begun()).toHaveLength(begunSessionsPerIdentityMax)
+  expect(begun()).toHaveLength(sessionsAwaitingCodeMax)
   // The oldest ones have ended.
   expect(begun()).not.toContain('flow-00')
   expect(begun()).toContain('flow-02')
@@ -73,7 +73,7 @@ describe('guesses', () => {
     }
   })
 
-  test('of a code are limited per identity, over all log-ins together', async () => {
+  test('of a TOTP code are limited per identity, over all log-ins together', async () => {
     const { username, app } = await newPersonWithCodes()
     const statuses: number[] = []
     for (let flow = 0; flow < 3; flow += 1) {
@@ -166,7 +166,7 @@ describe('a request parameter', () => {
     expect((await oidc.send('POST', '/oidc/oauth/token', more, form)).status).toBe(200)
   })
 
-  test('that is a secret is not accepted in the address of a form', async () => {
+  test('that is a secret is not accepted in the URL to which a form is posted', async () => {
     const { username } = await newPerson()
     const oidc = newClient()
     const id = await oidc.begin()

@@ -22,7 +22,7 @@ beforeAll(() => raiseLevel(controller))
 
 const refused = { ok: false, fault: 'posture' }
 
-describe('a router that may not know the client', () => {
+describe('a router that is not permitted to know the client', () => {
   test('cannot report posture for the client', async () => {
     const device = await devices.behind(atWork)
     const routerId = await devices.create('edge-routers', {})

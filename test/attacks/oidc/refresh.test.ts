@@ -121,7 +121,7 @@ describe('a refresh token of an identity', () => {
     expect(await waysOn(tokens)).toEqual(hasEnded)
   })
 
-  test('is refused without the second factor that the identity has enrolled since', async () => {
+  test('is refused without the second factor that the identity has enrolled since the log-in', async () => {
     const { username } = await newPerson()
     const tokens = await newClient().logIn(username, password)
     const caller = new CallerOf(controller)
@@ -171,7 +171,7 @@ test.each([
   }
 })
 
-test('a scope that a client omitted in one refresh cannot be requested again', async () => {
+test('a scope that a client omitted in one refresh cannot be requested in a later refresh', async () => {
   const oidc = newClient()
   const { refresh_token: token } = await oidc.logIn((await newPerson()).username, password)
   const { json } = await oidc.refresh(token, { scope: 'offline_access' })
@@ -180,7 +180,7 @@ test('a scope that a client omitted in one refresh cannot be requested again', a
   expect(again.json['error']).toBe('invalid_scope')
 })
 
-test('a token obtained in exchange for an access token expires with the original token, even after several exchanges', async () => {
+test('an access token obtained in exchange for another one expires with the original token, even after several exchanges', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const { access_token: stolen } = await oidc.logIn(username, password)
@@ -256,7 +256,7 @@ describe('a refresh token that was used', () => {
     expect((await oidc.refresh(next)).status).toBe(200)
   })
 
-  test('ends the session when it is used again later, because one of its two holders must be a thief', async () => {
+  test('ends the session when it is used again later, because then two parties hold the token, of which one may be a thief', async () => {
     const [thief, owner] = [newClient(), newClient()]
     const { refresh_token: stolen } = await owner.logIn((await newPerson()).username, password)
     const taken = await thief.refresh(stolen)

@@ -8,7 +8,7 @@ import {
   type SealedContents,
   FlowStateSealer,
   type SealPurpose,
-} from '../../../src/auth/oidc/sealed-texts.ts'
+} from '../../../src/auth/oidc/flow-state-sealer.ts'
 import type { TokenKey } from '../../../src/ports/token-keys.ts'
 import { management } from '../../api/support/caller.ts'
 import { admin } from '../../api/support/controller.ts'
@@ -16,7 +16,8 @@ import { redirectUri } from '../../api/support/oidc.ts'
 import { anySystem } from '../../support/commands.ts'
 import { password, twoControllers } from './support.ts'
 
-// The attack: the disk of a controller that was removed has the cluster key, which seals that somebody has logged in.
+// The attack: the disk of a controller that was removed has the cluster key, which seals that
+// somebody has logged in.
 
 const two = await twoControllers()
 const { controller, root, newClient, newPerson } = two
@@ -74,7 +75,7 @@ async function redeem(code: string) {
 
 const refusedGrant = [400, 'invalid_grant']
 
-test('a code encrypted with the current key is redeemed, which shows that the refusals below are caused by the key', async () => {
+test('a code encrypted with the current key is redeemed, so the refusals in the following tests are caused by the key', async () => {
   expect(await redeem(await seal('code', await forgedLogIn()))).toEqual([200, undefined])
 })
 
@@ -87,7 +88,7 @@ describe.each([
     'before the key is rotated',
     () => controller.keys.set(stolen.map((key) => ({ ...key, isExposed: true }))),
   ],
-])('a text that a removed controller sealed, %s', (_when, remove) => {
+])('a value that a removed controller encrypted, %s,', (_when, remove) => {
   test('is not accepted as a code', async () => {
     const code = await seal('code', await forgedLogIn())
     remove()
@@ -124,7 +125,7 @@ describe.each([
   })
 })
 
-test('a code that was decrypted before the rotation opens no session after it', async () => {
+test('a code that was decrypted before a key rotation opens no session after the rotation', async () => {
   const code = await seal('code', await forgedLogIn())
   const { cluster } = controller
   const { propose } = cluster

@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest'
 
-import { FlowStateSealer } from '../../../src/auth/oidc/sealed-texts.ts'
+import { FlowStateSealer } from '../../../src/auth/oidc/flow-state-sealer.ts'
 import { twoControllers } from './support.ts'
 
-// The attack: a controller whose clock is a day ahead seals that somebody has logged in, or one that is a day behind is
-// shown such a text. It opens long after the session that it began has ended, and after that is forgotten.
+// The attack: a controller whose clock is a day ahead seals that somebody has logged in, or one
+// that is a day behind is shown such a text. It opens long after the session that it began has
+// ended, and after that is forgotten.
 
 const { controller } = await twoControllers()
 const MINUTE_MS = 60_000
@@ -30,10 +31,10 @@ function sealsOf(aheadMs: number): FlowStateSealer {
 }
 
 test.each([
-  ['sealed by a controller that is ahead', DAY_MS, 0],
-  ['shown to a controller that is behind', 0, -DAY_MS],
+  ['encrypted by a controller whose clock is ahead', DAY_MS, 0],
+  ['decrypted by a controller whose clock is behind', 0, -DAY_MS],
 ])(
-  'an encrypted value that is %s is valid no longer than other values',
+  'an encrypted value that is %s is not valid for longer than other values',
   async (_what, sealsAheadMs, opensAheadMs) => {
     const passed = { flow, proof: null }
     const text = await sealsOf(sealsAheadMs).seal('code', passed, MINUTE_MS)

@@ -100,7 +100,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(await sessionsOf(id)).toBe(2)
   })
 
-  test('are valid only with the key that was sent in the last refresh', async () => {
+  test('are valid, after a refresh, only with the key that was sent in that refresh', async () => {
     const { username } = await newPerson()
     const { tokens, key } = await boundLogIn(username)
     const asked = await newRequest()
@@ -171,7 +171,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(await doorOf(null).statusAt(ownIdentity, access)).toBe(401)
   })
 
-  test('are still bound to a certificate after the session certificate is revoked', async () => {
+  test('are still bound to a certificate after the certificate of the session is revoked', async () => {
     const { id: identityId, key: enrolled } = await certificates.newHolder()
     const username = `holder ${identityId}`
     const credential = { method: 'updb', identityId, username, password }
@@ -190,7 +190,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(claimsOf(renewed.access_token)['z_cfs']).toEqual([printOf(enrolled)])
   })
 
-  test('are also bound to the certificate after a second factor, under the ID of the first step', async () => {
+  test('are also bound to a certificate that was requested in the first step of a log-in with a second factor', async () => {
     const { username, app } = await newPersonWithCodes()
     const oidc = newClient()
     const id = await oidc.begin()
@@ -244,7 +244,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect([renewed.status, isLate]).toEqual([200, false])
   })
 
-  test('are issued again with a certificate if the first response was lost', async () => {
+  test('are issued again with a certificate if the first response was lost and the code is redeemed again', async () => {
     const { username } = await newPerson()
     const asked = await newRequest()
     const oidc = newClient()
@@ -279,7 +279,7 @@ describe('a request for a certificate', () => {
     expect(days).toBeGreaterThan(300)
   })
 
-  test('fails when the code is redeemed if the certificate cannot be signed, and leaves no session', async () => {
+  test('fails when the code is redeemed if no certificate can be signed for it, and then leaves no session', async () => {
     const { csr } = await newRequest()
     const der = Buffer.from(csr.replaceAll(/-----[^-]+-----|\s/g, ''), 'base64')
     der[der.length - 1] = (der.at(-1) ?? 0) ^ 1
@@ -294,7 +294,7 @@ describe('a request for a certificate', () => {
     }
   })
 
-  test('is ignored if the tokens are not bound to a key, and the new tokens are not bound either', async () => {
+  test('is ignored in a refresh of tokens that are not bound to a key, and the new tokens are not bound either', async () => {
     const tokens = await newClient().logIn((await newPerson()).username, password)
     const { csr } = await newRequest()
     const { status, json } = await newClient().refresh(tokens.refresh_token, { csr_pem: csr })

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { afterAll } from 'vitest'
 
 import type { ApiLimits } from '../../../src/api/limits.ts'
-import type { ApiDeps } from '../../../src/api/parts.ts'
+import type { ApiDeps } from '../../../src/api/api-deps.ts'
 import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import type { MemberLeaf } from '../../../src/pki/jwt-signer.ts'

@@ -106,33 +106,33 @@ const doors: Readonly<
     opener: 'an access token',
     ask: async (oidc, token) => (await oidc.statusAt(ownIdentity, token)) === 200,
   },
-  'the user information': {
+  'the userinfo endpoint': {
     opener: 'an access token',
     ask: async (oidc, token) => (await oidc.statusAt('/oidc/userinfo', token)) === 200,
   },
-  'a refresh': {
+  'the refresh of tokens': {
     opener: 'a refresh token',
     ask: async (oidc, token) => (await oidc.refresh(token)).status === 200,
   },
-  'an exchange of refresh tokens': {
+  'the exchange of refresh tokens': {
     opener: 'a refresh token',
     ask: async (oidc, token) => (await exchangeOf(oidc, token, 'refresh')).status === 200,
   },
-  'an exchange of access tokens': {
+  'the exchange of access tokens': {
     opener: 'an access token',
     ask: async (oidc, token) => (await exchangeOf(oidc, token, 'access')).status === 200,
   },
-  'a code': {
+  'the redemption of a code': {
     opener: 'none',
     ask: async (oidc, token) => (await oidc.redeem(token)).status === 200,
   },
-  'the page of a log-in': {
+  'the log-in page': {
     opener: 'none',
     ask: async (oidc, token) =>
       (await oidc.send('GET', `/oidc/login/password?id=${encodeURIComponent(token)}`)).status ===
       200,
   },
-  'a log-in by the token of a provider': {
+  'a log-in by an external JWT': {
     opener: 'none',
     ask: async (oidc, token) => {
       const headers = { authorization: `Bearer ${token}` }
@@ -161,7 +161,7 @@ test('an access token is refused as a session token, and beside an invalid sessi
   expect((await oidc.send('GET', ownIdentity, undefined, both)).status).toBe(401)
 })
 
-test('a session is ended only with one of its tokens, not with its ID', async () => {
+test('a session can be ended only with one of the session’s tokens, not with its ID', async () => {
   const oidc = newClient()
   const { json: keys } = await oidc.send('GET', '/oidc/keys')
   const [{ kid = '' } = {}] = keys['keys'] as { kid?: string }[]

@@ -1,6 +1,6 @@
 import { afterAll, expect } from 'vitest'
 
-import { unsetClaim } from '../../../src/entities/parts/ca-external-id-claim.ts'
+import { unsetExternalIdClaim } from '../../../src/entities/parts/ca-external-id-claim.ts'
 import { requirePresent } from '../../../src/lib/assert.ts'
 import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
@@ -17,7 +17,7 @@ import { clientKey, TlsListener, type TlsReply } from '../../api/support/tls.ts'
 
 export const DAY_MS = 24 * 60 * 60_000
 /** A CA with it says by the common name of a certificate who its holder is. */
-export const COMMON_NAME = { ...unsetClaim, location: 'COMMON_NAME' }
+export const COMMON_NAME = { ...unsetExternalIdClaim, location: 'COMMON_NAME' }
 export const PEM = { 'content-type': 'application/x-pem-file' }
 
 /** A device with a credential of the network. */

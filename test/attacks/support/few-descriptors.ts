@@ -3,8 +3,8 @@ import { type AddressInfo, createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 
 import { limitConnections } from '../../../src/lib/bounds/connections.ts'
-import { clientSockets } from '../../../src/lib/bounds/descriptors.ts'
-import { processMemory, threadMemory } from '../../../src/lib/runtime/thread-memory.ts'
+import { clientSocketShare } from '../../../src/lib/bounds/file-descriptors.ts'
+import { readProcessMemory, readThreadMemory } from '../../../src/lib/runtime/thread-memory.ts'
 
 // A process that the test starts with few file descriptors. It listens as a controller does, and
 // reports after each line of its input whether it can still open a file, and its memory. `fill`
@@ -14,13 +14,13 @@ const server = createServer((socket) => socket.on('error', () => undefined))
 limitConnections(server, {
   connectionsPerSourceMax: 10_000,
   handshakeTimeoutMs: null,
-  room: clientSockets,
+  room: clientSocketShare,
 })
 server.listen(0, '0.0.0.0', () => {
   console.log(JSON.stringify({ port: (server.address() as AddressInfo).port }))
 })
 // Before there are none left: the module is read from its file.
-processMemory()
+readProcessMemory()
 
 createInterface(process.stdin).on('line', (line) => {
   const open = (): string => {
@@ -33,6 +33,6 @@ createInterface(process.stdin).on('line', (line) => {
   }
   let file = open()
   while (line === 'fill' && file === 'opened') file = open()
-  const { heapUsedBytes } = threadMemory()
-  console.log(JSON.stringify({ file, heapUsedBytes, rss: processMemory().rss }))
+  const { heapUsedBytes } = readThreadMemory()
+  console.log(JSON.stringify({ file, heapUsedBytes, rss: readProcessMemory().rss }))
 })

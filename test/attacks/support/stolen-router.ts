@@ -7,20 +7,20 @@ import {
   ApiSessionRemovedSchema,
   SessionRemovedSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { ApiHostedTerminators } from '../../../src/api/fabric/hosted-terminators.ts'
-import { ApiRouterClients } from '../../../src/api/fabric/router-clients.ts'
-import { ApiRouterTunnels } from '../../../src/api/fabric/router-tunnels.ts'
+import { HostedTerminatorFinder } from '../../../src/api/fabric/hosted-terminator-finder.ts'
+import { RouterClientAuthorizer } from '../../../src/api/fabric/router-client-authorizer.ts'
+import { RouterTunnelAuthorizer } from '../../../src/api/fabric/router-tunnel-authorizer.ts'
 import { createServices } from '../../../src/api/services.ts'
-import { createHosts } from '../../../src/controller/service/routers.ts'
+import { createHostLookup } from '../../../src/controller/service/routers.ts'
 import { CircuitHandler } from '../../../src/fabric/circuits/circuit-handler.ts'
 import { createCircuitTable } from '../../../src/fabric/circuits/circuit-table.ts'
-import { sendEndedHosting } from '../../../src/fabric/clients/gone-sessions.ts'
-import { EndedSessionTerminators } from '../../../src/fabric/clients/ended-hosts.ts'
+import { sendEndedHosting } from '../../../src/fabric/clients/ended-sessions.ts'
+import { EndedSessionTerminators } from '../../../src/fabric/clients/ended-session-terminators.ts'
 import { TerminatorHandler } from '../../../src/fabric/clients/terminator-handler.ts'
 import { RouterWrites } from '../../../src/fabric/clients/router-writes.ts'
-import { UnknownTerminatorHandler } from '../../../src/fabric/circuits/invalid-hosts.ts'
+import { UnknownTerminatorHandler } from '../../../src/fabric/circuits/unknown-terminator-handler.ts'
 import { SessionHandler } from '../../../src/fabric/clients/session-handler.ts'
-import { PresentedSessionTokens } from '../../../src/fabric/clients/shown-sessions.ts'
+import { PresentedSessionTokens } from '../../../src/fabric/clients/presented-session-tokens.ts'
 import { TunnelHandler } from '../../../src/fabric/clients/tunnel-handler.ts'
 import type { TestController } from '../../api/support/controller.ts'
 import { type Pipe, settle } from '../../channel/pipe.ts'
@@ -39,15 +39,15 @@ export class StolenRouters {
   readonly stage = new RouterStage()
   /** Heartbeats of routers keep sessions alive through it, besides those of the controller. */
   readonly services: ReturnType<typeof createServices>
-  readonly clients: ApiRouterClients
-  readonly tunnels: ApiRouterTunnels
+  readonly clients: RouterClientAuthorizer
+  readonly tunnels: RouterTunnelAuthorizer
   readonly shown: PresentedSessionTokens
   readonly circuits: CircuitHandler
 
   constructor({ parts, machine, clock }: TestController) {
     this.services = createServices(parts)
-    this.clients = new ApiRouterClients({ ...parts, ...this.services }, machine)
-    this.tunnels = new ApiRouterTunnels({ ...parts, ...this.services }, machine)
+    this.clients = new RouterClientAuthorizer({ ...parts, ...this.services }, machine)
+    this.tunnels = new RouterTunnelAuthorizer({ ...parts, ...this.services }, machine)
     this.shown = new PresentedSessionTokens(this.clients, parts.reads, clock)
     const { channels } = this.stage
     channels.add(
@@ -72,7 +72,7 @@ export class StolenRouters {
       reads: parts.reads,
       clock,
       draw: () => 0,
-      hosts: createHosts(machine),
+      hosts: createHostLookup(machine),
       connection,
       log,
       links: parts.links,
@@ -81,7 +81,7 @@ export class StolenRouters {
     channels.add(
       new TerminatorHandler({ clients: this.shown, writes: new RouterWrites({ proposer, log }) }),
     )
-    const terminators = new ApiHostedTerminators(parts, machine)
+    const terminators = new HostedTerminatorFinder(parts, machine)
     channels.add(
       new EndedSessionTerminators({
         terminators,

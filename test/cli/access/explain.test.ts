@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => person.close())
 
-test('access explain prints each policy of a pair with its roles, and the missing conditions', async () => {
+test('access explain prints, for a pair of identity and service, each policy with its roles, and the missing conditions', async () => {
   expect(await person.out('access', 'explain', 'laptop', 'crm')).toBe(`laptop -> crm
 dial: granted, unreachable
   policy dial-crm: #sales -> #apps @crm (AnyOf)
@@ -42,7 +42,7 @@ terminators:
 `)
 })
 
-test('access explain prints one line for each pair if only an identity or only a service is given', async () => {
+test('access explain prints one line for each pair of identity and service if only one of the two is given', async () => {
   const services = await person.out('access', 'explain', 'laptop')
   expect(services.split('\n').slice(0, 3)).toEqual([
     'service   dial                  bind  first missing',

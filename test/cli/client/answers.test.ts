@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { managementOrigins } from '../../../src/cli/log-in/login.ts'
-import { readSessionAnswer } from '../../../src/cli/log-in/rest-session.ts'
+import { readSessionResponse } from '../../../src/cli/log-in/rest-session.ts'
 
 describe('the response to a log-in', () => {
   const session = { token: 't', identity: { name: 'anna' }, authQueries: [] }
 
   test('is read as a session, also without a list of second factors', () => {
-    expect(readSessionAnswer(session)).toEqual(session)
-    expect(readSessionAnswer({ ...session, authQueries: null })).toEqual(session)
+    expect(readSessionResponse(session)).toEqual(session)
+    expect(readSessionResponse({ ...session, authQueries: null })).toEqual(session)
   })
 
   test.each([
@@ -22,13 +22,13 @@ describe('the response to a log-in', () => {
     [{ ...session, authQueries: {} }],
     [{ ...session, authQueries: [null] }],
   ])('is refused in one sentence if it is %j', (data) => {
-    expect(() => readSessionAnswer(data)).toThrow(
+    expect(() => readSessionResponse(data)).toThrow(
       /^the answer to the log-in is no session; [^\n]+$/,
     )
   })
 })
 
-test('only valid addresses are read from a list of controllers', () => {
+test('from a list of controllers, only valid API addresses are read', () => {
   const good = { apiAddresses: { 'edge-management': [{ url: 'https://a.test:1280/x' }, null, 7] } }
   const odd = [null, 7, {}, { apiAddresses: null }, { apiAddresses: { 'edge-management': 'x' } }]
   expect(managementOrigins([...odd, good])).toEqual(['https://a.test:1280'])

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 
-import { sendHttpsRequest } from '../../../src/cli/client/https.ts'
+import { sendHttpsRequest } from '../../../src/cli/client/https-request.ts'
 import { ConnectProxy } from '../../support/connect-proxy.ts'
 import { EnrollingController } from '../enroll/support.ts'
 
@@ -28,7 +28,7 @@ async function version(host: string): Promise<number> {
   return status
 }
 
-test('A controller is reached through HTTPS_PROXY, unless it is this host', async () => {
+test('A controller is reached through HTTPS_PROXY, unless the controller runs on this host', async () => {
   vi.stubEnv('HTTPS_PROXY', `http://127.0.0.1:${proxy.port}`)
   vi.stubEnv('NO_PROXY', '')
   expect(await version('ctrl.test')).toBe(200)

@@ -11,14 +11,15 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
 import { parseCertificate } from '../../../src/pki/certificate.ts'
-import { writeSecretFile } from '../../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../../src/pki/secret-file.ts'
 import { admin, user } from '../../api/support/controller.ts'
 import { clientKey } from '../../api/support/tls.ts'
 import { newCa } from '../../support/authorities.ts'
 import { freePort } from '../../support/ports.ts'
 import { Administrator } from './support.ts'
 
-// Goal: one log-in serves every verb, its token is seen by nobody, and who answers is known before a password is sent.
+// Goal: one log-in serves every verb, its token is seen by nobody, and who answers is known before
+// a password is sent.
 
 let person: Administrator
 beforeAll(async () => {
@@ -154,7 +155,7 @@ test('login reports a wrong password, a missing password or two methods at once 
   )
 })
 
-test('login tries the next controller when the first one is unreachable, and prefers the next one afterwards', async () => {
+test('login tries the next controller when the first one is unreachable, and from then on tries that controller first', async () => {
   await person.logIn('--context', 'prod')
   const away = `https://127.0.0.1:${await freePort()}`
   const file = stored()
@@ -164,7 +165,7 @@ test('login tries the next controller when the first one is unreachable, and pre
   expect(context('prod').controllers).toEqual([person.origin, away])
 })
 
-test('a context file that other users can read, or that is invalid, is refused with a remedy', async () => {
+test('a context file that is invalid or that other users can read is refused with advice on how to fix it', async () => {
   mkdirSync(folder())
   writeFileSync(contexts(), '{}', { mode: 0o600 })
   expect((await person.run('context', 'list')).stderr).toMatch(/not a file of contexts/)

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { writeSecretFile } from '../../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../../src/pki/secret-file.ts'
 import { admin } from '../../api/support/controller.ts'
 import { runHere } from '../run-here.ts'
 import type { Finished } from '../support.ts'

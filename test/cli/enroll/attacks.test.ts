@@ -8,11 +8,11 @@ import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-import { sendHttpsRequest } from '../../../src/cli/client/https.ts'
+import { sendHttpsRequest } from '../../../src/cli/client/https-request.ts'
 import { EnrollmentServer } from '../../../src/cli/enroll/enrollment-server.ts'
 import {
-  checkSignature,
-  checkTime,
+  checkTokenSignature,
+  checkTokenTime,
   readEnrollmentToken,
 } from '../../../src/cli/enroll/enrollment-token.ts'
 import {
@@ -92,11 +92,11 @@ async function enroll(jwt: string): Promise<{ code: number | null; stderr: strin
 describe('an enrollment token', () => {
   const claims = { iss: 'https://127.0.0.1:1', exp: Math.floor(Date.now() / 1000) + 60 }
 
-  test('is verified only with the key of the certificate, even if it names another algorithm', async () => {
+  test('is verified only with the key of the server’s certificate, even if the token names another algorithm', async () => {
     const leaf = await newLeaf()
     const [certificate] = parseCertificates(leaf.certificatePem)
     const jwt = await sign(leaf, claims)
-    await checkSignature(readEnrollmentToken(jwt), certificate)
+    await checkTokenSignature(readEnrollmentToken(jwt), certificate)
     const [head = '', payload = '', signature = ''] = jwt.split('.')
     const base64 = (value: object): string =>
       Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -112,7 +112,7 @@ describe('an enrollment token', () => {
       hmac,
       await sign(await newLeaf(), claims),
     ]) {
-      await expect(checkSignature(readEnrollmentToken(forged), certificate)).rejects.toThrow(
+      await expect(checkTokenSignature(readEnrollmentToken(forged), certificate)).rejects.toThrow(
         /did not sign this token/,
       )
     }
@@ -123,16 +123,18 @@ describe('an enrollment token', () => {
     const [certificate] = parseCertificates(leaf.certificatePem)
     const token = readEnrollmentToken(await sign(await newLeaf(), claims))
     await expect(
-      checkSignature({ ...token, keyId: certificate.sha1 }, certificate),
+      checkTokenSignature({ ...token, keyId: certificate.sha1 }, certificate),
     ).rejects.toThrow(/truncated or edited; copy it again/)
   })
 
   test('expires by the controller’s clock', async () => {
     const token = readEnrollmentToken(await sign(await newLeaf(), claims))
     const endMs = claims.exp * 1000
-    expect(() => checkTime(token, endMs - 1)).not.toThrow()
-    expect(() => checkTime(token, endMs)).toThrow(/expired at .*; an administrator can refresh/)
-    expect(() => checkTime({ ...token, expiresAtMs: null }, endMs)).not.toThrow()
+    expect(() => checkTokenTime(token, endMs - 1)).not.toThrow()
+    expect(() => checkTokenTime(token, endMs)).toThrow(
+      /expired at .*; an administrator can refresh/,
+    )
+    expect(() => checkTokenTime({ ...token, expiresAtMs: null }, endMs)).not.toThrow()
   })
 
   test.each([
@@ -159,7 +161,7 @@ describe('an enrollment token', () => {
   })
 })
 
-describe('a server at the address in a token', () => {
+describe('a server at the address in an enrollment token', () => {
   test('receives nothing if its certificate did not sign the token', async () => {
     const asked: string[] = []
     const iss = await serve(await newLeaf(), ({ url = '' }, answer) => {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
-import { writeSecretFile } from '../../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../../src/pki/secret-file.ts'
 import { newCa } from '../../support/authorities.ts'
 import { runHere } from '../run-here.ts'
 import type { Finished } from '../support.ts'

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 
 import { checkKeyMatches, parseCertificates } from '../../../src/pki/certificate.ts'
 import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
-import { writeSecretFile } from '../../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../../src/pki/secret-file.ts'
 import { client } from '../../api/support/caller.ts'
 import { clientKey, type TlsReply } from '../../api/support/tls.ts'
 import { runHere } from '../run-here.ts'
@@ -64,7 +64,7 @@ function writeClientKey({ certificatePem, privateKeyPem }: CertifiedKey): string
   return ['--client-cert', at('client.pem'), '--client-key', at('client.key')]
 }
 
-describe('a one-time token', () => {
+describe('a one-time enrollment token', () => {
   test('creates an identity file that only its owner can read and with which the identity can log in', async () => {
     const { id, jwt } = await cluster.newToken({ ott: true })
     const done = await enroll(jwt, '--out', at('laptop.json'))
@@ -90,7 +90,7 @@ describe('a one-time token', () => {
     expect((await logIn(by)).body.data).toMatchObject({ identityId: id })
   })
 
-  test('for an identity with a second factor creates a file with one controller, and prints the reason', async () => {
+  test('for an identity with a second factor yields a file with only one controller, and the command prints the reason', async () => {
     const { id, jwt } = await cluster.newToken({ ott: true })
     const { primary } = await cluster.ask('GET', '/auth-policies/default')
     const secondary = { requireTotp: true, requireExtJwtSigner: null }
@@ -105,7 +105,7 @@ describe('a one-time token', () => {
     expect(Object.keys(identityIn('phone.json').file)).toEqual(['ztAPI', 'id'])
   })
 
-  test('creates separate files, with an RSA key if requested, and lists them as JSON', async () => {
+  test('yields separate files, with an RSA key if requested, and the command lists the files as JSON', async () => {
     const { id, jwt } = await cluster.newToken({ ott: true })
     const flags = ['--cert', at('c.pem'), '--key', at('c.key'), '--ca', at('ca.pem')]
     const done = await enroll(jwt, ...flags, '--key-alg', 'rsa', '--json')
@@ -147,7 +147,7 @@ describe('a one-time token', () => {
     expect(data).toMatchObject([{ fingerprint: parseCertificates(by.certificatePem)[0].sha1 }])
   })
 
-  test('can be used again with the key file', async () => {
+  test('can be used again with the key file of the first attempt', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     const flags = ['--cert', at('c.pem'), '--key', at('c.key'), '--ca', at('ca.pem')]
     expect((await enroll(jwt, ...flags)).code).toBe(0)
@@ -194,7 +194,7 @@ describe('a one-time token', () => {
     expect(mode('laptop.json')).toBe('600')
   })
 
-  test('is not enrolled with the key that an interrupted run for another token left', async () => {
+  test('is not used with the key that an interrupted enrollment with another token left on disk', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     writeSecretFile(at('a.json.enrolling'), JSON.stringify({ token: 'other', key: 'x' }))
     refused(
@@ -207,7 +207,7 @@ describe('a one-time token', () => {
 })
 
 describe('other kinds of enrollment tokens', () => {
-  test('set the password for a user name, from a file that only its owner can read', async () => {
+  test('set the password for a user name, and the command reads it from a file that only its owner can read', async () => {
     const { jwt } = await cluster.newToken({ updb: 'field-unit' })
     writeSecretFile(at('password'), 'a long enough one\n')
     const done = await enroll(jwt, '--password-file', at('password'))
@@ -221,7 +221,7 @@ describe('other kinds of enrollment tokens', () => {
     refused(await enroll(jwt, '--password-file', at('password')), /was already used/, 3)
   })
 
-  test('for a user name print how to find out the outcome after a lost response', async () => {
+  test('for a user name make the command print, after a lost response, how to find out whether it took effect', async () => {
     const { jwt } = await cluster.newToken({ updb: 'field-unit-3' })
     writeSecretFile(at('password'), 'a long enough one')
     cluster.controller.cluster.losesAnswers = true
@@ -229,7 +229,7 @@ describe('other kinds of enrollment tokens', () => {
     refused(done, /try to log in with the password, and rerun the same command if that fails/)
   })
 
-  test('for a user name report why a password is invalid, and stay valid', async () => {
+  test('for a user name make the command report why a password is invalid, and stay valid', async () => {
     const { jwt } = await cluster.newToken({ updb: 'field-unit-2' })
     writeSecretFile(at('password'), 'short')
     refused(await enroll(jwt, '--password-file', at('password')), /: password should be at least/)
@@ -274,7 +274,7 @@ describe('other kinds of enrollment tokens', () => {
   })
 })
 
-describe('identity enroll exits with 2 and does not consume a token', () => {
+describe('identity enroll exits with 2 and leaves the token unused', () => {
   test.each([
     [{ ott: true }, [], /--out FILE, or --cert FILE and --key FILE/],
     [{ ott: true }, ['--out', 'a', '--cert', 'b', '--key', 'c'], /--out FILE, or --cert/],
@@ -282,12 +282,12 @@ describe('identity enroll exits with 2 and does not consume a token', () => {
     [{ ott: true }, ['--out', 'a', '--client-cert', 'c'], /does not support --client-cert/],
     [{ updb: 'nobody-1' }, [], /--password-file FILE, or -/],
     [{ updb: 'nobody-2' }, ['--out', 'a'], /does not support --out/],
-  ])('for %j with %j', async (enrollment, flags, sentence) => {
+  ])('if the arguments are %j with %j', async (enrollment, flags, sentence) => {
     const { jwt } = await cluster.newToken(enrollment)
     refused(await enroll(jwt, ...flags), sentence, 2)
   })
 
-  test('for a token given on the command line, where other users could read it', async () => {
+  test('if the token is given on the command line, where other users could read it', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     const done = await runHere(['identity', 'enroll', jwt, '--out', at('a.json')])
     refused(done, /command lines are visible to other users/, 2)

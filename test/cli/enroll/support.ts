@@ -10,7 +10,10 @@ import { signerOf } from '../../support/member-leaf.ts'
 
 type Detail = Readonly<Record<string, unknown>>
 
-/** A controller whose tokens are signed by the certificate that it shows, as those of a real one are. */
+/**
+ * A controller whose tokens are signed by the certificate that it shows, as those of a real one
+ * are.
+ */
 export class EnrollingController {
   readonly controller: TestController
   readonly own: CertifiedKey

@@ -26,7 +26,7 @@ async function entries(...words: readonly string[]): Promise<readonly Entry[]> {
   return JSON.parse(await person.out('history', ...words, '-o', 'json')) as readonly Entry[]
 }
 
-test('history lists the changes of a record, newest first, also by filters', async () => {
+test('history lists the changes of a record, newest first, and accepts filters', async () => {
   const text = await person.out('history', 'service', 'crm')
   const [titles, patched, created, ...rest] = text.trimEnd().split('\n')
   expect(titles?.split(/ +/)).toEqual(['entry', 'at', 'actor', 'action', 'kind', 'name', 'change'])
@@ -40,7 +40,7 @@ test('history lists the changes of a record, newest first, also by filters', asy
   expect([stdout.split('\n').length > 4, stderr]).toEqual([true, ''])
 })
 
-test('history --undo shows its effect, and then takes the change back', async () => {
+test('history --undo shows the effect of the undo, and then reverts the change', async () => {
   const [latest] = await entries('service', 'crm')
   const index = String(latest?.index)
   const dry = await person.run('history', '--undo', index, '--dry-run')
@@ -63,7 +63,7 @@ edge routers of services: 0 given, 0 taken
   expect(again.stderr).toContain('service crm was changed: roleAttributes')
 })
 
-test('history refuses wrong words with a hint', async () => {
+test('history refuses invalid arguments with a hint', async () => {
   for (const [words, hint] of [
     [['servcie'], 'service'],
     [['--since', 'yesterday'], 'an age such as 24h'],

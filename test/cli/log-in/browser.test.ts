@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { Provider } from '../../../src/cli/client/provider.ts'
+import { OidcProviderClient } from '../../../src/cli/client/oidc-provider-client.ts'
 import { logInByBrowser } from '../../../src/cli/log-in/browser.ts'
 import { RedirectListener, redirectLimits } from '../../../src/cli/log-in/redirect-listener.ts'
 import { admin } from '../../api/support/controller.ts'
@@ -30,7 +30,7 @@ function get(url: string, headers: Record<string, string> = {}, method = 'GET'):
 }
 
 describe('the local port for the browser’s redirect', () => {
-  test('accepts the response with the state of the log-in once, and shows the user the result', async () => {
+  test('accepts the response that contains the state of the log-in once, and shows the user the result', async () => {
     const listener = await RedirectListener.open()
     const waiting = listener.wait('a state')
     const page = get(`${listener.uri}?state=a+state&code=c`)
@@ -56,8 +56,13 @@ describe('the local port for the browser’s redirect', () => {
     ['another state', '?state=other&code=c', {}, 'GET'],
     ['no state', '?code=c', {}, 'GET'],
     ['another path', '/more?state=s&code=c', {}, 'GET'],
-    ['a name that leads here', '?state=s&code=c', { host: 'evil.example' }, 'GET'],
-    ['a form', '?state=s&code=c', {}, 'POST'],
+    [
+      'another host name that leads to this host',
+      '?state=s&code=c',
+      { host: 'evil.example' },
+      'GET',
+    ],
+    ['the method POST', '?state=s&code=c', {}, 'POST'],
   ])('keeps waiting after a request with %s', async (_what, suffix, headers, method) => {
     const listener = await RedirectListener.open()
     const waiting = listener.wait('s')
@@ -86,10 +91,10 @@ describe('the local port for the browser’s redirect', () => {
 
 describe('a log-in in the browser', () => {
   let person: Administrator
-  let provider: Provider
+  let provider: OidcProviderClient
   beforeAll(async () => {
     person = await Administrator.open()
-    provider = await Provider.discover(person.origin, { caPem: person.caPem })
+    provider = await OidcProviderClient.discover(person.origin, { caPem: person.caPem })
   })
   afterAll(() => person.close())
 
@@ -132,7 +137,7 @@ describe('a log-in in the browser', () => {
     expect(page).toMatchObject({ status: 200, text: expect.stringContaining('as Default Admin') })
   })
 
-  test('ends with an error page after a refusal, or a response from another issuer', async () => {
+  test('ends with an error page after a refusal by the provider, or after a response from another issuer', async () => {
     for (const [more, sentence] of [
       ['iss=https%3A%2F%2Fevil.example%2Foidc&code=c', /iss/],
       [`iss=${encodeURIComponent(provider.issuer)}&error=access_denied`, /access_denied/],

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { type DeviceLogIn, Provider } from '../../../src/cli/client/provider.ts'
+import {
+  type DeviceLogIn,
+  OidcProviderClient,
+} from '../../../src/cli/client/oidc-provider-client.ts'
 import { logInByDevice } from '../../../src/cli/log-in/device.ts'
 import { admin } from '../../api/support/controller.ts'
 import { Administrator } from '../client/support.ts'
@@ -9,10 +12,10 @@ import { Administrator } from '../client/support.ts'
 // controller fails.
 
 let person: Administrator
-let provider: Provider
+let provider: OidcProviderClient
 beforeAll(async () => {
   person = await Administrator.open()
-  provider = await Provider.discover(person.origin, { caPem: person.caPem })
+  provider = await OidcProviderClient.discover(person.origin, { caPem: person.caPem })
 })
 afterAll(() => person.close())
 
@@ -21,7 +24,8 @@ const pause = (ms: number): Promise<void> => {
   person.cluster.controller.clock.advance(ms)
   return Promise.resolve()
 }
-const nowhere = (): Promise<Provider> => Promise.reject(new Error('there is no other controller'))
+const nowhere = (): Promise<OidcProviderClient> =>
+  Promise.reject(new Error('there is no other controller'))
 
 async function send(path: string, form: Record<string, string>) {
   const headers = {
@@ -68,15 +72,15 @@ test('a device log-in that is denied or ignored ends with one sentence', async (
 
 test('a device log-in tries another controller when the first one is unreachable', async () => {
   const { cluster } = person
-  const away = await Provider.discover(person.origin, { caPem: person.caPem })
+  const away = await OidcProviderClient.discover(person.origin, { caPem: person.caPem })
   let isAway = false
   const poll = away.pollDevice.bind(away)
-  const { HttpsFault } = await import('../../../src/cli/client/https.ts')
+  const { HttpsFault } = await import('../../../src/cli/client/https-request.ts')
   away.pollDevice = (begun) =>
     isAway ? Promise.reject(new HttpsFault('closed the connection', true)) : poll(begun)
   let shown: DeviceLogIn | null = null
   const show = (begun: DeviceLogIn): void => void (shown = begun)
-  const next = () => Provider.discover(cluster.origin, { caPem: person.caPem })
+  const next = () => OidcProviderClient.discover(cluster.origin, { caPem: person.caPem })
   const tokens = await logInByDevice(away, next, show, async (ms) => {
     isAway = true
     await pause(ms)

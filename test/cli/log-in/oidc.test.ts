@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 
 import { readContexts } from '../../../src/cli/client/context-file.ts'
-import { Provider } from '../../../src/cli/client/provider.ts'
+import { OidcProviderClient } from '../../../src/cli/client/oidc-provider-client.ts'
 import { SessionTokens } from '../../../src/cli/client/session-tokens.ts'
 import { openRestSession } from '../../../src/cli/log-in/rest-session.ts'
-import { writeSecretFile } from '../../../src/pki/key-file.ts'
+import { writeSecretFile } from '../../../src/pki/secret-file.ts'
 import { CallerOf, client as clientApi, management } from '../../api/support/caller.ts'
 import { admin } from '../../api/support/controller.ts'
 import { turnOnMfa } from '../../api/support/mfa.ts'
@@ -146,7 +146,7 @@ test('a log-in by certificate yields tokens that are valid only with the key of 
   await person.out('logout', '--context', 'by-cert')
 })
 
-test('a cluster that does not announce OpenID Connect is used through the log-in of its REST API', async () => {
+test('at a cluster that does not announce OpenID Connect, login uses the log-in of the REST API', async () => {
   const opening = {
     controllers: [person.origin],
     caPem: person.caPem,
@@ -161,8 +161,8 @@ test('a cluster that does not announce OpenID Connect is used through the log-in
   )
 })
 
-describe('a session', () => {
-  test('renews a token that is about to expire before using it, and stores the new tokens', async () => {
+describe('a stored session', () => {
+  test('renews a token that is about to expire before using the token, and stores the new tokens', async () => {
     const before = context()
     endSoon()
     await person.out('list', 'identities')
@@ -187,7 +187,7 @@ describe('a session', () => {
     endSoon()
     const found = readContexts(path()).contexts['net']
     if (found === undefined) throw new Error('no context')
-    const refresh = vi.spyOn(Provider.prototype, 'refresh')
+    const refresh = vi.spyOn(OidcProviderClient.prototype, 'refresh')
     const commands = Array.from({ length: 5 }, () => new SessionTokens('net', found, '', path()))
     const tokens = await Promise.all(commands.map((one) => one.token()))
     expect(new Set(tokens).size).toBe(1)
@@ -206,7 +206,7 @@ describe('a session', () => {
     expect(context().controllers[0]).toBe(person.origin)
   })
 
-  test('is reported, with the log-in command, if it has ended elsewhere', async () => {
+  test('is reported as ended, together with the log-in command, if another program has ended it', async () => {
     const { refreshToken: token } = context().renewal ?? { refreshToken: '' }
     const body = new URLSearchParams({ token, client_id: 'native' }).toString()
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }

@@ -2,7 +2,7 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 
-import { Provider } from '../../../src/cli/client/provider.ts'
+import { OidcProviderClient } from '../../../src/cli/client/oidc-provider-client.ts'
 import { logInByCodeFlow } from '../../../src/cli/log-in/code-flow.ts'
 import { openRestSession } from '../../../src/cli/log-in/rest-session.ts'
 import { admin } from '../../api/support/controller.ts'
@@ -23,7 +23,7 @@ const code = (): Promise<string> => Promise.resolve('000000')
 
 /** Logs in by the code flow, whose steps from the password on answer with these queries. */
 async function byCodeFlow(...answers: readonly unknown[]): Promise<unknown> {
-  const provider = await Provider.discover(person.origin, { caPem: person.caPem })
+  const provider = await OidcProviderClient.discover(person.origin, { caPem: person.caPem })
   const real = provider.step.bind(provider)
   const left = [...answers]
   vi.spyOn(provider, 'step').mockImplementation(async (url, body, headers) => {
@@ -61,7 +61,7 @@ const token =
 const enrolled = { typeId: 'TOTP', isTotpEnrolled: true }
 
 describe('a log-in that requires an unknown second factor', () => {
-  test('is refused in the code flow with the factor and the next step, alone or beside known factors', async () => {
+  test('is refused in the code flow with the name of the factor and the next step, whether the factor is required alone or beside known factors', async () => {
     const passkey = { typeId: 'PASSKEY' }
     const alone = refusal(`${unknown('PASSKEY')}; ${onPage}`)
     expect(await byCodeFlow([passkey])).toEqual(alone)
@@ -72,7 +72,7 @@ describe('a log-in that requires an unknown second factor', () => {
     )
   })
 
-  test('is refused in the code flow with the factor and the next step, also after the one-time code', async () => {
+  test('is refused in the code flow with the name of the factor and the next step, also after a one-time code was accepted', async () => {
     expect(await byCodeFlow([enrolled], [{ typeId: 'PASSKEY' }])).toEqual(
       refusal(`${unknown('PASSKEY')}; ${onPage}`),
     )

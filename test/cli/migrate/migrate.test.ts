@@ -16,7 +16,7 @@ import { join } from 'node:path'
 import { parse } from 'yaml'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { readFileChunks } from '../../../src/backup/files.ts'
+import { readFileChunks } from '../../../src/backup/backup-files.ts'
 import { loadBackup, type LoadedBackup } from '../../../src/backup/load-backup.ts'
 import { MemoryStateStore } from '../../../src/store/state/memory-state-store.ts'
 import {
@@ -322,7 +322,7 @@ describe('flotilla migrate', () => {
     )
   })
 
-  test('uses the separate key of the server certificate', async () => {
+  test('uses the key of the server certificate if this is a separate key', async () => {
     edited('key: server.key', 'key: signer.key, server_cert: server.pem, server_key: server.key')
     await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
     const key = readFileSync(join(folder, 'configs', 'ctrl-one', 'key.pem'), 'utf8')
@@ -379,7 +379,7 @@ describe('flotilla migrate', () => {
     expect(state.get('identity', '-vKL94i-8')?.name).toBe('camera ünï')
   })
 
-  test('writes nothing if something would be lost, unless the user accepts the losses', async () => {
+  test('writes nothing if records would be lost, unless the user accepts the losses', async () => {
     const stores = { ...network.stores, spells: { s1: { name: boltzText('s') } } }
     writeFileSync(single.database, writeBolt(databaseOf(stores)))
     const before = files()
@@ -448,14 +448,14 @@ describe('flotilla migrate', () => {
   })
 
   test.each([
-    ['no target', [], /^2: flotilla: name the files to write: --out FILE/],
+    ['a command without output files', [], /^2: flotilla: name the files to write: --out FILE/],
     [
-      'no decision about encryption',
+      'a command that neither encrypts nor allows plaintext',
       ['--out', 'a', '--configs', 'b'],
       /^2: flotilla: the backup contains the keys/,
     ],
     [
-      'both kinds of encryption',
+      'a command with both --plaintext and --recipient',
       ['--out', 'a', '--configs', 'b', '--plaintext', '--recipient', 'c'],
       /^2: .*exclude each other/,
     ],
@@ -464,10 +464,10 @@ describe('flotilla migrate', () => {
   })
 })
 
-describe('An invalid input of migrate', () => {
+describe('An invalid database for migrate', () => {
   const checked = (): Promise<string> => failureOf('migrate', 'check', single.configuration)
 
-  test('is reported in one sentence if the database is torn, foreign, empty or missing', async () => {
+  test('is reported with one sentence if it is torn, foreign, empty or missing', async () => {
     truncateSync(single.database, statSync(single.database).size - 4096)
     expect(await checked()).toMatch(/^1: flotilla: ctrl-one\/ctrl\.db: the database is cut off: /)
     writeFileSync(single.database, 'SQLite format 3\0')
@@ -490,7 +490,7 @@ describe('An invalid input of migrate', () => {
   })
 
   test.each([36, 49])(
-    'is reported in one sentence if the database has the schema version %i',
+    'is reported with one sentence if it has the schema version %i',
     async (version) => {
       writeFileSync(single.database, writeBolt(databaseOf(network.stores, version)))
       expect(await checked()).toMatch(
@@ -500,8 +500,13 @@ describe('An invalid input of migrate', () => {
   )
 
   test.each<readonly [string, RegExp | string, string, RegExp]>([
-    ['no YAML', /^v: 3/, 'v: [', /^2: flotilla: ctrl-one\/ctrl\.yml:\d+: invalid YAML/],
-    ['another program', /^v: 3/, 'v: 2', /is not the configuration of an OpenZiti controller/],
+    ['invalid YAML', /^v: 3/, 'v: [', /^2: flotilla: ctrl-one\/ctrl\.yml:\d+: invalid YAML/],
+    [
+      'the format of another program',
+      /^v: 3/,
+      'v: 2',
+      /is not the configuration of an OpenZiti controller/,
+    ],
     [
       'a router',
       /^ctrl: .*/m,
@@ -521,13 +526,13 @@ describe('An invalid input of migrate', () => {
       /identity\.key: ctrl-one\/gone\.key: there is no such file$/,
     ],
     [
-      'a key of another certificate',
+      'a key that belongs to another certificate',
       'key: server.key',
       'key: signer.key',
       /identity\.key: the private key does not belong to the certificate$/,
     ],
     [
-      'a key in an engine',
+      'a key in a PKCS #11 token',
       'key: server.key',
       'key: pkcs11:token',
       /keys and certificates are read from files only/,
@@ -539,7 +544,7 @@ describe('An invalid input of migrate', () => {
       /ctrl-one\/server\.key: .*certificate/,
     ],
     [
-      'no signer',
+      'no enrollment signer',
       /signingCert: .*/,
       'signingCert: {}',
       /edge\.enrollment\.signingCert\.cert is missing$/,
@@ -565,7 +570,7 @@ describe('An invalid input of migrate', () => {
     },
   )
 
-  test('is reported in one sentence if it contains one controller twice', async () => {
+  test('is reported with one sentence if it contains one controller twice', async () => {
     expect(
       await failureOf(
         'migrate',

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import { UnimportedFields } from '../../../src/cli/network/lost-fields.ts'
+import { UnimportedFields } from '../../../src/cli/network/unimported-fields.ts'
 import { portableFields } from '../../../src/cli/network/portable.ts'
 import { allSections } from '../../../src/cli/network/sections.ts'
 import { newCa } from '../../support/authorities.ts'
@@ -195,7 +195,7 @@ test('an import creates the network in an OpenZiti export, and a second import c
   expect((await imported(text)).stdout).toBe('no change needed\n')
 })
 
-test('an import keeps the fields that the export does not contain', async () => {
+test('an import leaves the fields of existing records unchanged if the export does not contain them', async () => {
   await person.out('create', 'edge-router', 'name=gate', 'cost=9', 'isTunnelerEnabled=true')
   await person.out('create', 'identity', 'name=laptop', 'defaultHostingCost=3')
   const done = await imported(JSON.stringify(stock()))
@@ -204,7 +204,7 @@ test('an import keeps the fields that the export does not contain', async () => 
   expect(await person.out('get', 'identity', 'laptop')).toMatch(/^defaultHostingCost: 3$/m)
 })
 
-test('an import reports posture checks that service policies lost in the export', async () => {
+test('an import reports the posture checks that service policies lost when OpenZiti exported them', async () => {
   const check = {
     domains: ['corp.test'],
     name: 'corp',
@@ -243,7 +243,7 @@ describe('an import of a disabled identity', () => {
     return [disabled, disabledUntil]
   }
 
-  test('disables the identity here until the same time, never for a shorter time', async () => {
+  test('disables the identity in this network until the same time, never for a shorter time', async () => {
     const end = inDays(30)
     const text = identities(
       identity('until', { disabled: true, disabledAt: inDays(-1), disabledUntil: end }),
@@ -267,7 +267,7 @@ describe('an import of a disabled identity', () => {
     expect((await imported(text)).stdout).toBe('no change needed\n')
   })
 
-  test('is kept if this network is exported and the export is applied', async () => {
+  test('leads to a disabled state that an export contains and that applying the export restores', async () => {
     await imported(identities(identity('until', { disabled: true, disabledUntil: inDays(30) })))
     const network = await person.out('export')
     expect(network).toMatch(/- name: until\n    disabledUntil: \d{4}-\d\d-\d\dT[\d:.]+Z\n/)
@@ -298,7 +298,7 @@ describe('an import of a disabled identity', () => {
       'disabledUntil: more than 100 years from now; use disabled: true',
     ],
     [{ isDefaultAdmin: 'true' }, 'isDefaultAdmin: expected true or false'],
-  ])('refuses %j, which it cannot import', async (rest, problem) => {
+  ])('refuses %j, which this version cannot import', async (rest, problem) => {
     const done = await imported(identities(identity('laptop', rest)))
     expect([done.code, done.stderr.split('\n')[1]]).toEqual([
       2,
@@ -322,7 +322,7 @@ test('an import lists the fields that it cannot import, with the number of recor
   ])
 })
 
-test('every field that an import omits is derived from other fields, or reported as lost', () => {
+test('every field that an import omits can be derived from other fields, or is reported as lost', () => {
   const lost = allSections().flatMap(({ name, kind }) => {
     const carried = portableFields(kind)
     const notes = kind.fields

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { parseNetwork } from '../../../src/cli/network/document.ts'
+import { parseNetworkFile } from '../../../src/cli/network/network-file.ts'
 import { Administrator } from '../client/support.ts'
 
 // Goal: a file with one mistake changes nothing, and its mistake is named with its line.
@@ -91,7 +91,7 @@ describe('an invalid file for apply', () => {
       /^line \d: is nested deeper than|^line \d: refers to an anchor|alias/i,
     ],
   ] as [string, number, ...(string | RegExp)[]][])(
-    'is refused in one sentence with its line: %j',
+    'is refused with one sentence and the line: %j',
     async (text, count, ...sentences) => {
       const path = person.file('network.yml', text)
       const done = await person.run('apply', '-f', path, '--prune', '--yes')
@@ -106,7 +106,7 @@ describe('an invalid file for apply', () => {
     },
   )
 
-  test('is refused, with each line, if its records form a cycle of references', async () => {
+  test('is refused, with the line of each record, if its records form a cycle of references', async () => {
     const path = person.file('circle.yml', circle())
     const done = await person.run('apply', '-f', path)
     expect(done.code).toBe(2)
@@ -124,7 +124,7 @@ describe('an invalid file for apply', () => {
 })
 
 /** The remedy that the refusal names. */
-test('a cycle of records that reference each other can be created in two steps', async () => {
+test('records that reference each other in a cycle can be created by applying two files', async () => {
   const half = person.file('half.yml', circle().replace('    enrollAuthPolicy: by-token\n', ''))
   await person.out('apply', '-f', half)
   const whole = person.file('circle.yml', circle())
@@ -172,7 +172,7 @@ services:
 test('a duplicate among 300,000 keys is found in linear time', () => {
   const keys = Array.from({ length: 300_000 }, (_, at) => `k${at}: 1`).join(', ')
   const text = `version: 1\nservices:\n  - name: web\n    tags: {${keys},\n      k7: 2}\n`
-  const { faults } = parseNetwork(text)
+  const { faults } = parseNetworkFile(text)
   expect(faults).toEqual([
     { line: 5, problem: expect.stringContaining('the same key is given twice') },
   ])

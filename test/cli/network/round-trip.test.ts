@@ -44,7 +44,7 @@ test('applying an export to the network that it came from changes nothing', asyn
   expect(await person.out('apply', '-f', path, '--prune')).toBe('no change needed\n')
 })
 
-test('apply with a dry run prints only the difference; without it, the other network becomes identical', async () => {
+test('apply with --dry-run prints only the difference; without it, the target network becomes identical to the exported one', async () => {
   const path = other.file('network.yml', text)
   const before = await other.out('export')
   const { code, stdout: dry } = await other.run('apply', '-f', path, '--dry-run')
@@ -60,7 +60,7 @@ test('apply with a dry run prints only the difference; without it, the other net
   expect(await other.out('apply', '-f', path, '--dry-run')).toBe('no change needed\n')
 })
 
-test('apply keeps an end that a file omits, sets another one, and removes it by null', async () => {
+test('apply keeps the expiry of a policy if the file omits it, replaces it by another one, and removes it if the file contains null', async () => {
   const file = (rest: string): string =>
     person.file(
       'ends.yml',
@@ -84,7 +84,7 @@ test('apply keeps an end that a file omits, sets another one, and removes it by 
   expect(await person.out('export')).toBe(text)
 })
 
-test('apply leaves out what has ended: it grants nothing', async () => {
+test('apply ignores expired policies and expired role attributes in a file, because they grant nothing', async () => {
   const path = person.file(
     'ended.yml',
     `version: 1

@@ -1,7 +1,10 @@
 import { newCa } from '../../support/authorities.ts'
 import type { Administrator } from '../client/support.ts'
 
-/** Makes a network that has an object of every kind which a file can describe, and a reference of every sort. */
+/**
+ * Makes a network that has an object of every kind which a file can describe, and a reference of
+ * every sort.
+ */
 export async function fillNetwork(person: Administrator): Promise<void> {
   const plant = person.file('plant.pem', (await newCa('plant', Date.now())).certificatePem)
   const signer = person.file('signer.pem', (await newCa('signer', Date.now())).certificatePem)

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { onboardingLimits } from '../../../src/cli/onboarding/identity-lines.ts'
 import { Administrator } from '../client/support.ts'
 
-// Goal: one command onboards a list of people or devices, can be repeated, and changes nothing for a faulty list.
+// Goal: one command onboards a list of people or devices, can be repeated, and changes nothing for
+// a faulty list.
 
 let person: Administrator
 let tokens = ''
@@ -124,7 +125,7 @@ describe('identity import', () => {
     )
   })
 
-  test('gives tokens for user names', async () => {
+  test('writes enrollment tokens for user names', async () => {
     const done = await imported('name,enrollment.updb\numa,uma.berg\n')
     expect([done.code, done.stderr]).toEqual([0, ''])
     const [, payload = ''] = readFileSync(join(tokens, 'uma.jwt'), 'utf8').split('.')

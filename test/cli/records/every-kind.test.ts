@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { FABRIC, MANAGEMENT } from '../../../src/client/cluster-client.ts'
+import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../../src/client/cluster-client.ts'
 import { allKinds, type Kind } from '../../../src/cli/records/kinds.ts'
 import { newCa } from '../../support/authorities.ts'
 import { Administrator } from '../client/support.ts'
 
-// Goal: whatever the management API keeps can be made, seen, changed and deleted from a terminal, by names alone.
+// Goal: whatever the management API keeps can be made, seen, changed and deleted from a terminal,
+// by names alone.
 
 let person: Administrator
 beforeAll(async () => {
@@ -131,34 +132,41 @@ const examples: Readonly<Record<string, Example>> = {
 
 const creatable = allKinds().filter(({ shapes }) => shapes.create !== undefined)
 
-test('every kind that can be created has an example', () => {
+test('every kind of record that can be created has an example in the test data', () => {
   expect(Object.keys(examples)).toEqual(creatable.map(({ name }) => name))
 })
 
-describe.each(creatable.map((kind) => [kind.name, kind] as const))('%s', (name, kind) => {
-  const { create, update, shows } = examples[name] ?? { create: '', shows: /$^/ }
+describe.each(creatable.map((kind) => [kind.name, kind] as const))(
+  'the record verbs for the kind %s:',
+  (name, kind) => {
+    const { create, update, shows } = examples[name] ?? { create: '', shows: /$^/ }
 
-  test('records of the kind can be created, listed, shown, changed and deleted', async () => {
-    const words = create.replaceAll('FOLDER', person.folder).split(' ')
-    const made = JSON.parse(await person.out('create', name, ...words, '--json')) as { id: string }
-    expect(made.id).not.toBe('')
-    const own = ownName(kind, words, made.id)
-    if (update !== undefined) {
-      expect(await person.out('update', name, own, ...update.split(' '))).toMatch(/^updated /)
-    }
-    const called = update?.startsWith('name=') === true ? update.slice('name='.length) : own
-    expect(await person.out('list', kind.plural, '--all')).toMatch(shows)
-    const shown = JSON.parse(await person.out('get', name, called, '-o', 'json')) as { id: string }
-    expect(shown.id).toBe(made.id)
-    expect(await person.out('list', name, '--all', '-o', 'name')).toContain(`${called}\n`)
-    if (kind.shapes.delete === undefined) return
-    const asked = await person.run('delete', name, called)
-    expect([asked.code, asked.stderr]).toEqual([2, expect.stringMatching(/add --yes$/m)])
-    expect(await person.out('delete', name, called, '--yes')).toMatch(/^deleted /)
-    const gone = await person.run('get', name, called)
-    expect([gone.code, gone.stderr]).toEqual([4, expect.stringMatching(/^flotilla: no /)])
-  })
-})
+    test('records of the kind can be created, listed, shown, changed and deleted', async () => {
+      const words = create.replaceAll('FOLDER', person.folder).split(' ')
+      const made = JSON.parse(await person.out('create', name, ...words, '--json')) as {
+        id: string
+      }
+      expect(made.id).not.toBe('')
+      const own = ownName(kind, words, made.id)
+      if (update !== undefined) {
+        expect(await person.out('update', name, own, ...update.split(' '))).toMatch(/^updated /)
+      }
+      const called = update?.startsWith('name=') === true ? update.slice('name='.length) : own
+      expect(await person.out('list', kind.plural, '--all')).toMatch(shows)
+      const shown = JSON.parse(await person.out('get', name, called, '-o', 'json')) as {
+        id: string
+      }
+      expect(shown.id).toBe(made.id)
+      expect(await person.out('list', name, '--all', '-o', 'name')).toContain(`${called}\n`)
+      if (kind.shapes.delete === undefined) return
+      const asked = await person.run('delete', name, called)
+      expect([asked.code, asked.stderr]).toEqual([2, expect.stringMatching(/add --yes$/m)])
+      expect(await person.out('delete', name, called, '--yes')).toMatch(/^deleted /)
+      const gone = await person.run('get', name, called)
+      expect([gone.code, gone.stderr]).toEqual([4, expect.stringMatching(/^flotilla: no /)])
+    })
+  },
+)
 
 function ownName({ hasName }: Kind, words: readonly string[], id: string): string {
   const given = words.find((word) => word.startsWith('name='))
@@ -200,7 +208,7 @@ test('the record verbs call only operations that the API has, and cover each of 
     )
   }
   const [managed, live] = Map.groupBy(allKinds(), ({ api }) => api).values()
-  const served = new Set(await operationsAt(MANAGEMENT))
+  const served = new Set(await operationsAt(MANAGEMENT_API_PATH))
   const offeredBy = (kinds: readonly Kind[]): string[] =>
     kinds.flatMap(({ plural, shapes }) =>
       Object.keys(shapes).map((shape) => {
@@ -211,7 +219,7 @@ test('the record verbs call only operations that the API has, and cover each of 
       }),
     )
   expect(offeredBy(managed ?? []).filter((one) => !served.has(one))).toEqual([])
-  const ofFabric = await operationsAt(FABRIC)
+  const ofFabric = await operationsAt(FABRIC_API_PATH)
   expect(offeredBy(live ?? []).toSorted()).toEqual(
     ofFabric.filter((one) => /^\w+ \/(links|circuits)/.test(one)).toSorted(),
   )

@@ -121,7 +121,7 @@ describe('invalid input for a record verb', () => {
     expect([done.code, done.stdout, said.split('\n').length]).toEqual([code, '', 1])
   })
 
-  test('is refused with the ID in place of a name that looks like an option', async () => {
+  test('is refused, and the response names the ID to use in place of a name that looks like an option', async () => {
     const named = await person.out('create', 'service', 'name=--yes', 'encryptionRequired=true')
     const id = / id (\S+)/.exec(named)?.[1] ?? ''
     expect(await person.out('list', 'services', '--filter', 'name = "--yes"', '-o', 'name')).toBe(
@@ -196,7 +196,7 @@ test('a table shows names in place of IDs, and each cell has one line', async ()
   `)
 })
 
-test('a deletion is refused if other records use the record; with --force, the deletion reports these records', async () => {
+test('a deletion is refused if other records reference the record; with --force, the record is deleted and the other records are reported', async () => {
   await person.out('create', 'config-type', 'name=plain')
   await person.out('create', 'config', 'name=shared', 'configType=plain', 'data={}')
   await person.out('update', 'service', 'mail', 'configs=shared')
@@ -213,7 +213,7 @@ test('a deletion is refused if other records use the record; with --force, the d
   )
 })
 
-test('an identity without permission gets a refusal, and a user whose session has ended gets the log-in command', async () => {
+test('an identity without permission sees the refusal, and a user whose session has ended sees the log-in command', async () => {
   const flags = ['--user', user.username, '--password-file', person.secret('alice', user.password)]
   const ca = ['--ca', person.file('ca.pem', person.caPem), '--context', 'alice']
   await person.out('login', person.origin, ...flags, ...ca)

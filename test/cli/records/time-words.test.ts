@@ -16,13 +16,13 @@ test.each([
   expect(at).toBeLessThanOrEqual(after + seconds)
 })
 
-test('a time stays as it is written', () => {
+test('an absolute time is kept as it is written', () => {
   const word = '2030-01-31T18:00:00+01:00'
   expect(parseTimeWord('expiresAt', word)).toBe(word)
 })
 
 test.each(['', '7', 'd', '-7d', '7y', '1234567d', 'tomorrow', '2030-02-30T00:00:00Z'])(
-  'refuses %j',
+  'the time %j is refused',
   (word) => {
     expect(() => parseTimeWord('expiresAt', word)).toThrow(/^expiresAt: expected a time such as/)
     expect(() => parseDurationWord('--for', word)).toThrow(/^--for: expected a duration such as/)

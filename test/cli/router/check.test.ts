@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 
-import { lockPath } from '../../../src/cli/terminal/process-lock.ts'
-import { closeServer, listenAt, listeningPort } from '../../../src/lib/runtime/listening.ts'
+import { acquirePathLock } from '../../../src/cli/terminal/process-lock.ts'
+import { closeServer, startListening, listeningPort } from '../../../src/lib/runtime/listening.ts'
 import { freePort } from '../../support/ports.ts'
 import { runHere } from '../run-here.ts'
 
@@ -63,7 +63,7 @@ describe('router check', () => {
   })
 
   test.each(['wiki:70000', 'wiki:0', 'wiki'])(
-    'refuses the service %s of a tunnel',
+    'refuses the service %s in a tunnel configuration',
     async (service) => {
       const options = `{mode: proxy, services: ["${service}"]}`
       writeFileSync(path, `${GOOD}listeners: [{binding: tunnel, options: ${options}}]\n`)
@@ -86,7 +86,7 @@ describe('router check', () => {
 
   test('reports a port that another process uses, and exits with 1', async () => {
     const server = createServer()
-    await listenAt(server, { host: '127.0.0.1', port: 0 })
+    await startListening(server, { host: '127.0.0.1', port: 0 })
     const taken = `127.0.0.1:${listeningPort(server)}`
     const listener = `listeners: [{binding: proxy, service: web, bind: "tcp:${taken}"}]\n`
     writeFileSync(path, GOOD + listener)
@@ -133,12 +133,12 @@ describe('router check', () => {
     expect(done.code).toBe(1)
   })
 
-  test('does not test the ports of a router that runs with the configuration', async () => {
+  test('does not test the ports of a router that is already running with the configuration', async () => {
     const server = createServer()
-    await listenAt(server, { host: '127.0.0.1', port: 0 })
+    await startListening(server, { host: '127.0.0.1', port: 0 })
     const bind = `tcp:127.0.0.1:${listeningPort(server)}`
     writeFileSync(path, `${GOOD}listeners: [{binding: proxy, service: web, bind: "${bind}"}]\n`)
-    const lock = await lockPath('router', realpathSync(path))
+    const lock = await acquirePathLock('router', realpathSync(path))
     const done = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
     expect(done.code).toBe(0)
     expect(done.stdout).toContain('note: a router with this configuration is running, so its ports')
@@ -165,7 +165,7 @@ describe('router check', () => {
     })
   })
 
-  test('prints the documentation of every key with router options', async () => {
+  test('prints the documentation of every configuration key with router options', async () => {
     const { stdout } = await runHere(['router', 'options'])
     const page = join(import.meta.dirname, '../../../docs/reference/router-configuration.md')
     expect(stdout).toBe(readFileSync(page, 'utf8'))

@@ -20,8 +20,8 @@ import { ConnectProxy } from '../../support/connect-proxy.ts'
 import { runHere } from '../run-here.ts'
 import type { Finished } from '../support.ts'
 
-// Goal: a router has its files by one command; a run that was cut off loses nothing, and nothing is overwritten unasked.
-// Method: the verb in this process against the real listener of a controller.
+// Goal: a router has its files by one command; a run that was cut off loses nothing, and nothing is
+// overwritten unasked. Method: the verb in this process against the real listener of a controller.
 
 let cluster: EnrollingController
 let folder = ''
@@ -186,7 +186,7 @@ describe('router enroll', () => {
     ['EC:P-384', 'ec'],
     ['RSA:2048', 'rsa'],
   ])(
-    'creates a key of the kind %s, and the JSON output contains the kind',
+    'creates a key of the type %s, and names the type in the JSON output',
     async (algorithm, kind) => {
       const { id, jwt } = await newToken()
       const done = await enroll(jwt, '--key-alg', algorithm, '--json')
@@ -197,7 +197,7 @@ describe('router enroll', () => {
     },
   )
 
-  test('enrolls at another address of the controller that signed the token, and renews there', async () => {
+  test('enrolls at another address of the controller that signed the token, and later renews its certificates there', async () => {
     const relay = createServer((socket) => {
       const onward = connect(cluster.listener.port, '127.0.0.1')
       for (const one of [socket, onward]) one.on('error', () => undefined)
@@ -215,7 +215,7 @@ describe('router enroll', () => {
     }
   })
 
-  test('sends nothing to a given address if another controller responds there', async () => {
+  test('sends nothing to a given address if a controller other than the signer of the token responds there', async () => {
     const other = await EnrollingController.open()
     try {
       const { jwt } = await newToken()
@@ -257,7 +257,7 @@ describe('router enroll', () => {
     expect(written()).toEqual(outputs)
   })
 
-  test('keeps the token unused if a file exists, and overwrites it only with --force', async () => {
+  test('leaves the token unused if an output file exists, and overwrites the file only with --force', async () => {
     const { jwt } = await newToken()
     writeFileSync(at('r.server.cert'), 'mine')
     refused(await enroll(jwt), /r\.server\.cert already exists.*--force/)
@@ -303,12 +303,16 @@ describe('router enroll', () => {
       /identity\.server_cert is missing/,
     ],
     [
-      'with a key as text',
+      'with a private key as PEM text',
       CONFIG.replace('key: r.key', 'key: "pem:-----BEGIN X"'),
       /identity\.key is PEM text/,
     ],
-    ['with one file for two things', CONFIG.replace('ca: r.ca', 'ca: r.cert'), /for two things/],
-    ['with a fault', CONFIG.replace('v: 3', 'v: 4'), /:1: v: expected 3/],
+    [
+      'with the same file for two purposes',
+      CONFIG.replace('ca: r.ca', 'ca: r.cert'),
+      /for two things/,
+    ],
+    ['with a configuration error', CONFIG.replace('v: 3', 'v: 4'), /:1: v: expected 3/],
   ])('exits with 2 for a configuration %s, and sends no request', async (_, text, sentence) => {
     writeFileSync(at('router.yml'), text)
     refused(await enroll((await newToken()).jwt), sentence, 2)
@@ -316,7 +320,7 @@ describe('router enroll', () => {
   })
 })
 
-test('router enroll warns that the certificate does not contain a configured name that another router has', async () => {
+test('router enroll warns if the certificate lacks a configured name because another router has that name', async () => {
   await raiseLevel(cluster.controller)
   expect((await enroll((await newToken()).jwt)).stderr).toBe('')
   rmSync(folder, { recursive: true })

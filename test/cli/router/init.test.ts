@@ -3,11 +3,12 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 
-import { routerOptionTypes } from '../../../src/config/router/commented.ts'
+import { routerTypes } from '../../../src/config/router/commented-config.ts'
 import { freePort } from '../../support/ports.ts'
 import { runHere } from '../run-here.ts'
 
-// Goal: an operator has a router configuration that works without putting it together from several pages.
+// Goal: an operator has a router configuration that works without putting it together from several
+// pages.
 
 const folder = mkdtempSync(join(tmpdir(), 'flotilla-router-init-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -15,7 +16,7 @@ const at = (name: string): string => join(folder, name)
 
 describe('router init', () => {
   test.each([
-    ...routerOptionTypes.map((type) => [type, ['--advertise', 'r1.example.net']] as const),
+    ...routerTypes.map((type) => [type, ['--advertise', 'r1.example.net']] as const),
     ['edge', ['--advertise', '2001:db8::1', '--controller', '[2001:db8::2]:1380']],
     ['edge', ['--advertise', '192.0.2.1', '--name', 'gate', '--controller', 'tls:c1:1380']],
     ['tunnel', ['--mode', 'proxy', '--advertise', 'r1']],
@@ -67,7 +68,7 @@ describe('router init', () => {
     expect(valueOf('ctrl.endpoints')).toContain('tls:ctrl1.example.net:1380')
   })
 
-  test('writes a comment about what each router type serves', async () => {
+  test('writes for each router type a comment about the services of a router of this type', async () => {
     const keysOf = async (type: string): Promise<string[]> => {
       await runHere(['router', 'init', type, at(`${type}.yml`), '--advertise', 'r1'])
       const text = readFileSync(at(`${type}.yml`), 'utf8')

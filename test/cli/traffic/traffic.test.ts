@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import type { Observation } from '../../../src/ports/live-facts.ts'
+import type { Observation } from '../../../src/ports/observations.ts'
 import { Administrator } from '../client/support.ts'
 
 let person: Administrator

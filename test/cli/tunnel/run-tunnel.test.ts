@@ -71,8 +71,11 @@ test('tunnel run reads all controllers that flotilla identity enroll has written
 test.each([
   ['UTF-8 with a byte order mark', (text: string) => Buffer.from(`\ufeff${text}`)],
   ['UTF-16, as PowerShell writes it', (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le')],
-  ['UTF-16 in the other order', (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le').swap16()],
-])('tunnel run reads a file in %s', (what, encoded) => {
+  [
+    'UTF-16 in big-endian order',
+    (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le').swap16(),
+  ],
+])('tunnel run reads an identity file in %s', (what, encoded) => {
   const path = join(folder, `${what}.json`)
   writeFileSync(path, encoded(enrolled()), { mode: 0o600 })
   expect(readIdentityFile(path)).toMatchObject({ ...key, caPem: root.certificatePem })
@@ -88,11 +91,15 @@ test('tunnel run refuses a key in a hardware token with a clear message, and doe
 })
 
 test.each([
-  ['no JSON', 'it is no JSON object', () => 'token'],
-  ['no address', 'ztAPI is no https:// address', () => enrolled().replace('https:', 'http:')],
+  ['text that is not JSON', 'it is no JSON object', () => 'token'],
+  [
+    'an address that is not HTTPS',
+    'ztAPI is no https:// address',
+    () => enrolled().replace('https:', 'http:'),
+  ],
   ['no key', 'id.key: it is missing', () => enrolled().replace('"key"', '"k"')],
   [
-    'a key that is not that of the certificate',
+    'a key that does not belong to the certificate',
     'key',
     () =>
       enrolled().replace(
@@ -100,13 +107,13 @@ test.each([
         JSON.stringify(root.privateKeyPem).slice(1, -1),
       ),
   ],
-])('tunnel run refuses a file with %s, and names the remedy', (what, reason, text) => {
+])('tunnel run refuses an identity file with %s, and prints the remedy', (what, reason, text) => {
   const path = written(`${what}.json`, text())
   expect(() => readIdentityFile(path)).toThrow(reason)
   expect(() => readIdentityFile(path)).toThrow('flotilla identity enroll --out FILE')
 })
 
-test('tunnel run refuses a file that other users can read', () => {
+test('tunnel run refuses an identity file that other users can read', () => {
   const path = written('open.json', enrolled(), 0o644)
   expect(() => readIdentityFile(path)).toThrow('chmod 600')
 })
@@ -120,16 +127,20 @@ const options = {
 }
 
 test.each([
-  ['a port that is none', { proxy: ['web:99999'] }, 'expected SERVICE:PORT'],
-  ['ports in another mode', { mode: 'host' as const, proxy: ['web:80'] }, 'leave out --mode host'],
-  ['an address that is none', { bind: 'localhost' }, 'expected an IPv4 address'],
+  ['an invalid port', { proxy: ['web:99999'] }, 'expected SERVICE:PORT'],
+  [
+    'proxy ports in another mode',
+    { mode: 'host' as const, proxy: ['web:80'] },
+    'leave out --mode host',
+  ],
+  ['an invalid address', { bind: 'localhost' }, 'expected an IPv4 address'],
   ['the same file twice', { identity: ['a', 'a'] }, 'a file is given twice'],
   [
     'several identities in mode tproxy',
     { identity: ['a', 'b'], mode: 'tproxy' as const },
     'one identity',
   ],
-  ['a file that is not there', {}, 'laptop.json cannot be read'],
-])('tunnel run refuses to start: %s', async (_what, more, reason) => {
+  ['a file that does not exist', {}, 'laptop.json cannot be read'],
+])('tunnel run does not start with invalid options: %s', async (_what, more, reason) => {
   await expect(runTunnel({ ...options, ...more })).rejects.toThrow(reason)
 })

@@ -33,7 +33,7 @@ describe('Comparing the active configuration with the file', () => {
     expect(merged).toEqual({ ...running, web: [{ ...running.web[0], names: ['api.test'] }] })
   })
 
-  test('compares lists of different length, and lists that a reload can apply, as a whole', () => {
+  test('compares as a whole any list whose lengths differ or that a reload can apply', () => {
     const certificates = 'serverCertificates: [{cert: /srv/a.pem, key: /srv/a.key}]\n'
     const more = '  - {bind: "127.0.0.1:1281", advertise: "localhost:1281"}\n'
     const read = load(`${GOOD}${more}${certificates}`)

@@ -4,7 +4,7 @@ import { advertisedHosts } from '../../../src/config/controller/advertised-hosts
 import { listedApiAddresses } from '../../../src/controller/settings.ts'
 import { parseControllerConfig } from '../../../src/config/controller/load.ts'
 import type { Environment } from '../../../src/config/engine/environment.ts'
-import { sharedOptionsSha256 } from '../../../src/config/controller/fingerprint.ts'
+import { clusterScopeOptionsSha256 } from '../../../src/config/controller/cluster-scope-options.ts'
 import { fuzz } from '../engine/fuzz.ts'
 import { controllerSubject, faultsOf, FILE, GOOD, load } from './support.ts'
 
@@ -216,7 +216,7 @@ describe('Rules about combinations of options', () => {
   })
 })
 
-test('Routers and one web listener may share a port, if the address is written identically for both', () => {
+test('Routers and one web listener may share a port if both sections contain exactly the same address', () => {
   const routers = (bind: string): string => `${GOOD}routers: {bind: "${bind}"}\n`
   expect(faultsOf(routers('127.0.0.1:1280'))).toEqual([])
   expect(faultsOf(routers('0.0.0.0:1280'))).toEqual([
@@ -263,7 +263,7 @@ describe('The Raft timing profile', () => {
   const raftOf = (section: string, environment: Environment = {}) =>
     load(`${GOOD}raft: ${section}\n`, environment).raft
 
-  test('replaces the defaults, and options that are set take precedence', () => {
+  test('replaces the default values, but options that are set take precedence over the profile', () => {
     expect(raftOf('{profile: wan}')).toEqual({
       profile: 'wan',
       tickMs: 50,
@@ -298,9 +298,9 @@ describe('The Raft timing profile', () => {
 
 describe('The fingerprint of shared options', () => {
   const fingerprint = (text: string): string =>
-    Buffer.from(sharedOptionsSha256(load(text))).toString('hex')
+    Buffer.from(clusterScopeOptionsSha256(load(text))).toString('hex')
 
-  test('depends on shared options, and not on options of this controller alone', () => {
+  test('depends on shared options only, and not on options of this controller alone', () => {
     const one = fingerprint(GOOD)
     expect(fingerprint(changed('id: ctrl1', 'id: ctrl2'))).toBe(one)
     expect(fingerprint(`${GOOD}logLevel: debug\n`)).toBe(one)
@@ -309,14 +309,14 @@ describe('The fingerprint of shared options', () => {
     expect(fingerprint(changed('trustDomain: test.example', 'trustDomain: b'))).not.toBe(one)
   })
 
-  test('equals the fingerprint of the previous release, which compares it during an upgrade', () => {
+  test('equals the fingerprint that the previous release computes, because the two are compared during an upgrade', () => {
     expect(fingerprint(GOOD)).toBe(
       '220b226343fb11d858b29a1a4a979496b76651bc613117065e4e40a8622b923d',
     )
   })
 })
 
-test('1,000 random files cause no exception, and each fault has a key and an existing line', () => {
+test('1,000 random configuration files cause no exception, and each fault has a key and an existing line', () => {
   const { files, accepted } = fuzz(controllerSubject, { seed: 1, files: 1000 })
   expect(files).toBe(1000)
   expect(accepted).toBeGreaterThan(0)

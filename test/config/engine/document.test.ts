@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 
-import { configTables } from '../../../src/config/engine/document.ts'
+import { renderConfigTables } from '../../../src/config/engine/config-tables.ts'
 import { fields, tableOf } from './support.ts'
 
 const topRows = (text: string): string[] => text.split('\n## ')[0]?.split('\n').slice(2) ?? []
 
 test('a generated document has a row for each key with its type, default and purpose, and whether it has no effect', () => {
-  const text = configTables(tableOf(null))
+  const text = renderConfigTables(tableOf(null))
   expect(topRows(text)).toEqual([
     '| key | expected | default | purpose |',
     '|---|---|---|---|',
@@ -21,8 +21,8 @@ test('a generated document has a row for each key with its type, default and pur
   ])
 })
 
-test('a generated document has a section, with its purpose, for each section, list and kind', () => {
-  const text = configTables(tableOf(null))
+test('a generated document has a section, with its purpose, for each section, list and kind of the configuration', () => {
+  const text = renderConfigTables(tableOf(null))
   expect(text.split('\n').filter((line) => line.startsWith('## '))).toEqual([
     '## At the top',
     '## home',
@@ -46,7 +46,7 @@ test('a generated document has a section, with its purpose, for each section, li
 })
 
 test('a generated document for keys with variables shows the variables and the scope', () => {
-  const [head, , name, size] = topRows(configTables({ fields, overridePrefix: 'APP_' }))
+  const [head, , name, size] = topRows(renderConfigTables({ fields, overridePrefix: 'APP_' }))
   expect([head, name, size]).toEqual([
     '| key | expected | default | scope | change | purpose | variable |',
     '| `name` | a text that is not empty | *required* | node | restart | Its name. | `APP_NAME` |',

@@ -1,11 +1,11 @@
 import type { LoadedConfig } from '../../../src/config/engine/load.ts'
-import type { Fields, SchemaNode } from '../../../src/config/engine/schema.ts'
-import { yamlText } from '../../../src/config/engine/yaml-tree.ts'
+import type { SchemaFields, SchemaNode } from '../../../src/config/engine/schema.ts'
+import { formatYaml } from '../../../src/config/engine/yaml-tree.ts'
 import { type Random, seededRandom } from '../../../src/lib/random.ts'
 
 /** A table and its random files. */
 export interface FuzzSubject<T> {
-  readonly fields: Fields
+  readonly fields: SchemaFields
   /** Keys that most files have, at any depth. */
   readonly needed: readonly string[]
   /** Variables that may be set. */
@@ -173,7 +173,7 @@ function environmentOf(
 
 function fileOf({ fields, needed }: FuzzSubject<unknown>, random: Random): string {
   const rate = random.next() < 0.5 ? 0.02 : random.next()
-  const text = yamlText(sectionOf(fields, { random, rate, needed }))
+  const text = formatYaml(sectionOf(fields, { random, rate, needed }))
   return random.next() < 0.3 ? corrupted(text, random) : text
 }
 
@@ -185,7 +185,7 @@ interface Draw {
   readonly needed: readonly string[]
 }
 
-function sectionOf(fields: Fields, draw: Draw): unknown {
+function sectionOf(fields: SchemaFields, draw: Draw): unknown {
   const { random, rate, needed } = draw
   const made: Record<string, unknown> = Object.create(null) as Record<string, unknown>
   for (const [name, node] of Object.entries(fields)) {

@@ -43,7 +43,7 @@ describe('The text of a configuration file', () => {
     expect(faultsOf('', { text: `${LEAST}name: x\n` })[0]).toMatch(/^6: invalid YAML: /)
   })
 
-  test('has one fault for each of the first lines with broken syntax', () => {
+  test('has one fault for each of its first lines with broken syntax', () => {
     const faults = faultsOf('', { text: `doors: yes\n${'  - kind: a: b\n'.repeat(50)}` })
     expect(faults.length).toBeLessThanOrEqual(3)
     for (const fault of faults) expect(fault).toMatch(/^\d+: invalid YAML: .{1,200}$/)
@@ -56,7 +56,7 @@ describe('The text of a configuration file', () => {
   })
 })
 
-describe('A file', () => {
+describe('A configuration file on disk', () => {
   const problemsOf = (path: string): readonly string[] => {
     const loaded = loadConfig(tableOf(null), path, {})
     return loaded.ok ? [] : loaded.faults.map(({ problem }) => problem)

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 
 import { environmentName } from '../../../src/config/engine/environment.ts'
-import { redactedValues } from '../../../src/config/engine/shown.ts'
+import { redactedValues } from '../../../src/config/engine/option-display.ts'
 import { configOf, faultsOf, fields, LEAST, parse, warningsOf } from './support.ts'
 
-describe('A file', () => {
+describe('A parsed configuration file', () => {
   test('is read with its defaults; an absent section has default values or is null', () => {
     expect(configOf('')).toEqual({
       name: 'n',
@@ -51,8 +51,8 @@ describe('A file', () => {
   })
 })
 
-describe('Faults', () => {
-  test('are all reported at once, sorted by line, those without a line first', () => {
+describe('Faults in a configuration file', () => {
+  test('are all reported at once, sorted by line, with faults without a line first', () => {
     const text = `size: 10
 doors: []
 home: 5
@@ -169,8 +169,8 @@ dors: [{kind: in}]
   })
 })
 
-describe('Warnings', () => {
-  test('are for deprecated keys and sections, and for keys of other programs', () => {
+describe('Warnings about a configuration file', () => {
+  test('concern deprecated keys and sections, and keys of other programs', () => {
     expect(warningsOf('old: x\nedge: {}\nlegacy: [1]\n')).toEqual([
       '6: old: is deprecated: use mode',
       '7: edge: is deprecated: there is none',

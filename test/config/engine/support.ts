@@ -7,26 +7,26 @@ import {
   parseConfig,
 } from '../../../src/config/engine/load.ts'
 import {
-  type Fields,
-  ignoredSection,
-  keyedSections,
-  list,
-  option,
-  optionalSection,
+  type SchemaFields,
+  defineIgnoredSection,
+  defineKeyedSections,
+  defineSectionList,
+  defineOption,
+  defineOptionalSection,
   REQUIRED_OPTION,
-  requiredList,
-  requiredSection,
-  section,
-  variants,
-  withoutEffect,
+  defineRequiredSectionList,
+  defineRequiredSection,
+  defineSection,
+  defineVariantSection,
+  markWithoutEffect,
 } from '../../../src/config/engine/schema.ts'
 import {
   boolean,
   choice,
-  duration,
+  durationType,
   integer,
-  optional,
-  path,
+  optionalType,
+  pathType,
   text,
   texts,
 } from '../../../src/config/engine/values.ts'
@@ -35,38 +35,52 @@ export const FILE = '/etc/app/app.yml'
 
 /** One key of each kind that a table supports. */
 export const fields = {
-  name: option(text(), { default: REQUIRED_OPTION, why: 'Its name.' }),
-  size: option(integer(1, 9), { default: 3, why: 'Its <size>, a|b.', scope: 'cluster' }),
-  mode: option(choice(['fast', 'slow']), { default: 'fast', why: 'Its mode.', aliases: ['way'] }),
-  old: option(optional(text()), { default: null, why: 'Older.', deprecated: 'use mode' }),
-  idle: option(duration(0), { default: 60_000, why: 'Idle time.', hasEffect: false }),
-  tags: option(texts(), { default: ['a', 'b'], why: 'Tags.' }),
-  home: requiredSection('Home.', {
-    folder: option(path(), { default: 'data', why: 'A folder.' }),
-    token: option(texts('a list of words'), { default: [], why: 'A token.', isSecret: true }),
+  name: defineOption(text(), { default: REQUIRED_OPTION, why: 'Its name.' }),
+  size: defineOption(integer(1, 9), { default: 3, why: 'Its <size>, a|b.', scope: 'cluster' }),
+  mode: defineOption(choice(['fast', 'slow']), {
+    default: 'fast',
+    why: 'Its mode.',
+    aliases: ['way'],
   }),
-  timing: section('Timing.', {
-    tickMs: option(integer(5, 1000), { default: 50, why: 'A tick.' }),
-    isExact: option(boolean(), { default: true, why: 'Exactness.' }),
+  old: defineOption(optionalType(text()), { default: null, why: 'Older.', deprecated: 'use mode' }),
+  idle: defineOption(durationType(0), { default: 60_000, why: 'Idle time.', hasEffect: false }),
+  tags: defineOption(texts(), { default: ['a', 'b'], why: 'Tags.' }),
+  home: defineRequiredSection('Home.', {
+    folder: defineOption(pathType(), { default: 'data', why: 'A folder.' }),
+    token: defineOption(texts('a list of words'), { default: [], why: 'A token.', isSecret: true }),
   }),
-  extra: optionalSection('Extra.', { count: option(integer(0, 5), { default: 0, why: 'Count.' }) }),
-  edge: optionalSection('Edge.', {}, { isPresentWhenEmpty: true, deprecated: 'there is none' }),
-  doors: requiredList(2, 'Doors.', {
-    kind: option(choice(['in', 'out']), { default: REQUIRED_OPTION, why: 'Kind.' }),
-    options: variants('kind', 'Options of the kind.', {
-      in: { width: option(integer(1, 5), { default: 1, why: 'Width.' }) },
+  timing: defineSection('Timing.', {
+    tickMs: defineOption(integer(5, 1000), { default: 50, why: 'A tick.' }),
+    isExact: defineOption(boolean(), { default: true, why: 'Exactness.' }),
+  }),
+  extra: defineOptionalSection('Extra.', {
+    count: defineOption(integer(0, 5), { default: 0, why: 'Count.' }),
+  }),
+  edge: defineOptionalSection(
+    'Edge.',
+    {},
+    { isPresentWhenEmpty: true, deprecated: 'there is none' },
+  ),
+  doors: defineRequiredSectionList(2, 'Doors.', {
+    kind: defineOption(choice(['in', 'out']), { default: REQUIRED_OPTION, why: 'Kind.' }),
+    options: defineVariantSection('kind', 'Options of the kind.', {
+      in: { width: defineOption(integer(1, 5), { default: 1, why: 'Width.' }) },
       out: {},
     }),
   }),
-  lamps: withoutEffect(
-    list(3, 'Lamps.', {
-      watts: option(integer(1, 99), { default: 9, why: 'Power.' }),
-      shade: section('Shade.', { colour: option(text(), { default: 'red', why: 'Colour.' }) }),
+  lamps: markWithoutEffect(
+    defineSectionList(3, 'Lamps.', {
+      watts: defineOption(integer(1, 99), { default: 9, why: 'Power.' }),
+      shade: defineSection('Shade.', {
+        colour: defineOption(text(), { default: 'red', why: 'Colour.' }),
+      }),
     }),
   ),
-  rooms: keyedSections(2, 'Rooms.', { area: option(integer(1, 99), { default: 9, why: 'Area.' }) }),
-  legacy: ignoredSection('it is of another program'),
-} satisfies Fields
+  rooms: defineKeyedSections(2, 'Rooms.', {
+    area: defineOption(integer(1, 99), { default: 9, why: 'Area.' }),
+  }),
+  legacy: defineIgnoredSection('it is of another program'),
+} satisfies SchemaFields
 
 type Config = Readonly<Record<string, unknown>>
 

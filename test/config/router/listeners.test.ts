@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { parseAddress } from '../../../src/config/router/values.ts'
 import { config, expectFault, faults, faultsOf, warnings } from './support.ts'
 
-describe('listeners', () => {
+describe('the listeners of a router', () => {
   const listener = (rest: string): string => `listeners: [{${rest}}]\n`
   const edge = 'edge: {}\n'
 
@@ -47,7 +47,7 @@ describe('listeners', () => {
   })
 
   test.each(['proxy', 'transport', 'transport_udp', 'proxy_udp'])(
-    'with the binding %s need no advertise',
+    'with the binding %s do not require advertise',
     (binding) => {
       const address = binding.endsWith('_udp') ? 'udp:0.0.0.0:1' : 'tcp:0.0.0.0:1'
       const text = listener(`binding: ${binding}, service: web, address: "${address}"`)

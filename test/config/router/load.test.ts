@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
-import { routerConfigurationDocument } from '../../../src/config/router/document.ts'
+import { renderRouterConfigReference } from '../../../src/config/router/config-reference.ts'
 import { fuzz } from '../engine/fuzz.ts'
 import { faultsOf, LEAST, parse, routerSubject, warnings } from './support.ts'
 
@@ -57,7 +57,7 @@ listeners: [{binding: tunnel}]
 transport: {dtls: {}}
 `)
     if (!loaded.ok) throw new Error('refused')
-    const rows = routerConfigurationDocument().split('\n')
+    const rows = renderRouterConfigReference().split('\n')
     const isMarked = (key: string): boolean => {
       const name = key.replaceAll(/\[\d+\]/g, '[]').replace('transport.dtls', 'transport.<name>')
       const found = rows.filter((row) => row.startsWith(`| \`${name}\``))
@@ -94,6 +94,6 @@ test('3,000 random files cause no exception, and each fault has a key and an exi
 
 test('docs/reference/router-configuration.md matches the table (FLOTILLA_RECORD=1 writes it)', () => {
   const path = join(import.meta.dirname, '../../../docs/reference/router-configuration.md')
-  if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(path, routerConfigurationDocument())
-  expect(readFileSync(path, 'utf8')).toBe(routerConfigurationDocument())
+  if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(path, renderRouterConfigReference())
+  expect(readFileSync(path, 'utf8')).toBe(renderRouterConfigReference())
 })

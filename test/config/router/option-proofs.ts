@@ -16,12 +16,12 @@ export const edge = (title: string): string => `router/edge/edge-options.test.ts
 export const web = (title: string): string =>
   `router/edge/web-sockets.test.ts > the timeouts of transport.ws > ${title}`
 export const byName =
-  'router/server-names.test.ts > A certificate that is configured for a server name is presented > by a listener for %s'
+  'router/server-names.test.ts > A certificate that is configured for a server name > is presented by a listener for %s'
 export const sockets = (title: string): string =>
   `router/link-sockets.test.ts > A link with several sockets > ${title}`
 export const routes = (title: string): string => `router/forward/routes.test.ts > ${title}`
 const end = (title: string): string =>
-  `router/forward/xgress-options.test.ts > an option of a circuit endpoint > ${title}`
+  `router/forward/xgress-options.test.ts > options of a circuit endpoint: > ${title}`
 export const faults = (title: string): string => `router/forward/faults.test.ts > ${title}`
 const enroll = (title: string): string => `cli/router/enroll.test.ts > router enroll > ${title}`
 export const proxied = (title: string): string =>
@@ -36,10 +36,10 @@ export const health = router(
   'The health-checks API of a router > shows whether a controller responds and how many links exist',
 )
 export const figures = router(
-  'A router reports to controllers > its metrics at each interval: the same to all controllers, and only one of them publishes the metrics',
+  'A router reports to controllers > its metrics at each interval: the same to all controllers, of which only one publishes the metrics',
 )
 export const oneLink = links(
-  'Routers with links > report their link listeners in their hello, and have one link when one of them dials',
+  'Routers with links > report their link listeners in their hello, and have one link between them when one of them dials',
 )
 const circuitStart = end(
   'circuitStartTimeout is how long a terminator waits for the start of the circuit',
@@ -69,7 +69,7 @@ const names = each(['sans.dns', 'sans.ip', 'sans.uri', 'sans.email'], enrolled)
 export const csr = Object.fromEntries([...subject, ...names])
 export const csrBelowEdge = [
   rules(
-    'csr > is accepted inside edge, which is deprecated; the section at the top level takes precedence',
+    'csr > inside edge, the section csr is accepted although deprecated; the section at the top level takes precedence',
   ),
 ]
 
@@ -106,7 +106,7 @@ export const flow: Readonly<Record<string, readonly string[] | string>> = {
     end('txPortalDupAckThresh increases the retransmission delay after duplicate acknowledgements'),
   ],
   txPortalDupAckScale: 'routers of the family read it and do nothing with it either',
-  rxBufferSize: [end('rxBufferSize limits the bytes that wait for the application')],
+  rxBufferSize: [end('rxBufferSize limits the bytes that wait until the application reads them')],
   retxStartMs: [end('retxStartMs is the delay of the first retransmission')],
   retxScale: [end('retxScale, retxAddMs and retxMaxMs determine when a payload is resent')],
   retxAddMs: [end('retxScale, retxAddMs and retxMaxMs determine when a payload is resent')],
@@ -132,7 +132,7 @@ export function flowAt(
 }
 
 export const reachesOf = (place: string): string =>
-  `router/flow-options.test.ts > the circuit endpoint uses the options > in ${place}`
+  `router/flow-options.test.ts > the circuit endpoint uses the configured options > in ${place}`
 export const listenerFlow = {
   connectTimeout: 'dialers connect to services, and listeners do not',
   advertise: 'nobody is told where it listens: its clients are configured with it',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
-import type { Fields } from '../../../src/config/engine/schema.ts'
-import { flowOptions } from '../../../src/config/router/shared-options.ts'
+import type { SchemaFields } from '../../../src/config/engine/schema.ts'
+import { flowControlOptions } from '../../../src/config/router/shared-options.ts'
 import { routerFields } from '../../../src/config/router/table.ts'
 import { withoutTest } from '../../support/titles.ts'
 import {
@@ -53,7 +53,7 @@ const table: readonly (readonly [string, Proof])[] = [
     server_key: [oneLink],
     ca: [
       router(
-        'A router refuses a connection to > a host whose name is not in its certificate, or whose CA is unknown',
+        'A router refuses to connect to > a host whose name is not in its certificate, or whose CA is unknown',
       ),
     ],
     'alt_server_certs[].server_cert': [byName],
@@ -107,7 +107,7 @@ const table: readonly (readonly [string, Proof])[] = [
   ),
   ...below('ctrl', {
     startupTimeout: [
-      router('A router > exits when it cannot reach a controller in time, and prints a remedy'),
+      router('A router > exits when it cannot reach a controller in time, and prints advice'),
     ],
     endpointsFile: [
       router('A router > starts from its endpoints file, even if no configured controller exists'),
@@ -152,7 +152,7 @@ const table: readonly (readonly [string, Proof])[] = [
   ...flowAt('dialers[].options', reachesOf('a dialer with the binding %s'), {
     getCircuitTimeout: 'dialers ask for no circuits',
     connectTimeout: [
-      'router/dial/stream-dialer.test.ts > A failed dial is reported with the cause > that there was no response within the dialer’s connectTimeout, although the controller waits longer',
+      'router/dial/stream-dialer.test.ts > A failed dial is reported with its cause: > that there was no response within the dialer’s connectTimeout, although the controller waits longer',
     ],
   }),
   ...below('edge', {
@@ -171,10 +171,14 @@ const table: readonly (readonly [string, Proof])[] = [
       ),
     ],
     idleCircuitTimeout: [
-      faults('An idle circuit > is confirmed repeatedly, and a circuit with traffic is not'),
+      faults(
+        'An idle circuit > is confirmed to its owner repeatedly, but a circuit with traffic is not',
+      ),
     ],
     idleTxInterval: [
-      faults('An idle circuit > is confirmed repeatedly, and a circuit with traffic is not'),
+      faults(
+        'An idle circuit > is confirmed to its owner repeatedly, but a circuit with traffic is not',
+      ),
     ],
     linkDialQueueLength: [
       linkOption(
@@ -195,15 +199,19 @@ const table: readonly (readonly [string, Proof])[] = [
     ],
     xgressCloseCheckInterval: [
       routes(
-        'A circuit > continues while frames arrive, up to a limit, when it is removed gracefully',
+        'A circuit > continues while frames arrive, up to a limit, if the controller removes it gracefully',
       ),
     ],
     xgressDialDwellTime: [routes('A route > waits for the dwell time before it dials')],
     xgressDialQueueLength: [
-      routes('A route > is refused if the dial queue is full, and earlier routes are dialed'),
+      routes(
+        'A route > is refused if the dial queue is full, and the routes in the queue are dialed',
+      ),
     ],
     xgressDialWorkerCount: [
-      routes('A route > is refused if the dial queue is full, and earlier routes are dialed'),
+      routes(
+        'A route > is refused if the dial queue is full, and the routes in the queue are dialed',
+      ),
     ],
     latencyProbeInterval: 'deprecated in the family: heartbeats measure the latency',
     unresponsiveLinkTimeout: [
@@ -268,7 +276,7 @@ const table: readonly (readonly [string, Proof])[] = [
       rules('link > a dialer has a binding; the default of split is true; bind is optional'),
     ],
     split: [sockets('has one socket with split: false')],
-    bind: [linkOption('A link dialer > dials from the address in bind')],
+    bind: [linkOption('A link dialer > dials from the local address in the option bind')],
     bindInterface:
       'it names the interface in reports of the family, and nothing reads those reports',
     groups: [
@@ -341,10 +349,10 @@ const table: readonly (readonly [string, Proof])[] = [
     ],
   }),
   ...below('listeners[]', {
-    binding: [listen('A listener %s on %s prevents the start')],
+    binding: [listen('A listener %s on %s prevents the start of the router')],
     bind: [
       listen(
-        'A listener whose port is in use prevents the start, with its path in the configuration',
+        'A listener whose port is in use prevents the start of the router, and the error contains the listener’s path in the configuration',
       ),
     ],
     advertise: [
@@ -354,12 +362,14 @@ const table: readonly (readonly [string, Proof])[] = [
   }),
   ...flowAt(
     'listeners[].options(edge)',
-    'router/edge/connect.test.ts > A client that connects > gets a circuit endpoint with the options of the listener',
+    'router/edge/connect.test.ts > A client that connects to a service > gets a circuit endpoint that uses the options of the listener',
     {
       advertise: [
         'router/edge/program.test.ts > The router reports its client addresses to controllers',
       ],
-      lookupApiSessionTimeout: ['router/edge/admission.test.ts > A client gets no channel > %s'],
+      lookupApiSessionTimeout: [
+        'router/edge/admission.test.ts > A client of a router gets no channel > %s',
+      ],
       lookupSessionTimeout:
         'this router waits for no service session: a controller judges each request',
       getSessionTimeout: 'deprecated in the family, which does not read it',
@@ -395,7 +405,7 @@ const table: readonly (readonly [string, Proof])[] = [
       resolver: [answers('resolves a service name in any letter case')],
       dnsSvcIpRange: [intercepted('is reached by its name, %s')],
       dnsUpstream: [answers('forwards queries for unknown names to upstream DNS servers')],
-      dnsUpstreamMode: [answers('asks several in the mode %s')],
+      dnsUpstreamMode: [answers('queries several upstream servers in the mode %s')],
       dnsUnanswerable: [
         answers('answers queries for other names according to dnsUnanswerable: %s'),
       ],
@@ -423,7 +433,7 @@ const table: readonly (readonly [string, Proof])[] = [
     reportInterval: [figures, metrics('a metrics report is created every reportInterval')],
     messageQueueSize: [
       metrics(
-        'the newest messageQueueSize metrics reports are kept while no controller is connected',
+        'the router keeps the newest messageQueueSize metrics reports while no controller is connected',
       ),
     ],
     intervalAgeThreshold: [
@@ -438,7 +448,7 @@ const table: readonly (readonly [string, Proof])[] = [
     'trace.path',
     [
       router(
-        'A router with message tracing or profiling enabled > writes each message in decoded form, without the channel secret',
+        'A router with message tracing or profiling enabled > writes each message to the trace in decoded form, without the channel secret',
       ),
     ],
   ],
@@ -528,7 +538,11 @@ const table: readonly (readonly [string, Proof])[] = [
   }),
   [
     'tls.handshakeTimeout',
-    [opened('tls.handshakeTimeout bounds the handshake > at a listener for %s')],
+    [
+      opened(
+        'The option tls.handshakeTimeout limits how long a TLS handshake may take > at a listener for %s',
+      ),
+    ],
   ],
   ...below('interfaceDiscovery', {
     disabled: [
@@ -561,7 +575,7 @@ const table: readonly (readonly [string, Proof])[] = [
 const unproven: readonly string[] = []
 
 /** Every key, with whether the configuration marks it as having an effect. */
-function keysOf(fields: Fields, prefix = '', hasEffect = true): [string, boolean][] {
+function keysOf(fields: SchemaFields, prefix = '', hasEffect = true): [string, boolean][] {
   return Object.entries(fields).flatMap(([name, node]): [string, boolean][] => {
     const key = prefix + name
     const isInForce = hasEffect && node.hasEffect !== false
@@ -610,5 +624,7 @@ test('each test that the table lists exists, with the exact title, and is not sk
 
 test('the tests cover each option of a circuit endpoint', () => {
   const others = ['getCircuitTimeout', 'connectTimeout']
-  expect([...Object.keys(flow), ...others].toSorted()).toEqual(Object.keys(flowOptions).toSorted())
+  expect([...Object.keys(flow), ...others].toSorted()).toEqual(
+    Object.keys(flowControlOptions).toSorted(),
+  )
 })

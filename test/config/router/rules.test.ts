@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest'
 
-import { configuredEndpoints, configuredProxy } from '../../../src/config/router/relations.ts'
-import { missingSectionNotes } from '../../../src/config/router/omissions.ts'
+import {
+  configuredEndpoints,
+  configuredProxy,
+} from '../../../src/config/router/router-relations.ts'
+import { missingSectionNotes } from '../../../src/config/router/section-notes.ts'
 import { routerFields } from '../../../src/config/router/table.ts'
 import { webSocketTimeouts } from '../../../src/config/router/table-transport.ts'
 import {
@@ -18,14 +21,14 @@ import {
 
 // Each line of the document that defines a router's configuration, in its order.
 
-describe('The configuration file', () => {
+describe('The router configuration file', () => {
   test('has the sections ctrl, csr, dialers, edge, forwarder, healthChecks, identity, link, listeners, metrics, trace, transport, profile, web and v', () => {
     const sections =
       'ctrl csr dialers edge forwarder healthChecks identity link listeners metrics trace transport profile web v'
     expect(Object.keys(routerFields)).toEqual(expect.arrayContaining(sections.split(' ')))
   })
 
-  test('needs only ctrl, v and identity to start', () => {
+  test('must contain at least ctrl, v and identity', () => {
     const text = LEAST.split('\n').slice(0, 3).join('\n')
     expect(whole(text).csr).toBeNull()
     expect(faultsOf('csr: {}\n').map((fault) => fault.trim().split(' ')[0])).toEqual([
@@ -36,10 +39,10 @@ describe('The configuration file', () => {
   })
 
   test.each([
-    ['csr', 'cannot enroll or renew'],
-    ['dialers', 'cannot connect to terminate services'],
-    ['edge', 'fabric only'],
-    ['link', 'neither dials nor accepts other routers'],
+    ['csr:', 'cannot enroll or renew'],
+    ['dialers:', 'cannot connect to terminate services'],
+    ['edge:', 'fabric only'],
+    ['link:', 'neither dials nor accepts other routers'],
     ['listeners', 'nothing enters the network'],
   ])('without %s is refused, because the router %s', (name, effect) => {
     const text = LEAST.split('\n').slice(0, 3).join('\n')
@@ -154,7 +157,7 @@ describe('The values of options', () => {
   })
 })
 
-describe('ctrl', () => {
+describe('ctrl:', () => {
   const ctrl = (text: string): string => LEAST.replace('{endpoint: "tls:ctrl1.test:6262"}', text)
 
   test('bind is optional', () => {
@@ -168,7 +171,7 @@ describe('ctrl', () => {
     expect(found.ctrl.defaultRequestTimeout).toBe(7000)
   })
 
-  test('endpoint and endpoints may be absent, because the enrollment token contains the controllers, but must not be empty', () => {
+  test('endpoint and endpoints may be absent, because the enrollment token contains the controllers, but they must not be empty', () => {
     expect(configuredEndpoints(whole(ctrl('{endpointsFile: e.yml}')))).toEqual([])
     expect(faultsOf(ctrl('{endpoints: []}'))[0]).toMatch(
       /^3: ctrl\.endpoints: expected a list of 1/,
@@ -215,8 +218,8 @@ describe('ctrl', () => {
   })
 })
 
-describe('csr', () => {
-  test('takes the subject fields country, province, locality, organization and organizationalUnit, all optional', () => {
+describe('csr:', () => {
+  test('the subject fields country, province, locality, organization and organizationalUnit are accepted, and all are optional', () => {
     const names = ['country', 'province', 'locality', 'organization', 'organizationalUnit']
     expect(names.map((name) => at(config(), `csr.${name}`))).toEqual(names.map(() => null))
     const text = names.map((name) => `${name}: ${name} 1`).join(', ')
@@ -237,7 +240,7 @@ describe('csr', () => {
     ])
   })
 
-  test('is accepted inside edge, which is deprecated; the section at the top level takes precedence', () => {
+  test('inside edge, the section csr is accepted although deprecated; the section at the top level takes precedence', () => {
     const older = 'edge: {csr: {country: NO}}\n'
     const only = LEAST.replace('csr: {sans: {dns: [r.test]}}\n', '') + older
     expect(whole(only).csr?.country).toBe('NO')
@@ -246,25 +249,25 @@ describe('csr', () => {
     expect(warnings(older)).toContain('5: edge.csr: is ignored in favour of csr at the top level')
   })
 
-  test('needs one valid SAN if the router accepts clients or routers', () => {
+  test('one valid SAN is required if the router accepts clients or routers', () => {
     const text = LEAST.replace('{sans: {dns: [r.test]}}', '{country: NO}')
     const link =
       'link: {listeners: [{binding: transport, bind: "tls:0.0.0.0:1", advertise: "r.test:1"}]}\n'
-    expect(parse(text + link).warnings).toMatchObject([{ key: 'csr' }])
+    expect(parse(text + link).warnings).toMatchObject([{ key: 'csr:' }])
     expect(parse(LEAST + link).warnings).toEqual([])
     expect(parse(text).warnings).toEqual([])
   })
 })
 
-describe('dialers', () => {
-  test.each(['proxy', 'proxy_udp', 'transport', 'transport_udp'])(
-    'supports the binding %s',
+describe('dialers:', () => {
+  test.each(['proxy:', 'proxy_udp', 'transport', 'transport_udp'])(
+    'the binding %s is supported',
     (name) => {
       expect(config(`dialers: [{binding: ${name}}]\n`).dialers[0]?.binding).toBe(name)
     },
   )
 
-  test('are an array of objects with a binding and optional options', () => {
+  test('the section is an array of objects with a binding and optional options', () => {
     expectFault('dialers: [{options: {}}]\n', 'dialers[0].binding: is missing')
     expectFault('dialers: {binding: transport}\n', 'dialers: expected a list of sections')
     const found = config('dialers: [{binding: transport, options: {connectTimeout: 3s, mtu: 9}}]\n')
@@ -276,13 +279,13 @@ describe('dialers', () => {
   })
 })
 
-describe('edge', () => {
-  test('is enabled if it is present, even if it is empty', () => {
+describe('edge:', () => {
+  test('the section is enabled if it is present, even if it is empty', () => {
     expect(config().edge).toBeNull()
     for (const text of ['edge:\n', 'edge: {}\n']) expect(config(text).edge, text).not.toBeNull()
   })
 
-  test('accepts keys of other routers, with a warning', () => {
+  test('keys that configure other routers are accepted, with a warning', () => {
     expect(warnings('edge: {csrs: {}, db: x}\n')).toEqual([
       '5: edge.csrs: is unknown to this program, and has no effect; did you mean edge.csr?',
       '5: edge.db: has no effect: the data model is kept in memory alone',
@@ -291,7 +294,7 @@ describe('edge', () => {
   })
 })
 
-describe('forwarder', () => {
+describe('forwarder:', () => {
   test.each([
     ['faultTxInterval', 15_000, 0, null],
     ['idleCircuitTimeout', 60_000, null, null],
@@ -315,14 +318,14 @@ describe('forwarder', () => {
     if (max !== null) expectFault(text(max + 1), `${key}: expected an integer`)
   })
 
-  test('accepts anything as latencyProbeInterval, which has no effect', () => {
+  test('latencyProbeInterval accepts any value and has no effect', () => {
     for (const value of ['0', '10', '5s', '{a: 1}']) {
       expect(warnings(`forwarder: {latencyProbeInterval: ${value}}\n`)).toEqual([])
     }
   })
 })
 
-describe('healthChecks', () => {
+describe('healthChecks:', () => {
   test.each([
     ['ctrlPingCheck.interval', 30_000],
     ['ctrlPingCheck.timeout', 15_000],
@@ -334,7 +337,7 @@ describe('healthChecks', () => {
     expect(at(config(), `healthChecks.${name}`)).toBe(fallback)
   })
 
-  test('take durations, and minLinks an integer', () => {
+  test('the intervals and timeouts are durations, and minLinks is an integer', () => {
     const found = config(
       'healthChecks: {linkCheck: {minLinks: 2}, ctrlPingCheck: {interval: 1m}}\n',
     )
@@ -345,8 +348,8 @@ describe('healthChecks', () => {
   })
 })
 
-describe('identity', () => {
-  test('has file paths in cert, server_cert, key and ca', () => {
+describe('identity:', () => {
+  test('cert, server_cert, key and ca contain file paths', () => {
     const text = LEAST.replace(
       'server_cert: r.server.cert, key: r.key}',
       'key: /k, server_cert: s, ca: "file:///ca"}',
@@ -359,7 +362,7 @@ describe('identity', () => {
     })
   })
 
-  test('accepts PEM text instead of a path, and shows no key', () => {
+  test('PEM text is accepted instead of a path, and a key in it is not shown', () => {
     const pem = '-----BEGIN PRIVATE KEY-----\\nAAAA\\n-----END PRIVATE KEY-----'
     const loaded = parse(LEAST.replace('key: r.key', `key: "pem:${pem}"`))
     expect(loaded.ok && loaded.config.identity.key.pem).toContain('AAAA')
@@ -369,11 +372,11 @@ describe('identity', () => {
   })
 })
 
-describe('link', () => {
+describe('link:', () => {
   const listener = (rest: string): string => `link: {listeners: [{binding: transport, ${rest}}]}\n`
   const dialer = (rest: string): string => `link: {dialers: [{binding: transport${rest}}]}\n`
 
-  test('has optional listeners and dialers', () => {
+  test('listeners and dialers are optional', () => {
     expect(config('link: {listeners: []}\n').link).toMatchObject({ listeners: [], dialers: [] })
   })
 
@@ -403,7 +406,7 @@ describe('link', () => {
     )
   })
 
-  test('advertises the address that it listens on, unless that address is a wildcard', () => {
+  test('without advertise, a listener advertises the address that it listens on, unless that address is a wildcard', () => {
     const found = config(listener('bind: "tls:192.0.2.1:10"'))
     expect(found.link?.listeners[0]?.advertise).toEqual({ host: '192.0.2.1', port: 10 })
     for (const bind of ['tls:0.0.0.0:10', 'tls:[::]:10', 'tls:192.0.2.1:0']) {
@@ -411,7 +414,7 @@ describe('link', () => {
     }
   })
 
-  test('causes a warning for a dtls listener, which is not opened', () => {
+  test('a dtls listener causes a warning, and is not opened', () => {
     expect(warnings(listener('bind: "dtls:0.0.0.0:10", advertise: "dtls:r.test:10"'))).toEqual([
       '5: link.listeners[0].bind: dtls is not supported: this listener is not opened',
     ])
@@ -463,8 +466,8 @@ describe('link', () => {
   })
 })
 
-describe('proxy', () => {
-  test('has type http with an address, or type none', () => {
+describe('proxy:', () => {
+  test('the type is http with an address, or none', () => {
     expect(config().proxy).toBeNull()
     const found = config(
       'proxy: {type: http, address: "p.test:3128", username: u, password: secret}\n',
@@ -490,7 +493,7 @@ describe('proxy', () => {
     )
   })
 
-  test('shows no password', () => {
+  test('the password is not shown', () => {
     const loaded = parse(
       `${LEAST}proxy: {type: http, address: "p.test:1", username: u, password: secret}\n`,
     )
@@ -508,7 +511,7 @@ test.each(['ws', 'tcp', 'dtls', 'udp'])(
   },
 )
 
-describe('metrics, trace, transport, profile and web', () => {
+describe('metrics, trace, transport, profile and web:', () => {
   test.each([
     ['metrics.reportInterval', 60_000],
     ['metrics.messageQueueSize', 10],
@@ -517,7 +520,7 @@ describe('metrics, trace, transport, profile and web', () => {
     expect(at(config(), key)).toBe(fallback)
   })
 
-  test('trace needs its path', () => {
+  test('trace requires its path', () => {
     expect(config().trace).toBeNull()
     expect(config('trace: {path: t.log}\n').trace?.path).toBe('/etc/flotilla/t.log')
     expectFault('trace: {}\n', 'trace.path: is missing; expected a path')
@@ -581,7 +584,7 @@ describe('metrics, trace, transport, profile and web', () => {
     expectFault('profile: {memory: {path: m, intervalMs: 15s}}\n', 'profile.memory.intervalMs')
   })
 
-  test('web needs a name, bind points and APIs', () => {
+  test('web requires a name, bind points and APIs', () => {
     expect(faults('web: [{}]\n')).toEqual([
       '5: web[0].name: is missing; expected a text that is not empty',
       '5: web[0].bindPoints: is missing; expected a list of sections with the keys interface, address, newAddress',

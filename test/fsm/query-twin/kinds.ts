@@ -41,7 +41,10 @@ const named = (kind: string, reference: string, symbol: Meaning): Meaning => ({
   },
 })
 
-/** Whether a role list means a record: by id, by `#all`, or by attributes; services of the fabric alone never. */
+/**
+ * Whether a role list means a record: by id, by `#all`, or by attributes; services of the fabric
+ * alone never.
+ */
 function isMeant(record: Plain, roles: readonly string[], semantic: Json): boolean {
   if (record['isFabricOnly'] === true) return false
   if (roles.includes('#all') || roles.includes(`@${record.id}`)) return true

@@ -60,7 +60,10 @@ export type Term =
       readonly value: Value
     }
 
-/** `first`, or `first and rest`, or `first or rest`. A `not` is always the last: it takes the rest itself. */
+/**
+ * `first`, or `first and rest`, or `first or rest`. A `not` is always the last: it takes the rest
+ * itself.
+ */
 export interface Row {
   readonly first: Term
   readonly joint: 'and' | 'or' | null

@@ -1,11 +1,11 @@
 import { findEntity } from '../../../src/entities/registry.ts'
 import type { KindName } from '../../../src/entities/kind-records.ts'
-import { defineEntity } from '../../../src/entities/define.ts'
-import { reference, text } from '../../../src/entities/fields.ts'
+import { defineEntity } from '../../../src/entities/define-entity.ts'
+import { idReferenceField, text } from '../../../src/entities/fields.ts'
 import { digestLanes } from '../../../src/fsm/records/digest.ts'
 import { noLinks } from '../../../src/fsm/query/evaluate.ts'
 import { Lister } from '../../../src/fsm/query/list.ts'
-import { StateReader } from '../../../src/fsm/reader.ts'
+import { StateReader } from '../../../src/fsm/state-reader.ts'
 import { Table } from '../../../src/fsm/records/table.ts'
 import type { Json } from '../../../src/lib/text/canonical-json.ts'
 import type { Random } from '../../../src/lib/random.ts'
@@ -20,7 +20,7 @@ const hosting = defineEntity({
   name: 'hosting',
   plural: 'hostings',
   operations: {},
-  fields: { binding: text(), serviceId: reference('service', 'cascade') },
+  fields: { binding: text(), serviceId: idReferenceField('service', 'cascade') },
   symbols: [
     'binding',
     { name: 'service', field: 'serviceId' },

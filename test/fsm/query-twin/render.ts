@@ -1,7 +1,10 @@
 import type { Random } from '../../../src/lib/random.ts'
 import type { Lhs, Paging, Row, SetExpr, SubQuery, Term, Value } from './language.ts'
 
-/** Writes a filter as a person might: blanks, the case of keywords, escapes and offsets of times are left to chance. */
+/**
+ * Writes a filter as a person might: blanks, the case of keywords, escapes and offsets of times are
+ * left to chance.
+ */
 export class Renderer {
   readonly #random: Random
 

@@ -5,7 +5,7 @@ import {
   SeedRecordSchema,
   ServiceSessionCreateSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { apply } from '../../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../../src/fsm/apply-log-entry.ts'
 import { initialRecords } from '../../../src/fsm/seed/seed.ts'
 import { canonicalJson, type JsonObject } from '../../../src/lib/text/canonical-json.ts'
 import { type Random, seededRandom } from '../../../src/lib/random.ts'
@@ -44,7 +44,7 @@ export class RandomNetwork {
     this.#random = seededRandom(seed)
     this.#width = this.#random.integer(3, 8)
     this.#hasChecks = this.#random.next() < 0.5
-    this.log = new LogWriter((entry) => apply(this.state, entry))
+    this.log = new LogWriter((entry) => applyLogEntry(this.state, entry))
     this.#form()
     if (this.#chance(0.5)) this.log.raiseLevel()
     if (this.#chance(0.7)) this.#open()

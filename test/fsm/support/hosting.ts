@@ -7,7 +7,7 @@ import {
   ServiceSessionCreateSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { Terminator } from '../../../src/entities/kinds/terminator.ts'
-import { enrollmentActor } from '../../../src/ports/actor.ts'
+import { createEnrollmentActor } from '../../../src/ports/actor.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
 import { formedState, type LogWriter, service } from './log.ts'
 import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
@@ -15,8 +15,8 @@ import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 type Hosted = MessageInitShape<typeof HostedTerminatorCreateSchema>
 
 /**
- * A service `ledger` that the identity `i1` may host and dial, through the routers `r1` and `r2`; another router `r3` that no
- * policy names. Sessions `bind` and `dial` of it.
+ * A service `ledger` that the identity `i1` may host and dial, through the routers `r1` and `r2`;
+ * another router `r3` that no policy names. Sessions `bind` and `dial` of it.
  */
 export class Hosting {
   readonly state: ClusterState
@@ -92,7 +92,7 @@ export class Hosting {
     const input =
       routerId === ''
         ? {}
-        : { actor: enrollmentActor({ routerId }, { method: 'channel', address: '' }) }
+        : { actor: createEnrollmentActor({ routerId }, { method: 'channel', address: '' }) }
     const { outcome } = this.log.command(kind, payload, input)
     if (outcome === null) throw new Error('the command was passed over')
     return outcome

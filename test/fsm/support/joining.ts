@@ -11,7 +11,7 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { JoinAdmission } from '../../../src/entities/kinds/admission.ts'
-import type { SecretVersion } from '../../../src/lib/cluster-records.ts'
+import type { SecretVersion } from '../../../src/lib/shared-secrets.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
 import { formedState, type LogWriter } from './log.ts'
 import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'

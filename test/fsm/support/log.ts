@@ -16,19 +16,19 @@ import {
   SessionExpireSchema,
   SessionTouchSchema,
 } from '../../../proto/gen/command_pb.ts'
-import { normalizeBody } from '../../../src/entities/normalise.ts'
-import type { RequestMode } from '../../../src/entities/define.ts'
+import { normalizeBody } from '../../../src/entities/normalize-body.ts'
+import type { RequestMode } from '../../../src/entities/define-entity.ts'
 import { findEntity } from '../../../src/entities/registry.ts'
-import { apply } from '../../../src/fsm/apply.ts'
+import { applyLogEntry } from '../../../src/fsm/apply-log-entry.ts'
 import { initialRecords } from '../../../src/fsm/seed/seed.ts'
 import { canonicalJson, type JsonObject } from '../../../src/lib/text/canonical-json.ts'
-import type { AppliedEntry } from '../../../src/ports/machine.ts'
+import type { AppliedEntry } from '../../../src/ports/replicated-state-machine.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
 import type { Entry, EntryType } from '../../../src/raft/types.ts'
 import { appliedLogs } from '../../support/applied-logs.ts'
 import { Replay, type StateDigests } from '../../support/replayed.ts'
 import { FEATURE_LEVEL } from '../../../src/ports/feature-level.ts'
-import { type Actor, systemActor } from '../../../src/ports/actor.ts'
+import { type Actor, createSystemActor } from '../../../src/ports/actor.ts'
 import { anySystem } from '../../support/commands.ts'
 import { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 
@@ -59,7 +59,9 @@ export class LogWriter {
   /** Digest after the last entry; null if the log does not determine the whole state. */
   #made: StateDigests | null = null
 
-  /** @param digests of what the log has made: after the test, replaying it must come to the same. */
+  /**
+   * @param digests of what the log has made: after the test, replaying it must come to the same.
+   */
   constructor(applyEntry: (entry: Entry) => AppliedEntry, digests?: () => StateDigests) {
     this.#apply = applyEntry
     this.#digests = digests ?? null
@@ -79,7 +81,8 @@ export class LogWriter {
     const entry = { index: this.entries.length + 1, term: 1, timeMs: this.timeMs, type, data }
     this.entries.push(entry)
     const before = this.#made
-    // Where a test has put records into the state by hand, or an entry can not be applied, there is nothing to replay.
+    // Where a test has put records into the state by hand, or an entry can not be applied, there is
+    // nothing to replay.
     this.#made = null
     const isByLog = before !== null && before.state === this.#digests?.().state
     const applied = this.#apply(entry)
@@ -159,7 +162,7 @@ export class LogWriter {
     return this.#outcome(
       CommandKind.SESSION_CREATE,
       toBinary(SessionCreateSchema, create(SessionCreateSchema, init)),
-      { actor: systemActor({ name: 'test', identityId }) },
+      { actor: createSystemActor({ name: 'test', identityId }) },
     )
   }
 
@@ -224,7 +227,7 @@ export class LogWriter {
 export function formedState(): { readonly state: ClusterState; readonly log: LogWriter } {
   const state = new ClusterState()
   const log = new LogWriter(
-    (entry) => apply(state, entry),
+    (entry) => applyLogEntry(state, entry),
     () => ({ state: state.stateDigest(), entities: state.entitiesDigest() }),
   )
   log.form()

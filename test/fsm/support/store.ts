@@ -5,7 +5,7 @@ import type {
   StoreRecord,
   StoreSnapshot,
 } from '../../../src/ports/state-store.ts'
-import type { Schedule } from '../../../src/fsm/records/waiters.ts'
+import type { ScheduleTimer } from '../../../src/fsm/records/index-waiters.ts'
 
 interface Contents {
   records: Map<string, string>
@@ -104,7 +104,7 @@ export class ManualSchedule {
   #due: { atMs: number; run: () => void }[] = []
   #nowMs = 0
 
-  readonly schedule: Schedule = (delayMs, run) => {
+  readonly schedule: ScheduleTimer = (delayMs, run) => {
     const timer = { atMs: this.#nowMs + delayMs, run }
     this.#due.push(timer)
     return () => {

@@ -3,7 +3,7 @@ import { constants, generateKeyPairSync, type KeyObject, sign } from 'node:crypt
 import {
   type AlternativeNames,
   encodeAlternativeNames,
-  nameTag,
+  generalNameTag,
   noAlternativeNames,
 } from '../../../src/pki/asn1/alternative-names.ts'
 import { encodeCertificate, encodeTbs } from '../../../src/pki/asn1/certificate-template.ts'
@@ -11,11 +11,11 @@ import {
   contextTag,
   derTag,
   type DerTree,
-  onlyValue,
+  readOnlyDerValue,
   encodeTagged,
   encodeUnsignedInteger,
 } from '../../../src/pki/asn1/der.ts'
-import { commonNameOnly } from '../../../src/pki/asn1/distinguished-name.ts'
+import { distinguishedNameFromCommonName } from '../../../src/pki/asn1/distinguished-name.ts'
 import { encodeExtension } from '../../../src/pki/asn1/extensions.ts'
 import {
   attributeOids,
@@ -62,10 +62,12 @@ export function usual(key: KeyObject): Signing {
   return { identifier, sign: (bytes) => sign(hash, bytes, key) }
 }
 
-/** The algorithm of an EC or Ed25519 key with NULL as parameters, as mbed TLS 2 writes it for EC. */
+/**
+ * The algorithm of an EC or Ed25519 key with NULL as parameters, as mbed TLS 2 writes it for EC.
+ */
 export function withNullParameters(keys: KeyPair): Signing {
   const { identifier, sign } = usual(keys.privateKey)
-  const { contents } = onlyValue(identifier, derTag.sequence)
+  const { contents } = readOnlyDerValue(identifier, derTag.sequence)
   return { identifier: sequence(contents, encodeTagged(derTag.null)), sign }
 }
 
@@ -118,7 +120,7 @@ export function makeCertificate(options: CertificateOptions): Made {
   const keys = options.keys ?? newEcKey()
   const signer = issuer?.keys ?? keys
   const signing = options.signing ?? usual(signer.privateKey)
-  const subject = typeof name === 'string' ? commonNameOnly(name).der : name
+  const subject = typeof name === 'string' ? distinguishedNameFromCommonName(name).der : name
   serial += 1
   const tbs = encodeTbs({
     serial: Buffer.from([1, serial >> 8, serial & 0xff]),
@@ -166,13 +168,15 @@ export function alternativeNames(names: Partial<AlternativeNames>): DerTree {
  * Each entry is a type of names and the base of a subtree: a text, the bytes of address and mask,
  * or a common name.
  */
-export type SubtreeList = readonly (readonly [keyof typeof nameTag, string | Buffer])[]
+export type SubtreeList = readonly (readonly [keyof typeof generalNameTag, string | Buffer])[]
 
 export function nameConstraints(permitted: SubtreeList, excluded: SubtreeList = []): DerTree {
   const list = (number: number, subtrees: SubtreeList): Buffer[] => {
     if (subtrees.length === 0) return []
     const each = subtrees.map(([type, base]) =>
-      sequence(encodeTagged(nameTag[type], typeof base === 'string' ? Buffer.from(base) : base)),
+      sequence(
+        encodeTagged(generalNameTag[type], typeof base === 'string' ? Buffer.from(base) : base),
+      ),
     )
     return [encodeTagged(contextTag(number), ...each)]
   }
@@ -224,7 +228,7 @@ export function requestDer(options: RequestOptions = {}): Buffer {
   const attributes = options.attributes ?? [extensionRequest(extensions)]
   const info = sequence(
     encodeUnsignedInteger(Buffer.from([0])),
-    options.subject ?? commonNameOnly('somebody').der,
+    options.subject ?? distinguishedNameFromCommonName('somebody').der,
     options.spki ?? spkiOf(keys),
     encodeTagged(contextTag(0), ...attributes),
   )

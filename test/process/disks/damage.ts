@@ -2,8 +2,9 @@ import { beforeAll, expect, test } from 'vitest'
 import { DamageCampaign } from '../../chaos/damages.ts'
 import { sharedFleet } from '../support/shared-cluster.ts'
 
-// Goal: a controller whose files were damaged while it was down comes back by itself, votes and can lead again, and costs no
-// acknowledged write. Method: a few rounds of test/chaos/damage-campaign.ts, which does many.
+// Goal: a controller whose files were damaged while it was down comes back by itself, votes and can
+// lead again, and costs no acknowledged write. Method: a few rounds of
+// test/chaos/damage-campaign.ts, which does many.
 
 let campaign: DamageCampaign
 beforeAll(async () => {

@@ -2,14 +2,15 @@ import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 
-import { setOptions } from '../../../src/config/controller/compose.ts'
+import { setConfigOptions } from '../../../src/config/controller/compose.ts'
 import { until } from '../support/client.ts'
 import { expectMembers, type Fleet } from '../support/fleet.ts'
 import { Load } from '../support/load.ts'
 import { sharedFleet } from '../support/shared-cluster.ts'
 
-// Goal: a disk that comes back empty, or as it was some time ago, costs no acknowledged write, and its controller is a
-// voter again by itself. Method: under writing clients one data folder is removed, then another is put back from a copy.
+// Goal: a disk that comes back empty, or as it was some time ago, costs no acknowledged write, and
+// its controller is a voter again by itself. Method: under writing clients one data folder is
+// removed, then another is put back from a copy.
 
 let fleet: Fleet
 beforeAll(() => {
@@ -30,7 +31,7 @@ test('a wiped disk, then one rolled back to an old copy, lose no acknowledged wr
   rmSync(fleet.data(2), { recursive: true })
   // The file of addresses beside its key is left, as for the first controller of a cluster.
   const config = join(fleet.folder(2), 'config.yml')
-  writeFileSync(config, setOptions(readFileSync(config, 'utf8'), { 'cluster.seeds': [] }))
+  writeFileSync(config, setConfigOptions(readFileSync(config, 'utf8'), { 'cluster.seeds': [] }))
   await load.more(100)
   fleet.run(2)
   await isVoterAgain(2)

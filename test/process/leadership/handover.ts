@@ -7,9 +7,10 @@ import type { TestCluster } from '../support/cluster.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 import { PATIENCE_MS } from '../../support/patience.ts'
 
-// Goal: moving leadership and stopping the leader fail no request.
-// Method: three real processes, twelve clients that write over connections they keep, half of them without a pause; three
-// transfers, then SIGTERM to the leader. A client may meet nothing but a connection that it could not open, and then asks another controller.
+// Goal: moving leadership and stopping the leader fail no request. Method: three real processes,
+// twelve clients that write over connections they keep, half of them without a pause; three
+// transfers, then SIGTERM to the leader. A client may meet nothing but a connection that it could
+// not open, and then asks another controller.
 
 const WRITERS = 12
 

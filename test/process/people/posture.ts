@@ -4,9 +4,9 @@ import { dialChannel } from '../../../src/channel/dial.ts'
 import { channelLimits } from '../../../src/channel/limits.ts'
 import {
   createCircuitMessage,
-  readCircuitAnswer,
+  readCircuitResponse,
 } from '../../../src/channel/messages/circuit-requests.ts'
-import { CONTROL_PROTOCOL, routerHello } from '../../../src/channel/messages/control.ts'
+import { CONTROL_PROTOCOL, routerHelloMessage } from '../../../src/channel/messages/control.ts'
 import { edgeErrorCode } from '../../../src/channel/messages/edge.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { type Client, until } from '../support/client.ts'
@@ -171,7 +171,7 @@ async function controlChannel({ id, tls }: EnrolledRouter, k: number): Promise<C
     tls,
     protocol: CONTROL_PROTOCOL,
     judge: () => null,
-    hello: routerHello(id, version, null),
+    hello: routerHelloMessage(id, version, null),
     limits: channelLimits,
     clock: systemClock,
     timeoutMs: 10_000,
@@ -231,7 +231,7 @@ test('a dial by another controller counts a report to one controller at once, 20
     })
     const channel = channels[k - 1]
     if (channel === undefined) throw new Error(`no channel to controller ${k}`)
-    const answer = readCircuitAnswer(await channel.request(message, 10_000))
+    const answer = readCircuitResponse(await channel.request(message, 10_000))
     return answer.kind === 'made' ? 0 : answer.code
   }
   try {

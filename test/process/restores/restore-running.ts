@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 
-import { readFileChunks } from '../../../src/backup/files.ts'
+import { readFileChunks } from '../../../src/backup/backup-files.ts'
 import { loadBackup } from '../../../src/backup/load-backup.ts'
 import { splitRestoreContent } from '../../../src/backup/restore-content.ts'
 import { removeSessions } from '../../../src/fsm/restored-state.ts'
@@ -48,7 +48,9 @@ async function countOn(client: Client): Promise<number> {
   return answer.status === 200 ? (answer.body.data as unknown[]).length : -answer.status
 }
 
-/** Reads one controller again and again until it is ended, logging in again where its session has. */
+/**
+ * Reads one controller again and again until it is ended, logging in again where its session has.
+ */
 async function watch(k: number, seen: Set<number>, isOver: () => boolean): Promise<void> {
   let client = await fleet.loggedIn(k)
   while (!isOver()) {

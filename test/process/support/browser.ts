@@ -10,7 +10,10 @@ interface Page {
 
 const STEPS_MAX = 20
 
-/** A browser as far as a log-in at a provider needs one: it keeps cookies, follows redirects and submits forms. */
+/**
+ * A browser as far as a log-in at a provider needs one: it keeps cookies, follows redirects and
+ * submits forms.
+ */
 export class Browser {
   readonly #ca: string
   readonly #cookies = new Map<string, string>()
@@ -60,7 +63,9 @@ export class Browser {
     this.#cookies.set(pair.slice(0, at), pair.slice(at + 1))
   }
 
-  /** Follows the provider from its first page to the client, logging in and agreeing where it asks. */
+  /**
+   * Follows the provider from its first page to the client, logging in and agreeing where it asks.
+   */
   async #until(start: URL, redirectUri: string, login: string): Promise<URL> {
     let url = start
     let page = await this.ask(url)

@@ -99,8 +99,8 @@ class LinkCable {
 }
 
 /**
- * Three controllers and four routers of ours. Clients connect to `entry`; `far` is served at `host`, over `left` or `right`, and `near`
- * at `right`.
+ * Three controllers and four routers of ours. Clients connect to `entry`; `far` is served at
+ * `host`, over `left` or `right`, and `near` at `right`.
  */
 export class CircuitNetwork {
   readonly fleet: Fleet

@@ -50,7 +50,10 @@ interface RequestOptions {
  */
 const served = new Map<string, ServedAnswers>()
 
-/** A person or script talking to one controller over HTTPS. Every answer is held to the document that is served. */
+/**
+ * A person or script talking to one controller over HTTPS. Every answer is held to the document
+ * that is served.
+ */
 export class Client {
   readonly baseUrl: string
   readonly #agent: https.Agent
@@ -164,7 +167,10 @@ export class Client {
   }
 }
 
-/** An answer that the document of its API does not describe. Nothing that goes by itself: it is not to be tried again. */
+/**
+ * An answer that the document of its API does not describe. Nothing that goes by itself: it is not
+ * to be tried again.
+ */
 export class UndeclaredAnswer extends Error {
   override readonly name = 'UndeclaredAnswer'
 
@@ -191,8 +197,8 @@ export async function allServices(client: Client): Promise<Map<string, string>> 
 export type WriteFate = 'acknowledged' | 'unknown'
 
 /**
- * Creates one service, trying again as a careful client would: with a request id on any controller until it is
- * acknowledged, without one only where the answer says that nothing was changed.
+ * Creates one service, trying again as a careful client would: with a request id on any controller
+ * until it is acknowledged, without one only where the answer says that nothing was changed.
  */
 export async function createService(
   clients: readonly Client[],

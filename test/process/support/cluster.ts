@@ -14,7 +14,9 @@ import { PATIENCE_MS } from '../../support/patience.ts'
 
 export { flotilla }
 
-/** Elections take five times as long as in production, so that a busy machine does not cause one. */
+/**
+ * Elections take five times as long as in production, so that a busy machine does not cause one.
+ */
 const calmElections = {
   FLOTILLA_RAFT_ELECTION_TIMEOUT_MS: '3000',
   FLOTILLA_RAFT_ELECTION_TIMEOUT_MAX_MS: '6000',
@@ -126,7 +128,10 @@ export class TestCluster {
     return exited
   }
 
-  /** The key that the cluster was formed with, out of the log of the first controller, which must not be writing. */
+  /**
+   * The key that the cluster was formed with, out of the log of the first controller, which must
+   * not be writing.
+   */
   async clusterKey(): Promise<{ version: number; key: Uint8Array }> {
     const id = this.id(1)
     const { version, secret } = await formedSecret(join(this.folder, id), id, 'clusterKey')
@@ -246,7 +251,10 @@ export class TestCluster {
     )
   }
 
-  /** Ends every process and removes the folder. @throws {StatesDiffer} when their states were not the same. */
+  /**
+   * Ends every process and removes the folder. @throws {StatesDiffer} when their states were not
+   * the same.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       await this.compareDigests()

@@ -19,7 +19,10 @@ const PLAIN = { 'content-type': 'text/plain' }
 
 export type Detail = Readonly<Record<string, unknown>>
 
-/** A key with its request for a certificate, as a device makes them once and keeps them for every retry. */
+/**
+ * A key with its request for a certificate, as a device makes them once and keeps them for every
+ * retry.
+ */
 export interface Requested {
   readonly privateKeyPem: string
   readonly csr: string
@@ -116,7 +119,10 @@ export class Enrolling {
     return answer
   }
 
-  /** Headers that ask for the state of every answer so far: another controller may be some milliseconds behind. */
+  /**
+   * Headers that ask for the state of every answer so far: another controller may be some
+   * milliseconds behind.
+   */
   asOfAnswers(): Record<string, string> {
     return this.#index === '' ? {} : { 'net-min-index': this.#index }
   }

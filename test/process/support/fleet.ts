@@ -23,7 +23,9 @@ import { flotilla, withoutAudit } from './cluster.ts'
 import { compareDigests } from './digests.ts'
 import { PATIENCE_MS } from '../../support/patience.ts'
 
-/** Elections take five times as long as in production, so that a busy machine does not cause one. */
+/**
+ * Elections take five times as long as in production, so that a busy machine does not cause one.
+ */
 const calmElections = {
   FLOTILLA_RAFT_ELECTION_TIMEOUT_MS: '3000',
   FLOTILLA_RAFT_ELECTION_TIMEOUT_MAX_MS: '6000',
@@ -328,7 +330,9 @@ export class Fleet {
     return members
   }
 
-  /** What `cluster list` of controller k shows, without a process for each time that a test looks. */
+  /**
+   * What `cluster list` of controller k shows, without a process for each time that a test looks.
+   */
   async listed(k: number): Promise<readonly ListedMember[]> {
     return (await sendToAdminSocket(
       this.data(k),
@@ -392,7 +396,10 @@ export class Fleet {
     )
   }
 
-  /** Ends every process and removes the folder. @throws {StatesDiffer} when their states were not the same. */
+  /**
+   * Ends every process and removes the folder. @throws {StatesDiffer} when their states were not
+   * the same.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       await this.compareDigests()

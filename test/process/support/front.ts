@@ -4,11 +4,16 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { proxyHeader } from '../../support/proxy-header.ts'
 
 interface FrontOptions {
-  /** Whether it begins each connection with the address of its client (PROXY protocol version 2). */
+  /**
+   * Whether it begins each connection with the address of its client (PROXY protocol version 2).
+   */
   readonly sendsHeader?: boolean
 }
 
-/** One address before several controllers, as a balancer is one: each connection goes to the next that is there. */
+/**
+ * One address before several controllers, as a balancer is one: each connection goes to the next
+ * that is there.
+ */
 export class Front {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()

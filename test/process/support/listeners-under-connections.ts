@@ -217,7 +217,9 @@ function certificateIn(folder: string, cert: string, key: string): ClientCertifi
   return { cert: readFileSync(join(folder, cert)), key: readFileSync(join(folder, key)) }
 }
 
-/** A certificate of an authority that no network knows and that has as many names as fit in 38 KB. */
+/**
+ * A certificate of an authority that no network knows and that has as many names as fit in 38 KB.
+ */
 function foreignChains(folder: string): Record<'single' | 'large', ClientCertificate> {
   mkdirSync(folder)
   const openssl = (...words: readonly string[]): void => {

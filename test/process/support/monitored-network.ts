@@ -81,8 +81,9 @@ class MonitoredTunnel {
 }
 
 /**
- * Three controllers, a router, a tunnel that hosts the service `echo`, another one that offers it, and a Prometheus that
- * scrapes all of them. The certificates of router and identities end in five days.
+ * Three controllers, a router, a tunnel that hosts the service `echo`, another one that offers it,
+ * and a Prometheus that scrapes all of them. The certificates of router and identities end in five
+ * days.
  */
 export class MonitoredNetwork {
   readonly fleet: Fleet

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
-// Preloaded into a controller (`node --import`), it makes of it the next release: one feature level more, and a field of
-// services that this level brings. The program itself knows nothing of it.
+// Preloaded into a controller (`node --import`), it makes of it the next release: one feature level
+// more, and a field of services that this level brings. The program itself knows nothing of it.
 
 const root = new URL('../../../', import.meta.url).href
 

@@ -35,7 +35,9 @@ export function run(script: string, cwd: string): Promise<Finished> {
   })
 }
 
-/** Programs that the script started in the background would keep its output open when a line fails. */
+/**
+ * Programs that the script started in the background would keep its output open when a line fails.
+ */
 function endGroup(pid: number | undefined): void {
   if (pid === undefined) return
   try {

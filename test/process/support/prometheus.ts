@@ -72,9 +72,10 @@ export function shippedAlerts(): readonly string[] {
 }
 
 /**
- * A real Prometheus with the shipped rules and the shipped scrape configuration. Two things differ: the targets and files are
- * those of the test, scraped every two seconds; and an alert fires as soon as its expression is true, so that nobody waits for its
- * `for`, which is the only key that is removed.
+ * A real Prometheus with the shipped rules and the shipped scrape configuration. Two things differ:
+ * the targets and files are those of the test, scraped every two seconds; and an alert fires as
+ * soon as its expression is true, so that nobody waits for its `for`, which is the only key that is
+ * removed.
  */
 export class Prometheus {
   readonly #folder: string

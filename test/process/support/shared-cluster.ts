@@ -3,17 +3,22 @@ import { requirePresent } from '../../../src/lib/assert.ts'
 import { TestCluster } from './cluster.ts'
 import { expectMembers, Fleet } from './fleet.ts'
 
-// One cluster for the cases of several subjects: forming three controllers takes longer than most cases.
+// One cluster for the cases of several subjects: forming three controllers takes longer than most
+// cases.
 //
-// A file of tests calls `shareCluster` or `shareFleet`, then `subject` for each module of cases, which takes the cluster by
-// `sharedCluster` or `sharedFleet` in its own `beforeAll`. A module can run alone (`vitest run --project process
-// test/process/people.test.ts -t mfa`) and expects nothing of the modules before it: it gives its records names that no other
-// module uses, and counts only those. A case that ends a controller starts it again.
+// A file of tests calls `shareCluster` or `shareFleet`, then `subject` for each module of cases,
+// which takes the cluster by `sharedCluster` or `sharedFleet` in its own `beforeAll`. A module can
+// run alone (`vitest run --project process test/process/people.test.ts -t mfa`) and expects nothing
+// of the modules before it: it gives its records names that no other module uses, and counts only
+// those. A case that ends a controller starts it again.
 
 let cluster: TestCluster | null = null
 let fleet: Fleet | null = null
 
-/** Forms a cluster of three controllers by quickstart before the first case of this file, and ends it after the last one. */
+/**
+ * Forms a cluster of three controllers by quickstart before the first case of this file, and ends
+ * it after the last one.
+ */
 export function shareCluster(options: { readonly hasCalmElections?: boolean } = {}): void {
   beforeAll(async () => {
     cluster = await TestCluster.start(options)

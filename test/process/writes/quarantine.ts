@@ -11,9 +11,9 @@ import { type Client, createService, isRunning, until } from '../support/client.
 import type { TestCluster } from '../support/cluster.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: a controller whose state on disk is not what its log has made of it is found out by the others, answers nothing
-// then, and is right again in the same process. Method: while it is down, one record in its store is changed, digests
-// and all, so that the store itself is sound.
+// Goal: a controller whose state on disk is not what its log has made of it is found out by the
+// others, answers nothing then, and is right again in the same process. Method: while it is down,
+// one record in its store is changed, digests and all, so that the store itself is sound.
 
 let cluster: TestCluster
 beforeAll(() => {

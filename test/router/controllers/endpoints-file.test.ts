@@ -26,14 +26,14 @@ const known = {
   trustDomain: 'test.example',
 }
 
-test('A written file can be read again, and only its owner can read it', () => {
+test('A written endpoints file can be read again, and only its owner can read it', () => {
   writeEndpoints(path, known)
   expect(readEndpoints(path)).toEqual({ kind: 'known', known })
   expect(statSync(path).mode & 0o777).toBe(0o600)
   expect(readFileSync(path, 'utf8')).toContain('endpoints:\n')
 })
 
-test('A file written by an OpenZiti router is read, without its incomplete entries', () => {
+test('An endpoints file that an OpenZiti router wrote is read, without its incomplete entries', () => {
   writeFileSync(
     path,
     `endpoints: ["tls:a.test:1", "http:no.test:1", 5, "tls:b.test:0"]
@@ -59,16 +59,16 @@ removed: [{id: e}, {id: f, keySha256: "no key"}, {keySha256: "00"}, 7]
 
 test.each([
   ['empty', ''],
-  ['cut off', 'endpoints: ["tls:a.te'],
+  ['truncated', 'endpoints: ["tls:a.te'],
   ['a list', '- tls:a.test:1\n'],
   ['without a controller', 'endpoints: []\n'],
-  ['of zeros', '\0'.repeat(512)],
+  ['full of zero bytes', '\0'.repeat(512)],
   ['too large', `# ${'a'.repeat(300_000)}\nendpoints: ["tls:a.test:1"]\n`],
-])('A file that is %s counts as damaged, without an exception', (_, text) => {
+])('An endpoints file that is %s counts as damaged, and causes no exception', (_, text) => {
   writeFileSync(path, text)
   expect(readEndpoints(path).kind).toBe('damaged')
 })
 
-test('A missing file does not count as damaged', () => {
+test('A missing endpoints file does not count as damaged', () => {
   expect(readEndpoints(join(folder, 'none.yml'))).toEqual({ kind: 'absent' })
 })

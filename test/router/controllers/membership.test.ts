@@ -165,7 +165,7 @@ describe('The controllers that a router knows', () => {
     expect(stage.members.leaderId).toBe(null)
   })
 
-  test('gain a controller if no majority omits it; the new controller votes once a majority lists it', () => {
+  test('gain a controller if no majority omits it, but its lists count only once a majority lists it', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b c d')
     expect(stage.known).toBe('(d) a b c')
@@ -175,14 +175,14 @@ describe('The controllers that a router knows', () => {
     expect(stage.known).toBe('a b c d')
   })
 
-  test('lose a controller listed by only one other when that one no longer lists it', () => {
+  test('lose a controller that only one other controller lists when that one stops listing it', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b c d')
     stage.says('a', 'a b c')
     expect(stage.known).toBe('a b c')
   })
 
-  test('keep a controller listed by only one other across a restart, until other controllers omit it', () => {
+  test('keep a controller that only one other controller lists across a restart, until the other controllers omit it', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b c d')
     stage.restart()
@@ -192,7 +192,7 @@ describe('The controllers that a router knows', () => {
     expect(stage.known).toBe('a b c')
   })
 
-  test('lose controllers that a removed controller added, together with it', () => {
+  test('lose the controllers that only a removed controller listed, together with the removed controller', () => {
     const stage = new Stage('a b c')
     stage.says('c', 'a b c x y')
     expect(stage.known).toBe('(x) (y) a b c')
@@ -217,7 +217,7 @@ describe('The controllers that a router knows', () => {
     expect(first.members.controllers).toHaveLength(controllersMax)
   })
 
-  test('do not change because of an empty list, or a list from a controller that they do not contain', () => {
+  test('do not change because of an empty list, or because of a list from a controller that is not one of them', () => {
     const stage = new Stage('a b')
     expect(stage.says('a', '')).toBe(false)
     stage.members.onMembers({
@@ -273,7 +273,7 @@ describe('Client APIs of controllers', () => {
 })
 
 describe('When a cluster shrinks', () => {
-  test('from two to one, a router removes the controller that sent a list without itself before it left', () => {
+  test('from two to one, a router removes the controller that, before it left, sent a list without itself', () => {
     const stage = new Stage('a b', 'a b')
     stage.says('a', 'a b')
     stage.says('b', 'a b')
@@ -305,7 +305,7 @@ describe('When a cluster shrinks', () => {
     expect(stage.known, 'b is listed').toBe('a b')
   })
 
-  test('while a router is off, the router removes the removed controllers as soon as a majority is reachable again', () => {
+  test('while a router is switched off, the router removes the removed controllers once it reaches a majority again', () => {
     const stage = new Stage('a b c d e')
     stage.says('e', 'e', { index: 1e12, isLeader: true })
     stage.says('d', 'd e', { index: 1e12 })
@@ -328,7 +328,7 @@ describe('When a cluster has lost its majority', () => {
     expect(stage.members.refusal('b', keyOf('b'))).toContain('removed')
   })
 
-  test('a router follows the new controllers, even if all previously known ones are gone', () => {
+  test('a router follows the new controllers, even if all controllers that it knew before are gone', () => {
     const stage = new Stage('a b c')
     for (const id of ['a', 'd', 'e']) stage.says(id, 'a d e')
     stage.close('a')
@@ -338,7 +338,7 @@ describe('When a cluster has lost its majority', () => {
     expect(stage.known).toBe('d e f')
   })
 
-  test('a router removes no controller because of the time that the router was off, or while no controller omits it', () => {
+  test('a router removes no controller because of the time for which the router was switched off, or while no controller omits it', () => {
     const stage = new Stage('a b c')
     stage.wait(DAY_MS * 30)
     stage.restart()
@@ -351,8 +351,8 @@ describe('When a cluster has lost its majority', () => {
   })
 })
 
-describe('A controller at a configured address', () => {
-  test('votes, so that two others free a router that knows only a compromised controller', () => {
+describe('A controller at an address in a router’s configuration', () => {
+  test('counts toward a majority, so that two such controllers free a router that knows only a compromised controller', () => {
     const stage = new Stage('x', 'a b')
     stage.says('x', 'x', { removed: 'a b', index: 1e12, isLeader: true })
     stage.connect('a')
@@ -363,7 +363,7 @@ describe('A controller at a configured address', () => {
     expect(stage.members.refusal('x', keyOf('x'))).toContain('removed')
   })
 
-  test('has one vote per address, however many IDs answer there', () => {
+  test('counts once per address toward a majority, however many IDs answer at the address', () => {
     const stage = new Stage('a b c', 'a b c')
     stage.connect('c')
     const minted = words('x y z v')
@@ -389,7 +389,7 @@ describe('A controller at a configured address', () => {
     expect(stage.known).toBe('(z) a b c')
   })
 
-  test('is used without a vote if all controllers that responded before are gone, and votes after a day', () => {
+  test('is used, but does not count toward a majority, if all controllers that responded before are gone; after a day it counts', () => {
     const stage = new Stage('a', 'a')
     stage.connect('a')
     stage.close('a')
@@ -402,7 +402,7 @@ describe('A controller at a configured address', () => {
     expect(stage.known).toBe('a d')
   })
 
-  test('votes even if a compromised controller lists the address as its own', () => {
+  test('counts toward a majority even if a compromised controller lists the address as its own', () => {
     const stage = new Stage('x', 'a b')
     stage.says('x', 'x', { elsewhere: { x: [at('x'), at('a'), at('b')] } })
     stage.says('a', 'a b')
@@ -410,7 +410,7 @@ describe('A controller at a configured address', () => {
     expect(stage.known).toBe('a b')
   })
 
-  test('is kept beside a single controller that does not list it', () => {
+  test('is kept even if the only other controller does not list it', () => {
     const stage = new Stage('x', 'a')
     stage.says('a', 'a')
     stage.says('x', 'x', { removed: 'a', keys: { a: 'forged' } })
@@ -426,7 +426,7 @@ describe('A controller at a configured address', () => {
   })
 })
 
-describe('Keys of controllers', () => {
+describe('Keys of controllers that a router knows', () => {
   test('are pinned when a majority lists them, and then another key with the same id is refused', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b c')
@@ -456,7 +456,7 @@ describe('Keys of controllers', () => {
     expect(stage.keyOf('a')).toBe(keyOf('a'))
   })
 
-  test('are refused for removed controllers if a majority of at least two reports these keys', () => {
+  test('are refused for removed controllers if a majority of at least two controllers reports these keys as removed', () => {
     const stage = new Stage('a b c d')
     for (const id of ['a', 'b']) stage.says(id, 'a b c d', { removed: 'x' })
     expect(stage.members.removed).toEqual([])
@@ -479,7 +479,7 @@ describe('Keys of controllers', () => {
     expect([stage.known, stage.members.removed.length]).toEqual(['a b c', 0])
   })
 
-  test('are kept for removed controllers up to a limit, the newest first', () => {
+  test('are remembered for removed controllers up to a limit, with the newest kept', () => {
     const stage = new Stage('a b')
     const gone = Array.from({ length: 100 }, (_, number) => `x${number}`)
     for (const id of ['a', 'b']) stage.says(id, 'a b', { removed: gone.join(' ') })
@@ -523,7 +523,7 @@ describe('Addresses of a controller', () => {
   })
 })
 
-test('The leader is the controller that claimed leadership last', () => {
+test('A router takes as leader the controller that claimed leadership last', () => {
   const stage = new Stage('a b c')
   stage.says('a', 'a b c', { isLeader: true })
   expect(stage.members.leaderId).toBe('a')

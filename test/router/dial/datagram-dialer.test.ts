@@ -3,12 +3,12 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { DatagramDialer } from '../../../src/router/dial/datagram-dialer.ts'
 import { TargetSockets } from '../../../src/overlay/sockets/target-sockets.ts'
-import type { DialFailure } from '../../../src/overlay/circuits/circuit-ends.ts'
+import type { DialFailure } from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import { JoinedCircuits } from '../joined-circuits.ts'
 import { eventually } from '../support.ts'
 import { dialTo, FarEnd } from './support.ts'
-import { dialError } from '../../../src/channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../../src/channel/messages/dial-error.ts'
 
 let circuits: JoinedCircuits
 let server: Socket
@@ -32,7 +32,7 @@ const dial = (destination: string, idleMs = 60_000) =>
 
 describe('A dialed UDP target', () => {
   test.each(['udp', 'udp4'])(
-    'with %s: receives a datagram for each piece of data, and its replies are returned in the same way',
+    'with %s receives a datagram for each piece of data, and the router returns its replies in the same way',
     async (protocol) => {
       await dial(`${protocol}:127.0.0.1:${server.address().port}`)
       const far = new FarEnd(circuits)
@@ -66,11 +66,11 @@ describe('A dialed UDP target', () => {
   })
 
   test.each([
-    ['udp:no-such-host.invalid:53', dialError.unknownName],
-    ['unixgram:/tmp/socket', dialError.misconfiguredTerminator],
-    ['tcp:127.0.0.1:53', dialError.misconfiguredTerminator],
-    ['udp:127.0.0.1:0', dialError.misconfiguredTerminator],
-  ])('%s cannot be dialed', async (destination, code) => {
+    ['udp:no-such-host.invalid:53', dialErrorCodes.unknownName],
+    ['unixgram:/tmp/socket', dialErrorCodes.misconfiguredTerminator],
+    ['tcp:127.0.0.1:53', dialErrorCodes.misconfiguredTerminator],
+    ['udp:127.0.0.1:0', dialErrorCodes.misconfiguredTerminator],
+  ])('is refused as a target if it is %s', async (destination, code) => {
     const error = await dial(destination).catch((thrown: unknown) => thrown as DialFailure)
     expect(error).toMatchObject({ code })
   })

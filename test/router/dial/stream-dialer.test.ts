@@ -10,13 +10,13 @@ import {
 } from '../../../src/pki/authority/authority.ts'
 import { terminatorDialers } from '../../../src/router/dial/dialers.ts'
 import { TargetSockets } from '../../../src/overlay/sockets/target-sockets.ts'
-import { DialFailure } from '../../../src/overlay/circuits/circuit-ends.ts'
+import { DialFailure } from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import { newCa } from '../../support/authorities.ts'
 import { freePort } from '../../support/ports.ts'
 import { JoinedCircuits } from '../joined-circuits.ts'
 import { eventually } from '../support.ts'
 import { ALL_DIALERS, bytes, configured, dialTo, FarEnd, FIN, TestTarget } from './support.ts'
-import { dialError } from '../../../src/channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../../src/channel/messages/dial-error.ts'
 
 // Goal: a circuit and a TCP connection are one stream in each direction, whichever end closes,
 // stalls or fails.
@@ -91,7 +91,7 @@ describe('A dialed TCP target', () => {
     await eventually(() => far.text).toBe('got hello')
   })
 
-  test('can close its sending direction with the flag and the end of payloads, and still receives data', async () => {
+  test('can close its sending direction, which the circuit signals by a FIN flag and its last payload, and still receives data', async () => {
     const { far, socket } = await bridged()
     let heard = ''
     socket.on('data', (chunk: Buffer) => (heard += chunk.toString()))
@@ -107,9 +107,9 @@ describe('A dialed TCP target', () => {
   })
 
   test.each([
-    ['the flag', (far: FarEnd) => far.send('that was all', FIN)],
-    ['the end of payloads', (far: FarEnd) => (far.send('that was all'), far.end.finish())],
-  ])('receives the end by %s, and can still answer', async (_, end) => {
+    ['a payload with the flag FIN', (far: FarEnd) => far.send('that was all', FIN)],
+    ['the end of all payloads', (far: FarEnd) => (far.send('that was all'), far.end.finish())],
+  ])('sees the end of the client’s data after %s, and can still send data', async (_, end) => {
     const { far, socket } = await bridged()
     let heard = ''
     socket.on('data', (chunk: Buffer) => (heard += chunk.toString()))
@@ -199,7 +199,7 @@ describe('A dialed TCP target', () => {
     await eventually(() => far.closedFor).toMatch(/ECONNRESET/)
   })
 
-  test('is closed when its circuit ends, after it received everything', async () => {
+  test('is closed when its circuit ends, after the target has received everything', async () => {
     const { far, socket } = await bridged()
     let heard = 0
     socket.on('data', (chunk: Buffer) => (heard += chunk.length))
@@ -211,7 +211,7 @@ describe('A dialed TCP target', () => {
     expect(heard).toBe(1024 * 1024)
   })
 
-  test('is closed when the circuit ends, even if it keeps its side open', async () => {
+  test('is closed when the circuit ends, even if the target keeps its side open', async () => {
     const { far, socket } = await bridged()
     far.end.close('done')
     socket.on('data', () => undefined)
@@ -222,13 +222,13 @@ describe('A dialed TCP target', () => {
   })
 })
 
-describe('A failed dial is reported with the cause', () => {
+describe('A failed dial is reported with its cause:', () => {
   test('that the connection was refused', async () => {
-    expect((await failure(`tcp:127.0.0.1:${await freePort()}`)).code).toBe(dialError.refused)
+    expect((await failure(`tcp:127.0.0.1:${await freePort()}`)).code).toBe(dialErrorCodes.refused)
   })
 
   test('that the name is unknown', async () => {
-    expect((await failure('tcp:no-such-host.invalid:80')).code).toBe(dialError.unknownName)
+    expect((await failure('tcp:no-such-host.invalid:80')).code).toBe(dialErrorCodes.unknownName)
   })
 
   test('that there was no response in time', async () => {
@@ -238,7 +238,10 @@ describe('A failed dial is reported with the cause', () => {
     silent.removeAllListeners('connection')
     const { port } = silent.address() as AddressInfo
     const { code, message } = await failure(`tls:127.0.0.1:${port}`, { timeoutMs: 100 })
-    expect([code, message]).toEqual([dialError.timedOut, expect.stringMatching(/within 100 ms/)])
+    expect([code, message]).toEqual([
+      dialErrorCodes.timedOut,
+      expect.stringMatching(/within 100 ms/),
+    ])
     silent.close()
   })
 
@@ -263,7 +266,7 @@ describe('A failed dial is reported with the cause', () => {
   test.each(['nonsense', 'tcp:host', 'tcp:127.0.0.1:0', 'tcp:127.0.0.1:70000', 'ftp:127.0.0.1:21'])(
     'that %s is not an address',
     async (destination) => {
-      expect((await failure(destination)).code).toBe(dialError.misconfiguredTerminator)
+      expect((await failure(destination)).code).toBe(dialErrorCodes.misconfiguredTerminator)
     },
   )
 
@@ -272,7 +275,7 @@ describe('A failed dial is reported with the cause', () => {
     async (binding) => {
       const { code, message } = await failure(target.address, { binding })
       expect([code, message]).toEqual([
-        dialError.misconfiguredTerminator,
+        dialErrorCodes.misconfiguredTerminator,
         expect.stringMatching(/is for listeners/),
       ])
     },
@@ -280,7 +283,7 @@ describe('A failed dial is reported with the cause', () => {
 
   test('that the target is a listener of this router, which would dial itself endlessly', async () => {
     ownPorts.add(target.port)
-    expect((await failure(target.address)).code).toBe(dialError.portNotAllowed)
+    expect((await failure(target.address)).code).toBe(dialErrorCodes.portNotAllowed)
     await eventually(() =>
       target.sockets.every(({ destroyed, readableEnded }) => destroyed || readableEnded),
     ).toBe(true)
@@ -345,7 +348,7 @@ describe('A dialed TLS target', () => {
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
     const { port } = server.address() as AddressInfo
     caPem = other.certificatePem
-    expect((await failure(`tls:localhost:${port}`)).code).toBe(dialError.other)
+    expect((await failure(`tls:localhost:${port}`)).code).toBe(dialErrorCodes.other)
     caPem = root.certificatePem
     expect((await failure(`tls:127.0.0.1:${port}`)).message).toMatch(/altnames/i)
     await dial(`tls:localhost:${port}`)

@@ -5,7 +5,7 @@ import type {
   CircuitEndpoint,
   DialRequest,
   LocalCircuit,
-} from '../../../src/overlay/circuits/circuit-ends.ts'
+} from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import type { JoinedCircuits } from '../joined-circuits.ts'
 import { parseRouterConfig } from '../../../src/config/router/load.ts'
 import type { RouterConfig } from '../../../src/config/router/table.ts'

@@ -15,8 +15,8 @@ beforeEach(async () => {
 })
 afterEach(() => bench.close())
 
-describe('A client', () => {
-  test('gets a channel with its session token and certificate', async () => {
+describe('A client of a router', () => {
+  test('gets a channel with its session token and the certificate of the session', async () => {
     const client = await bench.admitted('ann')
     expect(client.isAdmitted).toBe(true)
     expect(client.answer?.headers.get(1024), 'messages may share it').toEqual(Uint8Array.of(1))
@@ -69,7 +69,7 @@ describe('A client', () => {
   })
 })
 
-describe('A client gets no channel', () => {
+describe('A client of a router gets no channel', () => {
   test.each([
     ['without a token', { token: '' }, 'shows no token'],
     [
@@ -77,7 +77,7 @@ describe('A client gets no channel', () => {
       { token: 'other' },
       'no controller has reported',
     ],
-    ['with a token of an identity provider', { token: 'eyJh.e30.c2ln' }, 'access token'],
+    ['with a token from an identity provider', { token: 'eyJh.e30.c2ln' }, 'access token'],
     ['without a certificate', { key: null }, 'no certificate'],
   ])('%s', async (_, shown, reason) => {
     const person = await bench.person('ann')
@@ -97,8 +97,8 @@ describe('A client gets no channel', () => {
   })
 })
 
-describe('A client’s channel is closed', () => {
-  test('when its session is removed', async () => {
+describe('The channel of a client', () => {
+  test('is closed when its session is removed', async () => {
     const person = await bench.person('ann')
     bench.controller.tellSessions([person])
     const client = await bench.connect(person)
@@ -107,7 +107,7 @@ describe('A client’s channel is closed', () => {
     expect((await bench.connect(person)).isAdmitted).toBe(false)
   })
 
-  test('when the certificate of its session is replaced', async () => {
+  test('is closed when the certificate of its session is replaced', async () => {
     const person = await bench.person('ann')
     bench.controller.tellSessions([person])
     const client = await bench.connect(person)
@@ -115,7 +115,7 @@ describe('A client’s channel is closed', () => {
     await eventually(() => client.closedReason).not.toBe(null)
   })
 
-  test('when a controller’s complete list does not contain its session', async () => {
+  test('is closed when a controller’s complete list of sessions does not contain its session', async () => {
     const [ann, bob] = [await bench.person('ann'), await bench.person('bob')]
     bench.controller.tellSessions([ann, bob])
     const [ofAnn, ofBob] = [await bench.connect(ann), await bench.connect(bob)]
@@ -129,7 +129,7 @@ describe('A client’s channel is closed', () => {
     expect(ofBob.closedReason).toBe(null)
   })
 
-  test('only for a complete list; an incomplete list is requested again', async () => {
+  test('is not closed because of an incomplete list of sessions; the router requests the list again', async () => {
     const ann = await bench.person('ann')
     bench.controller.tellSessions([ann])
     const client = await bench.connect(ann)
@@ -142,8 +142,8 @@ describe('A client’s channel is closed', () => {
   })
 })
 
-describe('A controller that has sent all API sessions', () => {
-  test('receives a query for ended service sessions', async () => {
+describe('A controller that has sent all API sessions to a router', () => {
+  test('receives a query from the router for service sessions that have ended', async () => {
     const ann = await bench.person('ann')
     bench.controller.tellSessions([ann])
     const client = await bench.connect(ann)

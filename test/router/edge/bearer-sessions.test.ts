@@ -10,8 +10,8 @@ import type { ModelEvent } from '../../../src/ports/router-model.ts'
 import { BearerBench, modelIdentity, revocationOf, SECOND_MS } from './bearers.ts'
 import { eventually, madeCircuit, serviceToken, type TestClient } from './support.ts'
 
-// Goal: a client of OIDC shows a router its access token, and is served for as long as that counts, whichever controllers are
-// there: the router knows their keys.
+// Goal: a client of OIDC shows a router its access token, and is served for as long as that counts,
+// whichever controllers are there: the router knows their keys.
 
 let bearers: BearerBench
 beforeEach(async () => {
@@ -23,7 +23,7 @@ function renewal(client: TestClient, token: string) {
   return client.channel.request({ contentType: 60_803, body: encodeText(token) }, 20_000)
 }
 
-describe('A client is admitted', () => {
+describe('A client with an access token is admitted', () => {
   test('with the certificate to which the token is bound', async () => {
     const { bench } = bearers
     const client = await bench.connect(await bearers.person('ann'))
@@ -51,7 +51,7 @@ describe('A client is admitted', () => {
     expect((await connecting).isAdmitted).toBe(true)
   })
 
-  test('once the router has received the controller that signed its token', async () => {
+  test('once the router knows the key of the controller that signed its token', async () => {
     await bearers.bench.close()
     bearers = await BearerBench.open('60s')
     const { bench } = bearers
@@ -63,7 +63,7 @@ describe('A client is admitted', () => {
   })
 })
 
-test('Requests of a client use the token that the client presented', async () => {
+test('A router forwards a client’s requests with the token that the client presented last', async () => {
   const { bench } = bearers
   const ann = await bearers.person('ann')
   const client = await bench.connect(ann)
@@ -78,8 +78,8 @@ test('Requests of a client use the token that the client presented', async () =>
   expect(tokens).toEqual([ann.token, renewed])
 })
 
-describe('A token that replaces another', () => {
-  test('keeps all channels of its session open after the first token expires', async () => {
+describe('A token that replaces a client’s earlier token', () => {
+  test('keeps all channels of its session open after the earlier token expires', async () => {
     const { bench } = bearers
     const ann = await bearers.person('ann')
     const nowSeconds = Math.floor(Date.now() / SECOND_MS)
@@ -99,7 +99,7 @@ describe('A token that replaces another', () => {
     expect([first.closedReason, second.closedReason]).toEqual([null, null])
   })
 
-  test('is refused and closes the channel if it does not belong to the session', async () => {
+  test('is refused, and the channel is closed, if the token does not belong to the session', async () => {
     const { bench } = bearers
     const [ann, legacy] = [await bearers.person('ann'), await bench.person('bob')]
     bench.controller.tellSessions([legacy])
@@ -170,7 +170,7 @@ test('Routers send no activity reports for access tokens to controllers, because
   expect(bench.controller.ofType(20_203)).toEqual([])
 })
 
-test('A change of the data model checks only the tokens that the change may end', async () => {
+test('A change of the data model makes the router evaluate again only the tokens that the change may invalidate', async () => {
   const names = ['ann', 'bob', 'cy', 'dan']
   const people = await Promise.all(names.map((name) => bearers.person(name)))
   let looks = 0

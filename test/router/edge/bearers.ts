@@ -46,7 +46,9 @@ export function revocationOf(
   return { kind: 'revocation', action: 'create', value }
 }
 
-/** A router whose data model has the key of a controller, and clients with tokens that it signed. */
+/**
+ * A router whose data model has the key of a controller, and clients with tokens that it signed.
+ */
 export class BearerBench {
   readonly bench: EdgeBench
   readonly controllerKey: CertifiedKey

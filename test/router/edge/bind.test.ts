@@ -11,11 +11,12 @@ import {
   ValidateTerminatorsSchema,
 } from '../../../proto/gen/router_pb.ts'
 import { encodeFlag, encodeInt32, readInt32, encodeText } from '../../../src/channel/headers.ts'
-import type { DialRequest } from '../../../src/overlay/circuits/circuit-ends.ts'
+import type { DialRequest } from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import { EdgeBench, eventually, idOf, serviceToken, type TestClient, textOf } from './support.ts'
-import { dialError } from '../../../src/channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../../src/channel/messages/dial-error.ts'
 
-// Goal: a service that a client hosts is reached through it for as long as it hosts it, and no longer.
+// Goal: a service that a client hosts is reached through it for as long as it hosts it, and no
+// longer.
 
 let bench: EdgeBench
 let host: TestClient
@@ -91,7 +92,7 @@ describe('A client that hosts a service', () => {
     expect(created()[0]?.fingerprints).toHaveLength(1)
   })
 
-  test('has its terminator requested again if the controller was busy', async () => {
+  test('has its terminator requested again after the controller was busy', async () => {
     let asked = 0
     bench.controller.terminators = () => {
       asked += 1
@@ -122,8 +123,8 @@ describe('A client that hosts a service', () => {
 
   test.each([
     ['unbinds', () => host.send(60_791, 3, token)],
-    ['is gone', () => host.channel.close('over')],
-    ['has no session any more', () => bench.controller.endServiceSession('bind1', 'bind1')],
+    ['disconnects', () => host.channel.close('over')],
+    ['loses its service session', () => bench.controller.endServiceSession('bind1', 'bind1')],
   ])('loses its terminator when it %s', async (_, end) => {
     const id = await bound()
     end()
@@ -146,7 +147,7 @@ describe('A client that hosts a service', () => {
     expect(bench.edge.terminatorIds).toEqual([second])
   })
 
-  test('can change its cost and precedence, and report its health', async () => {
+  test('can change the cost and precedence of its terminator, and report its health', async () => {
     const id = await bound()
     host.send(60_794, 3, token, [[1004, Uint8Array.of(5, 0)]])
     await eventually(() => bench.controller.ofType(20_209)).toHaveLength(1)
@@ -205,8 +206,8 @@ describe('A client’s terminator', () => {
   })
 })
 
-describe('A dial', () => {
-  test('reaches the host with a connection ID from the router, and the host’s data arrives from the first byte on', async () => {
+describe('A dial to a client that hosts a service', () => {
+  test('reaches the host with a connection ID that the router chose, and the host’s data arrives from the first byte on', async () => {
     const id = await bound()
     host.onMessage = (message) => {
       if (message.contentType !== dial) return
@@ -238,13 +239,13 @@ describe('A dial', () => {
     await eventually(() => host.textsOf(connectionId)).toEqual(['answer'])
   })
 
-  test('leaves no state if the host refuses it', async () => {
+  test('leaves no state in the router if the host refuses the dial', async () => {
     const id = await bound()
     host.onMessage = (message) => {
       if (message.contentType === dial) host.reply(message, 60_789, 'not today')
     }
     await expect(bench.edge.dialer.dial(dialOf(id), signal)).rejects.toMatchObject({
-      code: dialError.rejected,
+      code: dialErrorCodes.rejected,
       message: 'the host refused the connection: not today',
     })
     expect(bench.circuits.end('c1').isClosed).toBe(true)
@@ -252,14 +253,14 @@ describe('A dial', () => {
 
   test('is refused if the service has no host', async () => {
     await expect(bench.edge.dialer.dial(dialOf('none'), signal)).rejects.toMatchObject({
-      code: dialError.invalidTerminator,
+      code: dialErrorCodes.invalidTerminator,
     })
   })
 
   test('times out if the host does not respond', async () => {
     const id = await bound()
     const dialed = bench.edge.dialer.dial(dialOf(id, 'c1', { timeoutMs: 50 }), signal)
-    await expect(dialed).rejects.toMatchObject({ code: dialError.timedOut })
+    await expect(dialed).rejects.toMatchObject({ code: dialErrorCodes.timedOut })
   })
 
   test('reaches a host that implements its circuit endpoints itself', async () => {
@@ -282,10 +283,10 @@ describe('A dial', () => {
   })
 
   test.each([
-    ['that it uses already', 3],
-    ['of those that the router gives', 0x80_00_00_05],
+    ['already in use by the host', 3],
+    ['in the range that the router assigns', 0x80_00_00_05],
   ])(
-    'leaves no state when an older host responds with a connection ID that is %s',
+    'leaves no state in the router when an older host responds with a connection ID that is %s',
     async (_, named) => {
       await host.request(60_790, 3, token, [[1024, encodeFlag(true)]])
       await eventually(() => host.ofType(bindSuccess, 3)).toHaveLength(1)

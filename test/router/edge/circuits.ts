@@ -4,7 +4,7 @@ import type {
   FrameDestination,
   LocalCircuit,
   LocalCircuits,
-} from '../../../src/overlay/circuits/circuit-ends.ts'
+} from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import type { TraceRequest } from '../../../src/channel/messages/route-trace.ts'
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
 import type { PayloadContent } from '../../../src/channel/messages/payload.ts'

@@ -7,7 +7,7 @@ import { TestEnd } from './circuits.ts'
 
 const piece = (bytes: number) => ({ body: new Uint8Array(bytes), edgeFlags: 0, traceId: null })
 
-test('data that a client sends for an ended circuit is discarded while the client does not read', () => {
+test('data that a client sends for an ended circuit is discarded even while the client does not read', () => {
   const client = { queuedBytes: 0, isReading: false, onReads: (): void => undefined }
   const told: number[] = []
   let isOver = false

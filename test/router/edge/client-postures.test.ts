@@ -134,7 +134,7 @@ describe('a client’s posture report', () => {
     ])
   })
 
-  test('closes its channel if it is too large', async () => {
+  test('closes the client’s channel if the report is too large', async () => {
     const client = await bearers.bench.connect(ann)
     const many = Array.from({ length: 20 }, (_, k) => process(`/${k}/${'x'.repeat(2000)}`))
     tell(client, many)
@@ -142,7 +142,7 @@ describe('a client’s posture report', () => {
     expect(toldTo(bearers.bench.controller)).toEqual([])
   })
 
-  test('closes only its channel if it cannot be decoded', async () => {
+  test('closes only the client’s channel if the report cannot be decoded', async () => {
     const [client, other] = [await bearers.bench.connect(ann), await bearers.bench.connect(ann)]
     // A domain whose name is no text.
     const body = Uint8Array.of(0x0a, 0x05, 0x22, 0x03, 0x0a, 0x01, 0xff)

@@ -15,7 +15,8 @@ import {
   textOf,
 } from './support.ts'
 
-// Goal: a client that connects to a service has the circuit that a controller made for it, byte by byte, and no other.
+// Goal: a client that connects to a service has the circuit that a controller made for it, byte by
+// byte, and no other.
 
 let bench: EdgeBench
 beforeEach(async () => {
@@ -35,7 +36,7 @@ async function dialed(client: TestClient, id: number, circuitId = `c${id}`) {
   return bench.circuits.end(circuitId)
 }
 
-describe('A client that connects', () => {
+describe('A client that connects to a service', () => {
   test('is authorized by a controller, with the session token that the client presents', async () => {
     const person = await bench.person('ann')
     bench.controller.tellSessions([person])
@@ -98,7 +99,7 @@ describe('A client that connects', () => {
     await dialed(client, 7)
   })
 
-  test('uses the controller that reported the client’s session', async () => {
+  test('is authorized by the controller that reported the client’s session', async () => {
     const other = await EdgeBench.open({ controllers: ['ctrl1', 'ctrl2'] })
     try {
       const person = await other.person('ann')
@@ -114,7 +115,7 @@ describe('A client that connects', () => {
     }
   })
 
-  test('gets a circuit endpoint with the options of the listener', async () => {
+  test('gets a circuit endpoint that uses the options of the listener', async () => {
     const other = await EdgeBench.open({ options: ', rxBufferSize: 65536' })
     try {
       const client = await other.admitted('ann')
@@ -128,7 +129,7 @@ describe('A client that connects', () => {
     }
   })
 
-  test('is answered at once when its session ends before the controller responds', async () => {
+  test('gets a refusal at once if its session ends before the controller responds', async () => {
     const client = await bench.admitted('ann')
     const asked = client.request(60_783, 7, serviceToken('s1'))
     await eventually(() => bench.controller.ofType(20_218)).toHaveLength(1)
@@ -144,7 +145,7 @@ describe('A client that connects', () => {
     expect(bench.circuits.end('c1').closedReason).toBe('the client is gone')
   })
 
-  test('leaves no circuit if it closes before the controller responds', async () => {
+  test('leaves no circuit if the client closes the connection before the controller responds', async () => {
     const client = await bench.admitted('ann')
     const answer = client.request(60_783, 7, serviceToken('s1')).catch(() => null)
     await eventually(() => bench.controller.ofType(20_218)).toHaveLength(1)
@@ -160,13 +161,13 @@ describe('A client that connects', () => {
 
   test.each([
     [
-      'an id of those that the router gives',
+      'an id in the range that the router assigns',
       0x80_00_00_01,
       serviceToken('s1'),
       'given by the router',
     ],
     ['no service session', 8, '', 'no service session'],
-  ])('is refused if it has %s', async (_, id, token, reason) => {
+  ])('is refused if its request has %s', async (_, id, token, reason) => {
     const client = await bench.admitted('ann')
     const answer = await client.request(60_783, id, token)
     expect(answer.contentType).toBe(closed)
@@ -174,7 +175,7 @@ describe('A client that connects', () => {
     expect(bench.controller.ofType(20_218)).toEqual([])
   })
 
-  test('is refused if its ID is in use, and the existing connection continues', async () => {
+  test('is refused if its connection ID is in use, and the existing connection continues', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     const answer = await client.request(60_783, 7, serviceToken('s1'))
@@ -255,7 +256,7 @@ describe('The data of a connection', () => {
     expect(client.ofType(data, 7)[1]?.headers.get(1010)).toEqual(encodeInt32(1))
   })
 
-  test('is ignored if the connection is unknown', async () => {
+  test('is ignored if the router does not know the connection', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     client.send(data, 8, 'astray')
@@ -280,7 +281,7 @@ describe('The data of a connection', () => {
     expect(end.texts).toEqual(['one', 'two'])
   })
 
-  test('is not read from the client, from a limit on, while the circuit does not accept it', async () => {
+  test('beyond a limit, is not read from the client while the circuit does not accept it', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     end.takes = false
@@ -298,7 +299,7 @@ describe('The data of a connection', () => {
     await latency
   })
 
-  test('is not accepted from circuits while the client does not read, and later arrives completely', async () => {
+  test('beyond a limit, is not accepted from circuits while the client does not read, and later arrives completely', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     client.socket.pause()
@@ -313,7 +314,7 @@ describe('The data of a connection', () => {
   })
 })
 
-describe('An open connection is closed', () => {
+describe('An open connection of a client is closed', () => {
   test('for the client when its circuit is closed', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
@@ -335,7 +336,7 @@ describe('An open connection is closed', () => {
     await eventually(() => second.isClosed).toBe(true)
   })
 
-  test('only when its own service session ends', async () => {
+  test('when the connection’s own service session ends, but not when another one ends', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     bench.controller.endServiceSession('other', 'other')

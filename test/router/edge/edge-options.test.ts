@@ -4,7 +4,8 @@ import { askWithoutReading } from '../peer-router.ts'
 import { scheduleByIntervals, scheduleBySharedTimer } from '../../support/fake-schedule.ts'
 import { EdgeBench, eventually, serviceToken } from './support.ts'
 
-// Goal: the options of a listener for clients, and of `edge`, do what they name. Method: a listener with the option, and real clients.
+// Goal: the options of a listener for clients, and of `edge`, do what they name. Method: a listener
+// with the option, and real clients.
 
 const closing: (() => unknown)[] = []
 afterEach(async () => {

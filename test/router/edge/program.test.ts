@@ -7,9 +7,12 @@ import {
   CreateTerminatorV2Schema,
 } from '../../../proto/gen/router_pb.ts'
 import { encodeInt32, readInt32 } from '../../../src/channel/headers.ts'
-import { circuitAnswerMessage } from '../../../src/channel/messages/circuit-requests.ts'
+import { circuitResponseMessage } from '../../../src/channel/messages/circuit-requests.ts'
 import { buildRouteMessages } from '../../../src/fabric/circuits/route.ts'
-import { readClientHello, serverHello } from '../../../src/channel/messages/control.ts'
+import {
+  readEdgeRouterHello,
+  controllerHelloMessage,
+} from '../../../src/channel/messages/control.ts'
 import { parseCertificate } from '../../../src/pki/certificate.ts'
 import { freePort } from '../../support/ports.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../support.ts'
@@ -91,14 +94,14 @@ async function dialed(client: TestClient, id: number, address: string): Promise<
   const circuit = { circuitId: ends.id, ingressAddress: ends.ingress, tags: {} }
   controller.channel?.reply(
     request,
-    circuitAnswerMessage(request, { ...circuit, peerData: new Map() }),
+    circuitResponseMessage(request, { ...circuit, peerData: new Map() }),
   )
   expect((await connecting).contentType).toBe(60_784)
 }
 
 test('The router reports its client addresses to controllers', async () => {
-  const reply = await controller.channel?.request(serverHello('v2.0.0'))
-  expect(readClientHello(reply?.body ?? new Uint8Array()).protocols).toEqual({
+  const reply = await controller.channel?.request(controllerHelloMessage('v2.0.0'))
+  expect(readEdgeRouterHello(reply?.body ?? new Uint8Array()).protocols).toEqual({
     tls: `tls://router.test:${port}`,
   })
 })
@@ -121,7 +124,7 @@ test('A host and a client exchange bytes in both directions until one of them cl
   await eventually(() => controller.ofType(1004).length).toBeGreaterThan(0)
 })
 
-test('A circuit that a controller unroutes is closed at both endpoints', async () => {
+test('A circuit that a controller removes is closed at both endpoints', async () => {
   const [host, client] = [await connected('host'), await connected('ann')]
   await dialed(client, 7, await hosting(host))
   controller.send(unrouteMessage('circuit-7', true))

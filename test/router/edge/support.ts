@@ -32,7 +32,7 @@ import { ControllerOperations } from '../../../src/router/controllers/controller
 import { Edge } from '../../../src/router/edge/edge.ts'
 import { modelLimits } from '../../../src/router/model/limits.ts'
 import { RouterDataModel } from '../../../src/router/model/router-data-model.ts'
-import { IdentityHolder } from '../../../src/router/identity/identity.ts'
+import { ReloadableIdentity } from '../../../src/router/identity/reloadable-identity.ts'
 import { eventually, type LoggedLine, TestNetwork, trustDomain, version } from '../support.ts'
 import { socketLimits } from '../../../src/overlay/sockets/limits.ts'
 import { TlsPorts } from '../../../src/overlay/sockets/tls-ports.ts'
@@ -389,7 +389,7 @@ ${sections}
 `
     const loaded = parseRouterConfig(network.path('router.yml'), text, {})
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
-    const holder = new IdentityHolder(loaded.config.identity, () => Date.now(), log)
+    const holder = new ReloadableIdentity(loaded.config.identity, () => Date.now(), log)
     this.edge = new Edge({
       ports: new TlsPorts({ ...socketLimits, addresses: [], handshakeTimeoutMs: 5000, log }),
       config: loaded.config,

@@ -10,7 +10,8 @@ import {
   textOf,
 } from './support.ts'
 
-// Goal: a client that keeps the end of its circuit itself has its frames forwarded into that circuit, and into no other.
+// Goal: a client that keeps the end of its circuit itself has its frames forwarded into that
+// circuit, and into no other.
 
 let bench: EdgeBench
 let client: TestClient
@@ -28,7 +29,7 @@ async function dialed(who: TestClient, id: number, circuitId: string): Promise<v
   expect([textOf(answer, 1029), textOf(answer, 1030)]).toEqual(['ctrl1', `in-${circuitId}`])
 }
 
-test('Frames of a client enter its circuit, and frames of the circuit reach the client', async () => {
+test('Frames that a client creates itself enter its circuit, and frames of the circuit reach the client', async () => {
   await dialed(client, 7, 'c1')
   const [attached] = bench.circuits.attached
   expect(attached?.circuit).toMatchObject({ id: 'c1', isTerminator: false })
@@ -71,7 +72,7 @@ test('A client cannot send frames into another client’s circuit', async () => 
   expect(bench.circuits.left).toEqual([])
 })
 
-test('A circuit can be ended by the client, its channel, its session, or the controller', async () => {
+test('A circuit whose client creates the frames itself can be ended by the client, its channel, its session, or the controller', async () => {
   await dialed(client, 1, 'c1')
   await dialed(client, 2, 'c2')
   client.channel.send({ contentType: 1103, body: encodeText('c1') })

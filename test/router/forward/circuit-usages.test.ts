@@ -12,7 +12,7 @@ import {
   type UsageReport,
 } from '../../../src/channel/messages/reports.ts'
 import { CarriedCircuit } from '../../../src/router/forward/carried-circuits.ts'
-import { CircuitUsages } from '../../../src/router/forward/circuit-usages.ts'
+import { CircuitUsageCounters } from '../../../src/router/forward/circuit-usage-counters.ts'
 import { reportLimits } from '../../../src/router/reports/limits.ts'
 import { forwardLimits } from '../../../src/router/forward/limits.ts'
 import { messageContentLimits } from '../../../src/channel/messages/limits.ts'
@@ -47,7 +47,7 @@ function told({ forwarder }: TestRouter): readonly object[] {
   )
 }
 
-test('each router reports once the bytes that it received and sent at its circuit endpoints and links', async () => {
+test('each router reports once the bytes that it received and sent at its circuit endpoints and over its links', async () => {
   const dialer = new TestDialer(two, controller)
   await controller.lay(circuit, [one, two], [linked(one, two, 'l1')], { tags })
   const ingress = one.attach(controller, circuit, false)
@@ -65,7 +65,7 @@ test('each router reports once the bytes that it received and sent at its circui
   expect([told(one), told(two)]).toEqual([[], []])
 })
 
-test('bytes carried before a circuit ended are also reported after its end', async () => {
+test('bytes that a circuit carried before its end are also reported if the report is due after the end', async () => {
   const dialer = new TestDialer(two, controller)
   await controller.lay(circuit, [one, two], [linked(one, two, 'l1')])
   one.attach(controller, circuit, false).send('hello')
@@ -96,7 +96,7 @@ const newCircuit = (id: string): CarriedCircuit => new CarriedCircuit(id, 'c1', 
 
 test('usage counts are kept until a controller is connected, and then cover a longer interval', () => {
   nowMs = 0
-  const usages = new CircuitUsages(clock)
+  const usages = new CircuitUsageCounters(clock)
   usages.count(newCircuit('a'), 'ingress.rx', 5)
   nowMs = 60_000
   expect(usages.sendUsage(() => false)).toBe(false)
@@ -113,8 +113,8 @@ test('usage counts are kept until a controller is connected, and then cover a lo
   ])
 })
 
-test('a new circuit causes a report if the limit of circuits is reached, and bytes that cannot be counted are counted as lost', () => {
-  const usages = new CircuitUsages(clock, 2)
+test('if the limit of counted circuits is reached, a new circuit triggers a report, and bytes that still cannot be counted are recorded as lost', () => {
+  const usages = new CircuitUsageCounters(clock, 2)
   let isThere = false
   const reports: UsageReport[] = []
   usages.onFull = () => usages.sendUsage((report) => isThere && reports.push(report) > 0)
@@ -126,8 +126,8 @@ test('a new circuit causes a report if the limit of circuits is reached, and byt
   expect(usages.lostBytes).toBe(7)
 })
 
-test('the largest report is within the limits of controllers, and decoded completely', () => {
-  const usages = new CircuitUsages(clock)
+test('the largest usage report is within the limits of controllers, and is decoded completely', () => {
+  const usages = new CircuitUsageCounters(clock)
   const kinds: UsageCounterKind[] = [
     'ingress.rx',
     'ingress.tx',

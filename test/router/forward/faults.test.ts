@@ -66,7 +66,7 @@ describe('A frame without a next hop', () => {
     }
   })
 
-  test('is not reported when the circuit is routed meanwhile', async () => {
+  test('is not reported if the circuit is routed before the report is sent', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     try {
       const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 60')]
@@ -118,7 +118,7 @@ describe('A frame without a next hop', () => {
   })
 })
 
-describe('A circuit whose circuit endpoint has closed', () => {
+describe('A circuit whose endpoint at a router has closed', () => {
   test('is reported to its owner as an ingress or egress fault, and frames for it are not reported as faults', async () => {
     const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 30')]
     const link = linked(one, two, 'l1')
@@ -135,7 +135,7 @@ describe('A circuit whose circuit endpoint has closed', () => {
     await eventually(() => controller.faults(one)).toEqual([{ subject: 0, ids: [circuit.id] }])
   })
 
-  test('is reported to an owner that was disconnected', async () => {
+  test('is reported to its owner even if the owner was disconnected, once it reconnects', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -160,7 +160,7 @@ describe('A circuit whose circuit endpoint has closed', () => {
     expect(controller.faults(two).at(-1)).toEqual({ subject: 1, ids: [circuit.id] })
   })
 
-  test('is reported only once if its owner removed the circuit', async () => {
+  test('is not reported as a fault if its owner had already removed the circuit', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -175,7 +175,7 @@ describe('A circuit whose circuit endpoint has closed', () => {
 describe('An idle circuit', () => {
   const often = 'idleTxInterval: 30, idleCircuitTimeout: 1000'
 
-  test('is confirmed repeatedly, and a circuit with traffic is not', async () => {
+  test('is confirmed to its owner repeatedly, but a circuit with traffic is not', async () => {
     nowMs = 0
     const one = router('r1', often, true)
     const dialer = new TestDialer(one, controller)
@@ -204,7 +204,7 @@ describe('An idle circuit', () => {
     await eventually(() => controller.confirmations(one)).toEqual([{ [circuit.id]: 2000 }])
   })
 
-  test('is confirmed to the controller that routed it last', async () => {
+  test('is confirmed to the controller that sent its last route', async () => {
     nowMs = 0
     const one = router('r1', often, true)
     const dialer = new TestDialer(one, controller)
@@ -220,7 +220,7 @@ describe('An idle circuit', () => {
     await eventually(() => heir.faults(one)).toEqual([{ subject: 1, ids: [circuit.id] }])
   })
 
-  test('is reported to the controller that routes it later if its circuit endpoint closed before', async () => {
+  test('is reported as ended to a controller that routes it later, if its endpoint at the router closed before', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])

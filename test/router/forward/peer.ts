@@ -4,7 +4,7 @@ import type {
   CircuitApplication,
   CircuitEndpoint,
   TerminatorDialer,
-} from '../../../src/overlay/circuits/circuit-ends.ts'
+} from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import type { Forwarder } from '../../../src/router/forward/forwarder.ts'
 import type { PayloadContent } from '../../../src/channel/messages/payload.ts'
 

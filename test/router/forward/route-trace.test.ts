@@ -1,17 +1,18 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { encodeInt32 } from '../../../src/channel/headers.ts'
-import type { TraceAnswer } from '../../../src/channel/messages/route-trace.ts'
+import type { TraceResponse } from '../../../src/channel/messages/route-trace.ts'
 import { eventually } from '../support.ts'
 import { hostAt, Peer } from './peer.ts'
 import { endsOf, linked, type TestLink, TestController, TestRouter } from './support.ts'
 
-// Goal: the route of a circuit is traced hop by hop, up to its other end. Method: three routers in a line, with an end at either side.
+// Goal: the route of a circuit is traced hop by hop, up to its other end. Method: three routers in
+// a line, with an end at either side.
 
 class Tracer extends Peer {
-  readonly answers: TraceAnswer[] = []
+  readonly answers: TraceResponse[] = []
 
-  onTraced(answer: TraceAnswer): void {
+  onTraced(answer: TraceResponse): void {
     this.answers.push(answer)
   }
 }
@@ -36,7 +37,7 @@ afterEach(() => {
   for (const { forwarder } of routers.splice(0)) forwarder.stop()
 })
 
-test('each router responds for its own hop, and the last circuit endpoint responds for all further hops', async () => {
+test('in a route trace, each router responds for its own hop, and the last circuit endpoint responds for all further hops', async () => {
   const asked = [1, 2, 3, 4, 9]
   for (const hops of asked) client.end?.trace?.({ hops, timestamp: 77n, userValue: 100 + hops })
   await eventually(() => client.answers).toHaveLength(asked.length)
@@ -53,12 +54,12 @@ test('each router responds for its own hop, and the last circuit endpoint respon
   expect(client.answers.every(({ timestamp }) => timestamp === 77n)).toBe(true)
 })
 
-test('trace requests with no hops, or with very many, reach the last circuit endpoint and cause no harm', async () => {
+test('route trace requests with no hops, or with very many, reach the last circuit endpoint and cause no harm', async () => {
   for (const hops of [0, -1]) client.end?.trace?.({ hops, timestamp: 0n, userValue: 1 })
   await eventually(() => client.answers.map(({ hopType }) => hopType)).toEqual(['xgress', 'xgress'])
 })
 
-test('a router ignores a trace request over a link that the circuit does not use', async () => {
+test('a router ignores a route trace request over a link that the circuit does not use', async () => {
   const thief = new TestRouter('r4')
   routers.push(thief)
   const seen: number[] = []

@@ -3,12 +3,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { encodeText } from '../../../src/channel/headers.ts'
 import { REROUTE_ATTEMPT } from '../../../src/channel/messages/circuits.ts'
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
-import { DialFailure } from '../../../src/overlay/circuits/circuit-ends.ts'
+import { DialFailure } from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import { eventually } from '../support.ts'
 import { endsOf, linked, TestController, TestDialer, TestRouter, unroute } from './support.ts'
-import { dialError } from '../../../src/channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../../src/channel/messages/dial-error.ts'
 
-// Goal: a router takes the routes of its controllers, and answers each of them. Method: real forwarders and channels, over memory.
+// Goal: a router takes the routes of its controllers, and answers each of them. Method: real
+// forwarders and channels, over memory.
 
 const circuit = endsOf('circuit1')
 let controller: TestController
@@ -29,18 +30,18 @@ function router(id: string, options = '', clock: Clock = systemClock): TestRoute
   return made
 }
 
-describe('A route', () => {
-  test('is refused for a reroute if a circuit endpoint no longer exists', async () => {
+describe('A route that a controller sends to a router', () => {
+  test('is refused, as part of a reroute, if the circuit’s endpoint no longer exists', async () => {
     const one = router('r1')
     const [answer] = await controller.lay(circuit, [one], [], {
       attempt: REROUTE_ATTEMPT,
       isReroute: true,
     })
-    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialError.other })
+    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialErrorCodes.other })
     expect(one.forwarder.circuit(circuit.id)).toBeUndefined()
   })
 
-  test('is confirmed once the terminator is reached, with the terminator’s peer data', async () => {
+  test('is confirmed once the terminator is reached, and the confirmation contains the terminator’s peer data', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     const [answer] = await controller.lay(circuit, [one], [])
@@ -75,7 +76,7 @@ describe('A route', () => {
     await eventually(() => client.bodies).toEqual(['back 1101', 'back 1100'])
   })
 
-  test('does not dial again if it is repeated', async () => {
+  test('does not dial again if the route message is repeated', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -85,7 +86,7 @@ describe('A route', () => {
     expect(dialer.placeOf(circuit)).toBe(place)
   })
 
-  test('for a second attempt adds a circuit endpoint, and both endpoints exist until the circuit is removed', async () => {
+  test('for a second attempt adds another circuit endpoint, and both endpoints exist until the circuit is removed', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -100,7 +101,7 @@ describe('A route', () => {
     expect(one.forwarder.figures()).toMatchObject({ 'forwarder.circuits': 0 })
   })
 
-  test('for a reroute keeps the earlier route until the circuit is removed', async () => {
+  test('for a reroute leaves the earlier route in place until the circuit is removed', async () => {
     const [one, two, three] = [router('r1'), router('r2'), router('r3')]
     const direct = linked(one, two, 'l1')
     const around = [linked(one, three, 'l2'), linked(three, two, 'l3')]
@@ -138,7 +139,7 @@ describe('A route', () => {
     expect(before).toMatchObject({ isSuccess: true })
     silentForMs = 7000
     const [refused] = await controller.lay(endsOf('late'), [one, two], [link])
-    expect(refused).toMatchObject({ isSuccess: false, errorCode: dialError.invalidLink })
+    expect(refused).toMatchObject({ isSuccess: false, errorCode: dialErrorCodes.invalidLink })
     const [again] = await controller.lay(circuit, [one, two], [link], { isReroute: true })
     expect(again).toMatchObject({ isSuccess: true })
     silentForMs = 6999
@@ -151,17 +152,17 @@ describe('A route', () => {
     const other = new TestController('c2')
     other.connect(one)
     const [answer] = await controller.lay(circuit, [one, router('r2')], [{ id: 'gone' }])
-    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialError.invalidLink })
+    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialErrorCodes.invalidLink })
     for (const each of [controller, other]) {
       await eventually(() => each.faults(one)).toEqual([{ subject: 2, ids: ['gone'] }])
     }
     expect(one.forwarder.figures()).toMatchObject({ 'forwarder.circuits': 0 })
   })
 
-  test('to an unknown circuit endpoint fails', async () => {
+  test('to an endpoint address that does not exist on this router fails', async () => {
     const one = router('r1')
     const [answer] = await controller.lay(circuit, [one], [], { isReroute: true })
-    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialError.other })
+    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialErrorCodes.other })
     expect(answer?.error).toContain('egress of circuit1')
   })
 
@@ -169,32 +170,47 @@ describe('A route', () => {
     const [answer] = await controller.lay(circuit, [router('r1')], [], { binding: 'udp' })
     expect(answer).toMatchObject({
       isSuccess: false,
-      errorCode: dialError.misconfiguredTerminator,
+      errorCode: dialErrorCodes.misconfiguredTerminator,
       error: 'this router has no dialer for the binding udp',
     })
   })
 
   test.each([
-    ['ECONNREFUSED', Object.assign(new Error('x'), { code: 'ECONNREFUSED' }), dialError.refused],
-    ['EMFILE', Object.assign(new Error('x'), { code: 'EMFILE' }), dialError.outOfResources],
-    ['ENOTFOUND', Object.assign(new Error('x'), { code: 'ENOTFOUND' }), dialError.unknownName],
-    ['no such host', new Error('lookup x: no such host'), dialError.unknownName],
-    ['ETIMEDOUT', Object.assign(new Error('x'), { code: 'ETIMEDOUT' }), dialError.timedOut],
-    ['a port', new Error('port 1 not in allowed port ranges'), dialError.portNotAllowed],
-    ['a rejection', new Error('rejected by application'), dialError.rejected],
     [
-      'its own code',
-      new DialFailure(dialError.invalidTerminator, 'x'),
-      dialError.invalidTerminator,
+      'ECONNREFUSED',
+      Object.assign(new Error('x'), { code: 'ECONNREFUSED' }),
+      dialErrorCodes.refused,
     ],
-    ['anything else', new Error('x'), dialError.other],
-  ])('whose dial fails by %s is answered with its code', async (_, error, errorCode) => {
-    const one = router('r1')
-    one.forwarder.registerDialer('test', { dial: () => Promise.reject(error) })
-    const [answer] = await controller.lay(circuit, [one], [])
-    expect(answer).toMatchObject({ isSuccess: false, errorCode, error: error.message })
-    expect(one.forwarder.figures(), 'nothing is left').toMatchObject({ 'forwarder.circuits': 0 })
-  })
+    ['EMFILE', Object.assign(new Error('x'), { code: 'EMFILE' }), dialErrorCodes.outOfResources],
+    ['ENOTFOUND', Object.assign(new Error('x'), { code: 'ENOTFOUND' }), dialErrorCodes.unknownName],
+    ['no such host', new Error('lookup x: no such host'), dialErrorCodes.unknownName],
+    ['ETIMEDOUT', Object.assign(new Error('x'), { code: 'ETIMEDOUT' }), dialErrorCodes.timedOut],
+    [
+      'a port that is not allowed',
+      new Error('port 1 not in allowed port ranges'),
+      dialErrorCodes.portNotAllowed,
+    ],
+    [
+      'a rejection by the application',
+      new Error('rejected by application'),
+      dialErrorCodes.rejected,
+    ],
+    [
+      'an error that has its own code',
+      new DialFailure(dialErrorCodes.invalidTerminator, 'x'),
+      dialErrorCodes.invalidTerminator,
+    ],
+    ['any other error', new Error('x'), dialErrorCodes.other],
+  ])(
+    'whose dial fails with %s is answered with the error code for that failure',
+    async (_, error, errorCode) => {
+      const one = router('r1')
+      one.forwarder.registerDialer('test', { dial: () => Promise.reject(error) })
+      const [answer] = await controller.lay(circuit, [one], [])
+      expect(answer).toMatchObject({ isSuccess: false, errorCode, error: error.message })
+      expect(one.forwarder.figures(), 'nothing is left').toMatchObject({ 'forwarder.circuits': 0 })
+    },
+  )
 
   test('fails at its deadline if the dialer hangs', async () => {
     const one = router('r1')
@@ -206,11 +222,11 @@ describe('A route', () => {
       },
     })
     const [answer] = await controller.lay(circuit, [one], [], { timeoutMs: 30 })
-    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialError.timedOut })
+    expect(answer).toMatchObject({ isSuccess: false, errorCode: dialErrorCodes.timedOut })
     expect(aborted).toEqual([true])
   })
 
-  test('is refused if the dial queue is full, and earlier routes are dialed', async () => {
+  test('is refused if the dial queue is full, and the routes in the queue are dialed', async () => {
     const one = router('r1', 'xgressDialWorkerCount: 1, xgressDialQueueLength: 1')
     const { promise, resolve } = Promise.withResolvers<ReadonlyMap<number, Uint8Array>>()
     const dialed: string[] = []
@@ -224,7 +240,7 @@ describe('A route', () => {
     const answers = ['a', 'b', 'c'].map((id) => controller.lay(endsOf(id), [one], []))
     expect((await answers[2])?.[0]).toMatchObject({
       isSuccess: false,
-      errorCode: dialError.outOfResources,
+      errorCode: dialErrorCodes.outOfResources,
     })
     resolve(new Map())
     expect((await answers[0])?.[0]).toMatchObject({ isSuccess: true })
@@ -260,7 +276,7 @@ describe('A route', () => {
     expect(dialer.placeOf(circuit)).toBeDefined()
   })
 
-  test('with an invalid name is refused', async () => {
+  test('that contains an invalid name is refused', async () => {
     const one = router('r1')
     const long = endsOf('x'.repeat(200))
     const [answer] = await controller.lay(long, [one], [])
@@ -269,8 +285,8 @@ describe('A route', () => {
   })
 })
 
-describe('A circuit', () => {
-  test('ends for the applications at its endpoints when it is removed at once', async () => {
+describe('A circuit at a router', () => {
+  test('ends for the applications at its endpoints at once if the controller removes it immediately', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -281,7 +297,7 @@ describe('A circuit', () => {
     expect(dialer.placeOf(circuit).bodies).toEqual([])
   })
 
-  test('continues while frames arrive, up to a limit, when it is removed gracefully', async () => {
+  test('continues while frames arrive, up to a limit, if the controller removes it gracefully', async () => {
     let nowMs = 0
     const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs }
     const one = router('r1', 'xgressCloseCheckInterval: 20', clock)
@@ -311,7 +327,7 @@ describe('A circuit', () => {
     await eventually(() => busy?.isUnrouted).toBe(true)
   })
 
-  test('rejects a circuit endpoint that was not routed', async () => {
+  test('rejects a circuit endpoint for which there is no route', async () => {
     const one = router('r1')
     new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -321,7 +337,7 @@ describe('A circuit', () => {
     }
   })
 
-  test('can be unrouted even if it is unknown', async () => {
+  test('can be removed from a router that does not know it, without harm', async () => {
     const one = router('r1')
     controller.send(one, unroute('nothing', true))
     controller.send(one, unroute('nothing', false))

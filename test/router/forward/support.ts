@@ -20,7 +20,7 @@ import { channelLimits } from '../../../src/channel/limits.ts'
 import { circuitDataTypes } from '../../../src/channel/messages/payload.ts'
 import { parseRouterConfig } from '../../../src/config/router/load.ts'
 import {
-  type CircuitEnds,
+  type CircuitEndpointAddresses,
   buildRouteMessages,
   type RouteParameters,
 } from '../../../src/fabric/circuits/route.ts'
@@ -30,7 +30,7 @@ import type { ControlConnection } from '../../../src/router/controllers/control-
 import type {
   FrameDestination,
   TerminatorDialer,
-} from '../../../src/overlay/circuits/circuit-ends.ts'
+} from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import { Forwarder } from '../../../src/router/forward/forwarder.ts'
 import { Link } from '../../../src/router/links/link.ts'
 import type { LoggedLine } from '../support.ts'
@@ -105,7 +105,11 @@ export class TestRouter {
   }
 
   /** @returns what has arrived at the place; nothing is read from it. */
-  attach(owner: TestController, circuit: CircuitEnds, isTerminator: boolean): TestPlace {
+  attach(
+    owner: TestController,
+    circuit: CircuitEndpointAddresses,
+    isTerminator: boolean,
+  ): TestPlace {
     const place = new TestPlace(this, owner, circuit, isTerminator)
     this.forwarder.attach(place.circuit, place)
     return place
@@ -121,7 +125,12 @@ export class TestPlace implements FrameDestination {
   room = Infinity
   readonly #router: TestRouter
 
-  constructor(router: TestRouter, owner: TestController, ends: CircuitEnds, isTerminator: boolean) {
+  constructor(
+    router: TestRouter,
+    owner: TestController,
+    ends: CircuitEndpointAddresses,
+    isTerminator: boolean,
+  ) {
     this.#router = router
     const address = isTerminator ? ends.egress : ends.ingress
     this.circuit = { id: ends.id, address, owner: owner.connectionOf(router), isTerminator }
@@ -256,7 +265,7 @@ export class TestController {
 
   /** Has each router of the path take its route; a terminator is dialed at the last of them. */
   async lay(
-    ends: CircuitEnds,
+    ends: CircuitEndpointAddresses,
     routers: readonly TestRouter[],
     links: readonly Pick<LiveLink, 'id'>[],
     terms: LayTerms = {},
@@ -333,7 +342,7 @@ export function unroute(circuitId: string, now: boolean): OutboundMessage {
   }
 }
 
-export function endsOf(id: string): CircuitEnds {
+export function endsOf(id: string): CircuitEndpointAddresses {
   return { id, ingress: `ingress of ${id}`, egress: `egress of ${id}` }
 }
 
@@ -357,7 +366,7 @@ export class TestDialer implements TerminatorDialer {
     return Promise.resolve(new Map([[1110, encodeText('local')]]))
   }
 
-  placeOf({ egress }: CircuitEnds): TestPlace {
+  placeOf({ egress }: CircuitEndpointAddresses): TestPlace {
     const place = this.places.get(egress)
     if (place === undefined) throw new Error('it was not dialed')
     return place

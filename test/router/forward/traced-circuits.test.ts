@@ -1,12 +1,12 @@
 import { afterEach, expect, test } from 'vitest'
 
-import { CircuitTrace } from '../../../src/fabric/circuits/circuit-trace.ts'
+import { CircuitTraceLog } from '../../../src/fabric/circuits/circuit-trace-log.ts'
 import type { HostCandidate } from '../../../src/fabric/circuits/choose-host.ts'
 import type { RouteFault } from '../../../src/fabric/circuits/route-fault.ts'
 import { endsOf, linked, TestController, TestDialer, TestRouter } from './support.ts'
 
-// Goal: a circuit of an identity that is traced is logged step by step, by its controller and by each router on its way, and no
-// other circuit is.
+// Goal: a circuit of an identity that is traced is logged step by step, by its controller and by
+// each router on its way, and no other circuit is.
 
 const controller = new TestController()
 const routers: TestRouter[] = []
@@ -34,29 +34,32 @@ const chosen = {
 } as unknown as HostCandidate
 const fault: RouteFault = { cause: 'NO_ONLINE_TERMINATORS', text: 'no host is there' } as RouteFault
 
-function traceOf(channels: number): { trace: CircuitTrace; lines: [object, string][] } {
+function traceOf(channels: number): { trace: CircuitTraceLog; lines: [object, string][] } {
   const lines: [object, string][] = []
   const log = { info: (fields: object, message: string) => void lines.push([fields, message]) }
   const trace = { traceId: 'mine', channels }
-  return { trace: new CircuitTrace({ log, trace, circuitId: 'c1', client }), lines }
+  return { trace: new CircuitTraceLog({ log, trace, circuitId: 'c1', client }), lines }
 }
 
 test.each([
   [1, ['traced: host and path chosen', 'traced: no host can be reached']],
   [2, ['traced: circuit made', 'traced: attempt failed']],
-])('a controller logs only the trace channel %s of a trace', (channels, messages) => {
-  const { trace, lines } = traceOf(channels)
-  trace.onChosen(0, chosen)
-  trace.onChosen(1, null)
-  trace.onAttempted(0, null)
-  trace.onAttempted(1, fault)
-  expect(lines.map(([, message]) => message)).toEqual(messages)
-  for (const [fields] of lines) {
-    expect(fields).toMatchObject({ traceId: 'mine', circuitId: 'c1', identityId: 'ann' })
-  }
-})
+])(
+  'a controller logs events of a traced circuit only for the requested trace channel %s',
+  (channels, messages) => {
+    const { trace, lines } = traceOf(channels)
+    trace.onChosen(0, chosen)
+    trace.onChosen(1, null)
+    trace.onAttempted(0, null)
+    trace.onAttempted(1, fault)
+    expect(lines.map(([, message]) => message)).toEqual(messages)
+    for (const [fields] of lines) {
+      expect(fields).toMatchObject({ traceId: 'mine', circuitId: 'c1', identityId: 'ann' })
+    }
+  },
+)
 
-test('each router on the path logs its route with the trace ID, and logs no route without a trace', async () => {
+test('for a traced circuit, each router on the path logs its route with the trace ID, and without a trace it logs none', async () => {
   const [one, two] = [router('r1'), router('r2')]
   const link = linked(one, two, 'l1')
   new TestDialer(two, controller)
@@ -71,7 +74,7 @@ test('each router on the path logs its route with the trace ID, and logs no rout
   }
 })
 
-test('a route that is traced only for the other trace channel is not logged', async () => {
+test('a router does not log a route whose trace was requested for the other trace channel only', async () => {
   const one = router('r1')
   new TestDialer(one, controller)
   await controller.lay(endsOf('c3'), [one], [], { trace: traceOf(1).trace.ofRoutes })

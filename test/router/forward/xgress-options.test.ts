@@ -20,8 +20,8 @@ function bytesInFlight(end: LoneEnd, pieceBytes = 1000): number {
   return end.xgress.inFlightBytes
 }
 
-describe('an option of a circuit endpoint', () => {
-  test('has the default value when it is missing or has another type', () => {
+describe('options of a circuit endpoint:', () => {
+  test('each option has its default value when it is missing or has another type', () => {
     const { mtu, txPortalMaxSize, retxScale, circuitStartTimeout } = xgressOptions({
       txPortalMaxSize: 'large',
       retxScale: 2.5,
@@ -154,7 +154,7 @@ describe('an option of a circuit endpoint', () => {
     expect(waits).toEqual([1575, 225, 375])
   })
 
-  test('rxBufferSize limits the bytes that wait for the application', () => {
+  test('rxBufferSize limits the bytes that wait until the application reads them', () => {
     const end = lone({ rxBufferSize: 10_000 })
     end.application.takesMore = () => false
     for (let at = 1; at < 100; at += 1) end.payload(at, { body: new Uint8Array(1000) })

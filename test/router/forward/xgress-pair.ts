@@ -3,8 +3,8 @@ import { type Random, seededRandom } from '../../../src/lib/random.ts'
 import type {
   CircuitApplication,
   CircuitEndpoint,
-} from '../../../src/overlay/circuits/circuit-ends.ts'
-import type { TransmitKind } from '../../../src/overlay/circuits/outbox.ts'
+} from '../../../src/overlay/circuits/circuit-endpoint.ts'
+import type { TransmitKind } from '../../../src/overlay/circuits/payload-outbox.ts'
 import { Xgress } from '../../../src/overlay/circuits/xgress.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import type { PayloadContent } from '../../../src/channel/messages/payload.ts'

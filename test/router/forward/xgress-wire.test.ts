@@ -161,7 +161,7 @@ describe('the start payload of a circuit', () => {
     expect(end.payloads()).toEqual([])
   })
 
-  test('is answered once, and data may arrive before it', () => {
+  test('is answered once, even if it is repeated, and data may arrive before it', () => {
     const end = new LoneEnd(true)
     end.payload(1, { body: Buffer.from('early') })
     expect(end.sent().map(({ type }) => type)).toEqual([1101])
@@ -172,7 +172,7 @@ describe('the start payload of a circuit', () => {
     expect(end.application.delivered.map(textOf)).toEqual(['early'])
   })
 
-  test('is not answered if it has no capabilities, and then the finishing payload has flag 1 in addition', () => {
+  test('is not answered if it contains no capabilities, and then the payload that finishes the circuit has flag 1 in addition', () => {
     const end = new LoneEnd(true)
     end.payload(0, { flags: 4 })
     expect(end.payloads()).toEqual([])
@@ -203,7 +203,7 @@ describe('acknowledgements between circuit endpoints', () => {
     expect(end.application.delivered.map(textOf)).toEqual(['a'])
   })
 
-  test('without the number of buffered bytes block the sender, and an acknowledgement with that number wakes the sender', () => {
+  test('that lack the number of buffered bytes block the sender, and an acknowledgment with that number lets it continue', () => {
     const end = startedTerminator()
     end.xgress.send(pieceOf(10))
     end.xgress.send(pieceOf(11))
@@ -216,14 +216,14 @@ describe('acknowledgements between circuit endpoints', () => {
     expect(end.payloads().map(({ body }) => body.length)).toEqual([12, 13])
   })
 
-  test('may contain several sequences', () => {
+  test('may contain several sequence numbers', () => {
     const end = startedTerminator()
     for (let bytes = 1; bytes <= 4; bytes += 1) end.xgress.send(pieceOf(bytes))
     end.acknowledge([1, 2, 4])
     expect(end.xgress.inFlightBytes).toBe(3)
   })
 
-  test('without sequences are sent when half of the buffered bytes were delivered', () => {
+  test('without sequence numbers are sent when half of the buffered bytes were delivered', () => {
     const end = startedTerminator()
     end.application.takesMore = () => false
     for (let sequence = 1; sequence <= 6; sequence += 1) {
@@ -288,8 +288,8 @@ describe('unacknowledged payloads', () => {
   })
 })
 
-describe('the circuit endpoint that finishes last', () => {
-  test('is kept for 5 s, while the other application reads its buffer', () => {
+describe('the circuit endpoint that finishes after the other one', () => {
+  test('is kept for 5 s, so that the other application can read its buffer', () => {
     const end = startedTerminator()
     end.payload(1, { flags: 32 })
     end.pass(20_000)
@@ -305,7 +305,7 @@ describe('the circuit endpoint that finishes last', () => {
   })
 })
 
-describe('payload chunks', () => {
+describe('payload chunks (parts of one piece of data)', () => {
   const chunk = (hex: string): Told => ({ flags: 8, body: Buffer.from(hex, 'hex') })
 
   test('are joined in order, with the length and headers in the first chunk', () => {
@@ -330,7 +330,7 @@ describe('payload chunks', () => {
     ['more bytes than announced', ['0241', '424344']],
     ['an announcement without end', ['ffffffffffff']],
     ['more bytes than may be buffered', ['8080808010']],
-  ])('end the circuit if they have %s', (_, bodies) => {
+  ])('end the circuit if the chunk has %s', (_, bodies) => {
     const end = startedTerminator()
     for (const [k, hex] of bodies.entries()) end.payload(k + 1, chunk(hex))
     expect(end.closed).toEqual([['the other end sent malformed chunks', true]])
@@ -338,7 +338,7 @@ describe('payload chunks', () => {
   })
 })
 
-describe('a request to trace the route', () => {
+describe('a request to trace the route, at a circuit endpoint,', () => {
   const control = (body: string): Uint8Array => Buffer.from(`${body}circuit1`, 'latin1')
   const asked = new Map([
     [20, Uint8Array.of(3, 0, 0, 0)],
@@ -366,7 +366,7 @@ describe('a request to trace the route', () => {
     ])
   })
 
-  test('is not answered when it is itself a response, or malformed', () => {
+  test('is not answered if it is itself a response, or is malformed', () => {
     const end = new LoneEnd(false)
     end.sent()
     end.receive(1102, { headers: asked }, control('\u0002'))

@@ -4,8 +4,8 @@ import type { OutboundMessage } from '../../../src/channel/frame.ts'
 import { LoneEnd } from './lone-end.ts'
 import { areSamePieces, arrivedFrom, calm, pieceOf, XgressPair } from './xgress-pair.ts'
 
-// Goal: two ends carry what their applications send, wait for each other, and close as they should, whatever their applications do.
-// Method: two ends over a path in virtual time.
+// Goal: two ends carry what their applications send, wait for each other, and close as they should,
+// whatever their applications do. Method: two ends over a path in virtual time.
 
 const MIB = 1024 * 1024
 
@@ -13,8 +13,8 @@ function isOver({ initiator, terminator }: XgressPair): boolean {
   return initiator.closed.length + terminator.closed.length === 2
 }
 
-describe('two circuit endpoints over a path without loss', () => {
-  test('carry data in both directions, finish and discard the circuit', () => {
+describe('circuit endpoints over a path without loss', () => {
+  test('carry data in both directions, finish, and discard the circuit', () => {
     const pair = new XgressPair().start()
     const { initiator, terminator, time } = pair
     const there = [pieceOf(10_240, { edgeFlags: 2 }), pieceOf(0, { edgeFlags: 1 }), pieceOf(5)]
@@ -33,7 +33,7 @@ describe('two circuit endpoints over a path without loss', () => {
     }
   })
 
-  test('a terminator sends nothing before the circuit starts, and everything afterwards', () => {
+  test('at the terminator send nothing before the circuit starts, and everything afterwards', () => {
     const { initiator, terminator, time } = new XgressPair()
     terminator.application.write([pieceOf(100)])
     time.runFor(10_000)
@@ -45,7 +45,7 @@ describe('two circuit endpoints over a path without loss', () => {
   })
 
   test.each(['initiator', 'terminator'] as const)(
-    'the other circuit endpoint continues for minutes after the %s has finished',
+    'continue for minutes after the %s at the other end of the circuit has finished',
     (first) => {
       const pair = new XgressPair().start()
       const { time } = pair
@@ -71,7 +71,7 @@ describe('two circuit endpoints over a path without loss', () => {
     },
   )
 
-  test('an application that stops reading pauses the other application, and wakes it later', () => {
+  test('pause the sending application when the receiving application stops reading, and resume it later', () => {
     const options = { rxBufferSize: 200_000, txPortalMaxSize: 100_000 }
     const pair = new XgressPair({ options }).start()
     const { initiator, terminator, time } = pair
@@ -90,7 +90,7 @@ describe('two circuit endpoints over a path without loss', () => {
     expect(areSamePieces(terminator.application.delivered, pieces)).toBe(true)
   })
 
-  test('a reader that stops receives no more than its buffer can contain, and is probed once a second', () => {
+  test('send a reader that stops no more than its buffer can contain, and probe it once a second', () => {
     const bytes = 200_000
     const options = { rxBufferSize: bytes, txPortalMaxSize: bytes, txPortalStartSize: bytes }
     const weather = { ...calm, delayMsMin: 20, delayMsMax: 20 }
@@ -108,7 +108,7 @@ describe('two circuit endpoints over a path without loss', () => {
     expect(initiator.counts.retransmission - retransmission).toBeGreaterThan(30)
   })
 
-  test('a slow reader gets all data, however long it takes', () => {
+  test('deliver all data to a slow reader, however long it takes', () => {
     const options = { rxBufferSize: 50_000, txPortalMaxSize: 50_000, txPortalStartSize: 50_000 }
     const pair = new XgressPair({ options }).start()
     const { initiator, terminator, time } = pair
@@ -122,7 +122,7 @@ describe('two circuit endpoints over a path without loss', () => {
     expect(areSamePieces(terminator.application.delivered, pieces)).toBe(true)
   })
 
-  test('sending over a full link is tried again when the link has space', () => {
+  test('send again, when the link has space, the data for which the link was full', () => {
     const pair = new XgressPair({ weather: { ...calm, refused: 0.9 } }).start()
     pair.initiator.application.write([pieceOf(100_000), pieceOf(100_000)])
     pair.terminator.application.write([])
@@ -130,7 +130,7 @@ describe('two circuit endpoints over a path without loss', () => {
     expect(pair.terminator.application.delivered).toHaveLength(2)
   })
 
-  test('many small pieces of data are limited in number, not only in bytes', () => {
+  test('limit the number of small pieces of data, not only their bytes', () => {
     const pair = new XgressPair().start()
     pair.isCut = true
     const { initiator, time } = pair
@@ -140,7 +140,7 @@ describe('two circuit endpoints over a path without loss', () => {
     expect(initiator.application.hasSentAll).toBe(false)
   })
 
-  test('64 MiB are transferred with a send window of 4 MiB', () => {
+  test('transfer 64 MiB with a send window of 4 MiB', () => {
     const pair = new XgressPair().start()
     const { initiator, terminator, time } = pair
     let bytes = 0
@@ -311,7 +311,7 @@ describe('a circuit endpoint closes', () => {
     expect(end.closed).toEqual([['the circuit was unrouted', false]])
   })
 
-  test('when its application sends without waiting for space', () => {
+  test('when its application sends far more than the circuit accepts, without waiting for space', () => {
     const pair = new XgressPair().start()
     const { initiator, time } = pair
     pair.isCut = true
@@ -343,8 +343,8 @@ describe('a circuit endpoint closes', () => {
   })
 })
 
-describe('two circuit endpoints that send from within the other’s callback', () => {
-  test('echo without recursion', () => {
+describe('two circuit endpoints, each of which sends from a callback of the other one,', () => {
+  test('exchange data without recursion', () => {
     const ends: LoneEnd[] = []
     const toOther =
       (other: number) =>

@@ -37,7 +37,7 @@ const addressOf = (text: string) => {
   return address
 }
 
-describe('A service’s intercept config', () => {
+describe('The intercept config of a service', () => {
   test('contains addresses, networks, names and domains, with ports and dial options', () => {
     const terms = termsOf(
       config(['10.1.2.3', '10.0.0.0/8', 'fd00::/64', 'DB.Example.', '*.corp.example'], {
@@ -79,35 +79,35 @@ describe('A service’s intercept config', () => {
   })
 
   test.each<[string, unknown, string]>([
-    ['no object', [], 'is no JSON object'],
+    ['that is not an object', [], 'is no JSON object'],
     ['without addresses', config([]), 'addresses is missing or empty'],
-    ['with every name', config(['*']), 'has *, which is no address'],
+    ['with a wildcard for every name', config(['*']), 'has *, which is no address'],
     ['with a wildcard within a name', config(['a.*.example']), 'which is no address'],
-    ['with an address of an old form', config(['127.1']), 'has 127.1, which is no address'],
-    ['with a network of too many bits', config(['10.0.0.0/33']), 'which is no address'],
+    ['with an address in a legacy notation', config(['127.1']), 'has 127.1, which is no address'],
+    ['with a network prefix that is too long', config(['10.0.0.0/33']), 'which is no address'],
     [
-      'with another protocol',
+      'with an unsupported protocol',
       config(['a.example'], { protocols: ['sctp'] }),
       'neither tcp nor udp',
     ],
     ['without ports', config(['a.example'], { portRanges: [] }), 'portRanges is missing'],
     [
-      'with ports that end before they begin',
+      'with a port range that ends before it begins',
       config(['a.example'], { portRanges: [{ low: 9, high: 8 }] }),
       'has 9 to 8, which is no range of ports',
     ],
     ['with port 0', config(['a.example'], { portRanges: [{ low: 0, high: 8 }] }), 'no range'],
     [
-      'with clients elsewhere',
+      'with allowed source addresses',
       config(['a.example'], { allowedSourceAddresses: ['10.0.0.0/8'] }),
       'allowedSourceAddresses is not supported',
     ],
-  ])('%s is not intercepted', (_what, value, expected) => {
+  ])('%s is refused', (_what, value, expected) => {
     expect(() => termsOf(value)).toThrow(expected)
   })
 })
 
-describe('Among services with overlapping addresses', () => {
+describe('Among services whose intercepted addresses overlap,', () => {
   const table = new InterceptTable([
     interceptOf('wide', config(['10.0.0.0/8'])),
     interceptOf('near', config(['10.1.0.0/16'])),
@@ -133,7 +133,7 @@ describe('Among services with overlapping addresses', () => {
     ['10.1.2.3', 'address'],
     ['11.1.2.3', null],
     ['::ffff:10.1.2.3', 'address'],
-  ])('the service with the longest prefix intercepts %s: %s', (address, expected) => {
+  ])('the service with the longest prefix intercepts the address %s: %s', (address, expected) => {
     expect(found(address)).toBe(expected)
   })
 
@@ -144,9 +144,12 @@ describe('Among services with overlapping addresses', () => {
     ['db.corp.example', 'name'],
     ['a.db.corp.example', 'longer domain'],
     ['notexample', null],
-  ])('the service with the longest name intercepts %s: %s', (hostname, expected) => {
-    expect(found('100.64.0.2', hostname)).toBe(expected)
-  })
+  ])(
+    'the service with the longest matching name intercepts the name %s: %s',
+    (hostname, expected) => {
+      expect(found('100.64.0.2', hostname)).toBe(expected)
+    },
+  )
 
   test('a service without the port or protocol gets no connection', () => {
     expect(found('10.1.2.3', null, 81)).toBe('many ports')
@@ -187,8 +190,8 @@ describe('The ports that services intercept', () => {
   })
 
   test.each<[string, unknown, string]>([
-    ['a wide range of IPv6', config(['fd77::5'], wide), 'IPv4 addresses alone'],
-    ['a wide range of a network', config(['10.0.0.0/24'], wide), '1024 ports'],
+    ['a wide port range of an IPv6 address', config(['fd77::5'], wide), 'IPv4 addresses alone'],
+    ['a wide port range of a network', config(['10.0.0.0/24'], wide), '1024 ports'],
     [
       'datagrams to a large network',
       config(['10.0.0.0/9'], { protocols: ['udp'] }),
@@ -209,7 +212,7 @@ describe('The ports that services intercept', () => {
     expect(planned(plan, config(['10.9.9.9'], wide))).toEqual({ isAny: false, faults })
   })
 
-  test('are opened for other addresses if they cannot be opened for one address', () => {
+  test('are opened for the other addresses of a service if they cannot be opened for one of them', () => {
     const plan = new ListeningPlan(null)
     const { isAny, faults } = planned(plan, config(['fd77::5', '10.9.9.9'], wide))
     expect([isAny, faults.length]).toEqual([true, 1])
@@ -238,7 +241,7 @@ describe('The ports that services intercept', () => {
   })
 })
 
-test('a service name keeps its address, and names that were not queried for long lose their addresses first', () => {
+test('a service name keeps its address; if addresses run out, names that were not queried for a long time lose theirs first', () => {
   const network = parseCidr('100.64.0.0/29')
   if (network === null) throw new Error('no network')
   let nowMs = 0

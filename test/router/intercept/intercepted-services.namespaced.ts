@@ -108,8 +108,8 @@ const intercepted = (stage: TunnelStage, count = 1) =>
 
 describe('A service', () => {
   test.each([
-    ['in the clear', false],
-    ['encrypted', true],
+    ['without encryption', false],
+    ['with encryption', true],
   ])('is reached by its name, %s', async (_what, isEncrypted) => {
     const { tcp } = await echoes()
     const stage = await running(
@@ -151,11 +151,11 @@ describe('A service', () => {
   })
 
   test.each([
-    ['an address of IPv4', '10.9.9.9', '10.9.9.9'],
-    ['a large network of IPv4', '10.9.0.0/16', '10.9.200.7'],
-    ['a small network of IPv4', '10.9.9.0/28', '10.9.9.14'],
-    ['an address of IPv6', 'fd77::5', 'fd77::5'],
-    ['a large network of IPv6', 'fd77::/64', 'fd77::1:2'],
+    ['an IPv4 address', '10.9.9.9', '10.9.9.9'],
+    ['an address in a large IPv4 network', '10.9.0.0/16', '10.9.200.7'],
+    ['an address in a small IPv4 network', '10.9.9.0/28', '10.9.9.14'],
+    ['an IPv6 address', 'fd77::5', 'fd77::5'],
+    ['an address in a large IPv6 network', 'fd77::/64', 'fd77::1:2'],
   ])('is reached at %s', async (_what, address, asked) => {
     const { tcp } = await echoes()
     const protocols = { protocols: ['tcp'] }
@@ -249,47 +249,44 @@ describe('A service', () => {
     })
   })
 
-  test.runIf(hasNft())(
-    'is reached at every port of a wide range, by streams and datagrams',
-    async () => {
-      const { tcp, udp } = await echoes()
-      const portRanges = [{ low: 50_000, high: 60_000 }]
-      const only = (protocol: string) => ({ protocols: [protocol], portRanges })
-      const both: ('Bind' | 'Dial')[] = ['Bind', 'Dial']
-      const stage = await running([
-        ...serviceOf('s1', { ...tcp, ...intercept(['media.example'], 1, only('tcp')) }, both),
-        ...serviceOf('s2', { ...udp, ...intercept(['media.example'], 1, only('udp')) }, both),
-      ])
-      for (const id of ['s1', 's2']) await stage.controller.terminator(id)
-      await intercepted(stage, 2)
-      expect(stage.network.logged('port not intercepted')).toEqual([])
-      const [address = ''] = await resolver.resolve4('media.example')
-      for (const port of [50_000, 54_321, 60_000]) {
-        expect(await echoed(address, port)).toBe('hello')
-        expect(await echoedDatagram(address, port)).toBe('datagram')
-      }
-      const dialed = stage.controller.asked.map(({ serviceName, peerData }) => {
-        const appData = JSON.parse(Buffer.from(peerData[1011] ?? []).toString()) as object
-        return [serviceName, appData]
+  test.runIf(hasNft())('is reached at every port of a wide range, over TCP and UDP', async () => {
+    const { tcp, udp } = await echoes()
+    const portRanges = [{ low: 50_000, high: 60_000 }]
+    const only = (protocol: string) => ({ protocols: [protocol], portRanges })
+    const both: ('Bind' | 'Dial')[] = ['Bind', 'Dial']
+    const stage = await running([
+      ...serviceOf('s1', { ...tcp, ...intercept(['media.example'], 1, only('tcp')) }, both),
+      ...serviceOf('s2', { ...udp, ...intercept(['media.example'], 1, only('udp')) }, both),
+    ])
+    for (const id of ['s1', 's2']) await stage.controller.terminator(id)
+    await intercepted(stage, 2)
+    expect(stage.network.logged('port not intercepted')).toEqual([])
+    const [address = ''] = await resolver.resolve4('media.example')
+    for (const port of [50_000, 54_321, 60_000]) {
+      expect(await echoed(address, port)).toBe('hello')
+      expect(await echoedDatagram(address, port)).toBe('datagram')
+    }
+    const dialed = stage.controller.asked.map(({ serviceName, peerData }) => {
+      const appData = JSON.parse(Buffer.from(peerData[1011] ?? []).toString()) as object
+      return [serviceName, appData]
+    })
+    const of = (protocol: string, port: string) =>
+      expect.objectContaining({
+        dst_protocol: protocol,
+        dst_hostname: 'media.example',
+        dst_port: port,
+        src_ip: address,
       })
-      const of = (protocol: string, port: string) =>
-        expect.objectContaining({
-          dst_protocol: protocol,
-          dst_hostname: 'media.example',
-          dst_port: port,
-          src_ip: address,
-        })
-      expect(dialed).toEqual(
-        ['50000', '54321', '60000'].flatMap((port) => [
-          ['name of s1', of('tcp', port)],
-          ['name of s2', of('udp', port)],
-        ]),
-      )
-      expect(await reset(address, 49_999)).toBe('ECONNREFUSED')
-      await stage.close()
-      expect(execFileSync('nft', ['list', 'ruleset']).toString()).toBe('')
-    },
-  )
+    expect(dialed).toEqual(
+      ['50000', '54321', '60000'].flatMap((port) => [
+        ['name of s1', of('tcp', port)],
+        ['name of s2', of('udp', port)],
+      ]),
+    )
+    expect(await reset(address, 49_999)).toBe('ECONNREFUSED')
+    await stage.close()
+    expect(execFileSync('nft', ['list', 'ruleset']).toString()).toBe('')
+  })
 
   test('that may no longer be dialed leaves no route, port or connection', async () => {
     const { tcp } = await echoes()

@@ -10,7 +10,8 @@ import { nameServer } from '../../support/name-server.ts'
 import { eventually } from '../support.ts'
 import { dnsQuery } from './support.ts'
 
-// Goal: the names of services have their addresses, and others the answer of another name server or a refusal.
+// Goal: the names of services have their addresses, and others the answer of another name server or
+// a refusal.
 
 const closing: (() => void | Promise<void>)[] = []
 afterEach(async () => {
@@ -76,7 +77,7 @@ describe('The DNS server of a tunneler', () => {
     },
   )
 
-  test('answers that a service name currently has no address', async () => {
+  test('answers SERVFAIL if a service name currently has no address', async () => {
     const { resolver } = await serving(async () => 'unavailable')
     await expect(resolver.resolve4('web.example')).rejects.toThrow('ESERVFAIL')
   })
@@ -90,7 +91,7 @@ describe('The DNS server of a tunneler', () => {
   test.each<[UpstreamMode, readonly string[]]>([
     ['serial', ['203.0.113.1', '203.0.113.2', '203.0.113.2']],
     ['failover', ['203.0.113.1', '203.0.113.2', '203.0.113.2']],
-  ])('asks several in the mode %s', async (mode, expected) => {
+  ])('queries several upstream servers in the mode %s', async (mode, expected) => {
     const { upstream, servers } = await upstreamOf(2, mode)
     const { resolver } = await serving(unclaimed, upstream)
     const found = [await resolver.resolve4('www.example')]
@@ -110,16 +111,16 @@ describe('The DNS server of a tunneler', () => {
   })
 
   test.each<[string, (query: Buffer) => Buffer]>([
-    ['short', (query) => query.subarray(0, 11)],
-    ['cut within its name', (query) => query.subarray(0, 16)],
-    ['without its type', (query) => query.subarray(0, query.length - 4)],
-    ['an answer', (query) => Buffer.from(query).fill(0x81, 2, 3)],
-    ['of another kind', (query) => Buffer.from(query).fill(0x29, 2, 3)],
-    ['of two questions', (query) => Buffer.from(query).fill(2, 5, 6)],
+    ['that is too short', (query) => query.subarray(0, 11)],
+    ['that is truncated within its name', (query) => query.subarray(0, 16)],
+    ['without a query type', (query) => query.subarray(0, query.length - 4)],
+    ['that is a response', (query) => Buffer.from(query).fill(0x81, 2, 3)],
+    ['with another opcode', (query) => Buffer.from(query).fill(0x29, 2, 3)],
+    ['with two questions', (query) => Buffer.from(query).fill(2, 5, 6)],
     ['with a pointer in its name', (query) => Buffer.from(query).fill(0xc0, 12, 13)],
-    ['longer than any name', () => dnsQuery(1, Array(60).fill('abcd').join('.'))],
-    ['larger than any query', (query) => Buffer.concat([query, Buffer.alloc(1300)])],
-  ])('drops a message that is %s', async (_what, changed) => {
+    ['with a name that is too long', () => dnsQuery(1, Array(60).fill('abcd').join('.'))],
+    ['that is larger than the maximum size', (query) => Buffer.concat([query, Buffer.alloc(1300)])],
+  ])('drops a message %s', async (_what, changed) => {
     const { server } = await serving(async () => ({ address: '100.64.0.2' }))
     const client: Socket = createSocket('udp4')
     closing.push(() => {

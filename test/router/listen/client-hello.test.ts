@@ -23,11 +23,11 @@ describe('A TLS ClientHello', () => {
       ['ziti-link', 'h2'],
     ],
     [null, null],
-  ])('is read with the protocols %j', async (offered, protocols) => {
+  ])('is read, with its ALPN protocols %j', async (offered, protocols) => {
     expect(readTlsHello(await clientHelloBytes(offered))).toEqual({ kind: 'hello', protocols })
   })
 
-  test('is incomplete until its last byte, and then the reader says how many bytes are needed', async () => {
+  test('is incomplete until its last byte, and until then the reader returns how many bytes are needed', async () => {
     const bytes = await clientHelloBytes(['ziti-edge'])
     for (let length = 0; length < bytes.length; length += 1) {
       expect(readTlsHello(bytes.subarray(0, length))).toEqual({
@@ -49,15 +49,15 @@ describe('A TLS ClientHello', () => {
   })
 
   test.each([
-    ['of another protocol', Buffer.from('GET / HTTP/1.1\r\n')],
-    ['of another record type', Buffer.from([23, 3, 3, 0, 5, 1, 0, 0, 1, 0])],
-    ['of another version', Buffer.from([22, 2, 3, 0, 5, 1, 0, 0, 1, 0])],
-    ['with an empty record', Buffer.from([22, 3, 1, 0, 0])],
-    ['with another message', Buffer.from([22, 3, 3, 0, 5, 2, 0, 0, 1, 0])],
-    ['with a message that ends early', Buffer.from([22, 3, 3, 0, 5, 1, 0, 0, 1, 0])],
-    ['that is too long', Buffer.from([22, 3, 3, 0, 4, 1, 255, 255, 255])],
-    ['whose record is too long', Buffer.from([22, 3, 3, 255, 255])],
-  ])('with %s is invalid', (_, bytes) => {
+    ['the bytes of another protocol', Buffer.from('GET / HTTP/1.1\r\n')],
+    ['another record type', Buffer.from([23, 3, 3, 0, 5, 1, 0, 0, 1, 0])],
+    ['another record version', Buffer.from([22, 2, 3, 0, 5, 1, 0, 0, 1, 0])],
+    ['an empty record', Buffer.from([22, 3, 1, 0, 0])],
+    ['another handshake message', Buffer.from([22, 3, 3, 0, 5, 2, 0, 0, 1, 0])],
+    ['a message that ends early', Buffer.from([22, 3, 3, 0, 5, 1, 0, 0, 1, 0])],
+    ['a message that is too long', Buffer.from([22, 3, 3, 0, 4, 1, 255, 255, 255])],
+    ['a record that is too long', Buffer.from([22, 3, 3, 255, 255])],
+  ])('is invalid if it has %s', (_, bytes) => {
     expect(readTlsHello(bytes)).toEqual({ kind: 'invalid' })
   })
 

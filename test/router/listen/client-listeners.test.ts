@@ -11,7 +11,7 @@ import {
 } from '../../../src/pki/authority/authority.ts'
 import { terminatorDialers } from '../../../src/router/dial/dialers.ts'
 import { TargetSockets } from '../../../src/overlay/sockets/target-sockets.ts'
-import type { RouterIdentity } from '../../../src/router/identity/identity.ts'
+import type { RouterIdentity } from '../../../src/router/identity/reloadable-identity.ts'
 import { ClientListeners } from '../../../src/router/listen/client-listeners.ts'
 import { socketLimits } from '../../../src/overlay/sockets/limits.ts'
 import { newCa } from '../../support/authorities.ts'
@@ -98,7 +98,7 @@ describe('A proxy listener', () => {
     await eventually(() => [one.heard(), two.heard()].sort()).toEqual(['', 'hello'])
   })
 
-  test('ends each direction separately', async () => {
+  test('ends each direction of a connection separately', async () => {
     await proxy()
     const { socket, heard } = await client()
     socket.end('a question')
@@ -111,7 +111,7 @@ describe('A proxy listener', () => {
     await eventually(() => far.closedFor).not.toBeNull()
   })
 
-  test('closes connections for which no circuit is created, and logs this once', async () => {
+  test('closes a connection for which no circuit is created, and logs this once', async () => {
     await proxy()
     const [controller] = controllers
     if (controller !== undefined) controller.refusal = 'no such service'
@@ -157,7 +157,7 @@ describe('A proxy listener', () => {
     expect(refusals()[0]?.fields['reason']).toMatch(/no reply within 200 ms/)
   })
 
-  test('ends the circuit of a client that disconnected before the circuit was created', async () => {
+  test('ends the circuit of a client that disconnected before the circuit was complete', async () => {
     await proxy()
     const [controller] = controllers
     if (controller !== undefined) controller.isSilent = true
@@ -203,10 +203,10 @@ describe('A proxy listener', () => {
   })
 })
 
-describe('A transport listener', () => {
+describe('A listener with the binding transport', () => {
   const transport = () => listen(entry('transport', 'tcp'))
 
-  test('reads the service from the first line, and sends the response before the bytes from the circuit', async () => {
+  test('reads the service name from the first line, and sends the response line before the circuit’s bytes', async () => {
     await transport()
     const { socket, heard } = await client()
     socket.write('{"id":"me","svc')
@@ -219,7 +219,7 @@ describe('A transport listener', () => {
     await eventually(heard).toBe('{"scc":true,"msg":"","circuitId":"circuit 1"}\nanswer')
   })
 
-  test('reports a refusal and closes the connection', async () => {
+  test('reports the reason if a circuit is refused, and closes the connection', async () => {
     await transport()
     const [controller] = controllers
     if (controller !== undefined) controller.refusal = 'no such service'
@@ -230,11 +230,11 @@ describe('A transport listener', () => {
   })
 
   test.each([
-    ['no JSON', 'GET / HTTP/1.1\r\n'],
-    ['no service', '{"id":"me"}\n'],
-    ['a service that is no text', '{"svcId":7}\n'],
-    ['a line without end', 'x'.repeat(socketLimits.requestLineBytesMax + 1)],
-    ['too long a line', `{"svcId":"${'x'.repeat(socketLimits.requestLineBytesMax)}"}\n`],
+    ['a line that is not JSON', 'GET / HTTP/1.1\r\n'],
+    ['a line without a service', '{"id":"me"}\n'],
+    ['a service that is not a string', '{"svcId":7}\n'],
+    ['a line that never ends', 'x'.repeat(socketLimits.requestLineBytesMax + 1)],
+    ['a line that is too long', `{"svcId":"${'x'.repeat(socketLimits.requestLineBytesMax)}"}\n`],
   ])('closes a connection that starts with %s, without requesting a circuit', async (_, line) => {
     await transport()
     const { socket, heard } = await client()
@@ -246,7 +246,7 @@ describe('A transport listener', () => {
 })
 
 describe('A UDP listener', () => {
-  test('creates a circuit for each source, queues datagrams until then, and replies to each source separately', async () => {
+  test('creates a circuit for each source, queues datagrams until the circuit is complete, and replies to each source separately', async () => {
     await proxyUdp()
     const one = await udpClient()
     for (const text of ['a', 'b', 'c']) one.socket.send(text)
@@ -263,7 +263,7 @@ describe('A UDP listener', () => {
     expect(controllers[0]?.asked.map(({ service }) => service)).toEqual(['dns', 'dns'])
   })
 
-  test('discards a source whose circuit has ended, and requests a new circuit for the next datagram', async () => {
+  test('forgets a source whose circuit has ended, and requests a new circuit for the source’s next datagram', async () => {
     await proxyUdp()
     const { socket } = await udpClient()
     socket.send('a')
@@ -277,7 +277,7 @@ describe('A UDP listener', () => {
     }).toBe(2)
   })
 
-  test('does not request a circuit for each datagram of a refused source', async () => {
+  test('does not request a circuit for every datagram from a source that was refused', async () => {
     await proxyUdp()
     const [controller] = controllers
     if (controller !== undefined) controller.refusal = 'no'
@@ -290,7 +290,7 @@ describe('A UDP listener', () => {
     await eventually(() => controller?.asked.length).toBe(2)
   })
 
-  test('with the binding transport_udp reads the service from the first datagram', async () => {
+  test('with the binding transport_udp reads the service name from the first datagram', async () => {
     await listen(entry('transport_udp', 'udp'))
     const { socket, heard } = await udpClient()
     socket.send('{"id":"me","svcId":"dns"}')
@@ -305,7 +305,7 @@ describe('A UDP listener', () => {
   })
 })
 
-test('A listener whose port is in use prevents the start, with its path in the configuration', async () => {
+test('A listener whose port is in use prevents the start of the router, and the error contains the listener’s path in the configuration', async () => {
   const target = await TestTarget.open()
   port = target.port
   await expect(proxy()).rejects.toThrow(/listeners\[0\]\.bind: cannot listen on tcp:.*EADDRINUSE/)
@@ -315,7 +315,7 @@ test('A listener whose port is in use prevents the start, with its path in the c
 test.each([
   ['proxy', 'ws', ', service: web'],
   ['transport_udp', 'tcp', ''],
-])('A listener %s on %s prevents the start', async (binding, protocol, more) => {
+])('A listener %s on %s prevents the start of the router', async (binding, protocol, more) => {
   await expect(listen(entry(binding, protocol, more))).rejects.toThrow(/listens on/)
 })
 

@@ -96,7 +96,7 @@ async function exchange(socket: Socket, total: number): Promise<{ sent: string; 
   return { sent: sent.digest('hex'), got: got.digest('hex') }
 }
 
-test('20 MB are sent to an echo server and return unchanged, and each direction closes separately', async () => {
+test('through two routers, 20 MB are sent to an echo server and return unchanged, and each direction closes separately', async () => {
   await serve((socket) => socket.pipe(socket))
   const { sent, got } = await exchange(await connected(tcpPort), 20_000_000)
   expect(got).toBe(sent)
@@ -175,7 +175,7 @@ test('a target that refuses a dial closes the client connection, and the control
   expect([...(result?.headers.get(1104) ?? [])]).toEqual([4])
 })
 
-test('datagrams are sent to an echo server and return unchanged', async () => {
+test('datagrams that routers carry to an echo server return unchanged', async () => {
   await serve(() => undefined)
   const server = createSocket('udp4')
   server.on('message', (body, { port, address }) => server.send(body, port, address))

@@ -9,7 +9,7 @@ describe('A PROXY header', () => {
     ['2001:db8::7', '2001:db8::7'],
     // As a load balancer with one socket for both families sends it.
     ['::ffff:192.0.2.7', '192.0.2.7'],
-  ])('contains the client %s', (host, shown) => {
+  ])('contains the client address %s', (host, shown) => {
     const header = proxyHeader(host, 40_000)
     const byteLength = header.length
     const expected = { kind: 'header', client: { host: shown, port: 40_000 }, byteLength }
@@ -34,12 +34,12 @@ describe('A PROXY header', () => {
     ['the command LOCAL', rawProxyHeader(0x20, 0x00, Buffer.alloc(0))],
     ['the command LOCAL with addresses', rawProxyHeader(0x20, 0x11, Buffer.alloc(12, 7))],
     ['unspecified addresses', rawProxyHeader(0x21, 0x00, Buffer.alloc(20))],
-  ])('with %s is of the load balancer itself', (_, header) => {
+  ])('with %s marks a connection of the load balancer itself', (_, header) => {
     const byteLength = header.length
     expect(readProxyHeader(header)).toEqual({ kind: 'header', client: null, byteLength })
   })
 
-  test('is incomplete until its last byte, and then the reader says how many bytes are needed', () => {
+  test('is incomplete until its last byte, and until then the reader returns how many bytes are needed', () => {
     const header = proxyHeader('2001:db8::7', 40_000)
     for (let length = 0; length < header.length; length += 1) {
       expect(readProxyHeader(header.subarray(0, length))).toEqual({
@@ -50,31 +50,31 @@ describe('A PROXY header', () => {
   })
 
   test.each([
-    ['TLS', Buffer.from([22, 3, 1, 2, 0]), 'it sent no PROXY header'],
-    ['HTTP', Buffer.from('POST / HTTP/1.1\r\n'), 'it sent no PROXY header'],
+    ['in fact TLS', Buffer.from([22, 3, 1, 2, 0]), 'it sent no PROXY header'],
+    ['in fact HTTP', Buffer.from('POST / HTTP/1.1\r\n'), 'it sent no PROXY header'],
     [
-      'version 1',
+      'of version 1',
       Buffer.from('PROXY TCP4 192.0.2.7 192.0.2.8 1 2\r\n'),
       'it sent version 1 of the PROXY protocol, and only version 2 is accepted',
     ],
     [
-      'a command that does not exist',
+      'one with an unknown command',
       rawProxyHeader(0x22, 0x11, Buffer.alloc(12)),
       'its PROXY header has an unknown version or command',
     ],
     [
-      'version 3',
+      'of version 3',
       rawProxyHeader(0x31, 0x11, Buffer.alloc(12)),
       'its PROXY header has an unknown version or command',
     ],
-    ['UDP', rawProxyHeader(0x21, 0x12, Buffer.alloc(12)), 'its PROXY header is not for TCP'],
+    ['for UDP', rawProxyHeader(0x21, 0x12, Buffer.alloc(12)), 'its PROXY header is not for TCP'],
     [
-      'a Unix socket',
+      'for a Unix socket',
       rawProxyHeader(0x21, 0x31, Buffer.alloc(216)),
       'its PROXY header is not for TCP',
     ],
     [
-      'half of an address',
+      'truncated within an address',
       rawProxyHeader(0x21, 0x21, Buffer.alloc(35)),
       'its PROXY header lacks the addresses',
     ],

@@ -46,7 +46,7 @@ async function indexAt(controller: ScriptedController): Promise<unknown> {
 const eventuallyAt = (controller: ScriptedController) =>
   expect.poll(() => indexAt(controller), { timeout: 20_000 })
 
-test('a router requests the full model, applies later changes, and shows the index of its model', async () => {
+test('a router requests the full data model, applies later changes, and shows the index of its data model', async () => {
   const a = await network.controller('a')
   await network.running([a.address])
   const id = await subscribed(a)
@@ -57,7 +57,7 @@ test('a router requests the full model, applies later changes, and shows the ind
   await eventuallyAt(a).toEqual({ index: 9, timeline: 'timeline-1' })
 })
 
-test('a router subscribes again from its index when it has missed a change', async () => {
+test('a router that has missed a change subscribes again to the data model from its own index', async () => {
   const a = await network.controller('a')
   await network.running([a.address])
   const id = await subscribed(a)
@@ -71,7 +71,7 @@ test('a router subscribes again from its index when it has missed a change', asy
   await eventuallyAt(a).toEqual({ index: 8, timeline: 'timeline-1' })
 })
 
-test('a router subscribes again when a controller has a higher index and has sent nothing', async () => {
+test('a router subscribes again to the data model when a controller has a higher index but has sent nothing', async () => {
   const a = await network.controller('a')
   await network.running([a.address])
   const id = await subscribed(a)
@@ -83,7 +83,7 @@ test('a router subscribes again when a controller has a higher index and has sen
   await subscribed(a, 2)
 })
 
-test('a router subscribes at one controller, and at another when the first one disconnects', async () => {
+test('a router subscribes to the data model at one controller, and at another when the first one disconnects', async () => {
   const [a, b] = [await network.controller('a'), await network.controller('b')]
   await network.running([a.address, b.address])
   await eventually(() => [a.isConnected, b.isConnected]).toEqual([true, true])
@@ -101,7 +101,7 @@ test('a router subscribes at one controller, and at another when the first one d
   await eventuallyAt(second).toEqual({ index: 9, timeline: 'timeline-1' })
 })
 
-test('a malformed model message is logged, and the router subscribes again', async () => {
+test('a malformed message about the data model is logged, and the router subscribes again', async () => {
   const a = await network.controller('a')
   await network.running([a.address])
   const id = await subscribed(a)

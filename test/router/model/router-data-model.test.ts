@@ -6,8 +6,12 @@ import { messageBounds } from '../../../src/channel/message-bounds.ts'
 import { bodyFault } from '../../../src/channel/wire-scan.ts'
 import type { Identity } from '../../../src/entities/kinds/identity.ts'
 import { accessBits } from '../../../src/fsm/access/access-index.ts'
-import { BIND, DIAL } from '../../../src/fsm/records/roles.ts'
-import { followedKinds, modelChanges, wholeModel } from '../../../src/fsm/router-model/model.ts'
+import { BIND_BIT, DIAL_BIT } from '../../../src/fsm/records/roles.ts'
+import {
+  modelSourceKinds,
+  modelChanges,
+  wholeModelEvents,
+} from '../../../src/fsm/router-model/model.ts'
 import { isDisabled } from '../../../src/lib/is-disabled.ts'
 import type { ModelEvent } from '../../../src/ports/router-model.ts'
 import { type RouterDataModel, compareModels } from '../../../src/router/model/router-data-model.ts'
@@ -32,7 +36,7 @@ function judgesAsControllers(model: RouterDataModel, state: ClusterState): numbe
       if (service['isFabricOnly'] === true) continue
       const off = isDisabled(identity as Identity, 0)
       const bits = off ? 0 : accessBits(state, identity, service)
-      const [dial, bind] = [(bits & DIAL) !== 0, (bits & BIND) !== 0]
+      const [dial, bind] = [(bits & DIAL_BIT) !== 0, (bits & BIND_BIT) !== 0]
       expect(model.mayUse(identity.id, service.id, 'Dial')).toBe(dial)
       expect(model.mayUse(identity.id, service.id, 'Bind')).toBe(bind)
       expect(model.servicesOf(identity.id, 'Dial').has(service.id)).toBe(dial)
@@ -42,13 +46,13 @@ function judgesAsControllers(model: RouterDataModel, state: ClusterState): numbe
   return permitted
 }
 
-describe('the data model that a router keeps', () => {
+describe('the data model in a router', () => {
   test('is the same whether it is updated entry by entry or received completely, and permits exactly what controllers permit', async () => {
     let permitted = 0
     for (let seed = 1; seed <= 20; seed += 1) {
       const network = new RandomNetwork(seed)
-      for (const kind of followedKinds) network.state.changes.watch(kind)
-      const followed = await modelOf(wholeModel(network.state))
+      for (const kind of modelSourceKinds) network.state.changes.watch(kind)
+      const followed = await modelOf(wholeModelEvents(network.state))
       changed(network.state)
       let index = 1
       for (let at = 0; at < 40; at += 1) {
@@ -57,7 +61,7 @@ describe('the data model that a router keeps', () => {
         expect(finished(followed.change(body, true))).toBe('applied')
         index += 1
         if (at % 8 !== 7) continue
-        const sent = await modelOf(wholeModel(network.state))
+        const sent = await modelOf(wholeModelEvents(network.state))
         expect(compareModels(followed.contents, sent.contents, 10).differences).toEqual([])
         expect(followed.contents.byteCount).toBe(sent.contents.byteCount)
         expect(followed.contents.memberCount).toBe(sent.contents.memberCount)
@@ -159,15 +163,15 @@ describe('the data model that a router keeps', () => {
     ['the identity leaves the policy', [members('identity', ['i1'], false)]],
     ['the service leaves the policy', [members('service', ['s1'], false)]],
     ['the policy is deleted', [{ ...policy('p1', 'Bind'), action: 'delete' } as ModelEvent]],
-    ['the policy is of another type now', [policy('p1', 'Dial')]],
+    ['the policy changes its type', [policy('p1', 'Dial')]],
     ['the identity is deleted', [{ ...identity('i1'), action: 'delete' } as ModelEvent]],
     ['the service is deleted', [{ ...service('s1'), action: 'delete' } as ModelEvent]],
     ['the identity is disabled', [identity('i1', { disabledAt: -1 })]],
     [
-      'the identity is deleted and another one gets its id',
+      'the identity is deleted and another identity gets its id',
       [{ ...identity('i1'), action: 'delete' } as ModelEvent, identity('i1')],
     ],
-  ])('permits nothing any more when %s', async (_what, events) => {
+  ])('no longer permits the identity to host the service when %s', async (_what, events) => {
     const model = await modelOf(open)
     expect([...model.servicesOf('i1', 'Bind')]).toEqual(['s1'])
     expect(finished(model.change(changesBody(events, 2, 1), true))).toBe('applied')
@@ -175,7 +179,7 @@ describe('the data model that a router keeps', () => {
     expect([...model.servicesOf('i1', 'Bind')]).toEqual([])
   })
 
-  test('rejects a change that is old, from another timeline, or not the next change', async () => {
+  test('rejects a change that is old, that belongs to another timeline, or that is not the next change', async () => {
     const model = await modelOf(open, 10)
     const gone = [members('identity', ['i1'], false)]
     const outcome = (body: Uint8Array, isOfSubscription = true) =>
@@ -189,7 +193,7 @@ describe('the data model that a router keeps', () => {
     expect([model.mayUse('i1', 's1', 'Bind'), model.index]).toEqual([false, 10n])
   })
 
-  test('is discarded, and permits nothing, if it is too large', async () => {
+  test('is discarded, and then permits nothing, if it is too large', async () => {
     const model = await modelOf(open, 10, { modelRecordsMax: 3 })
     expect(model.isFilled).toBe(true)
     expect(finished(model.change(changesBody([service('s2')], 11, 10), true))).toBe('too large')
@@ -204,7 +208,7 @@ describe('the data model that a router keeps', () => {
     expect((await modelOf(open, 1, { modelBytesMax: 500 })).isFilled).toBe(false)
   })
 
-  test('reports its changes once per event loop turn', async () => {
+  test('notifies its users of changes once per event loop turn', async () => {
     const model = await modelOf(open, 10)
     let count = 0
     const stop = model.onChanged(() => {
@@ -218,7 +222,7 @@ describe('the data model that a router keeps', () => {
     stop()
   })
 
-  test('shows how it differs from a controller’s data model', async () => {
+  test('can be compared with a controller’s data model, and lists the differences', async () => {
     const model = await modelOf(open, 10)
     const theirs = await wholeBody([...open.slice(1), service('s2')], 10)
     const message = create(ValidateModelSchema, { state: create(DataStateSchema, {}) })
@@ -239,7 +243,7 @@ describe('the data model that a router keeps', () => {
     ])
   })
 
-  test('applies the change of a policy with a hundred thousand members at once, within the message limits', async () => {
+  test('accepts a policy with a hundred thousand members in one message, within the message limits', async () => {
     const ids = Array.from({ length: 100_000 }, (_, at) => `i${at}`)
     const body = await wholeBody([policy('p1', 'Bind'), members('identity', ids)], 1)
     const { schema, elementsMax } = messageBounds.dataState

@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 
 import { ModelChangeSetSchema } from '../../../proto/gen/router_pb.ts'
 import { encodeModelEvent } from '../../../src/fabric/model/encode.ts'
-import { withPreviousIndex } from '../../../src/fabric/model/model-log.ts'
+import { appendPreviousIndex } from '../../../src/fabric/model/model-change-history.ts'
 import { encodeWholeModel } from '../../../src/fabric/model/model-handler.ts'
 import type { ModelEvent } from '../../../src/ports/router-model.ts'
 import { modelLimits } from '../../../src/router/model/limits.ts'
@@ -34,7 +34,7 @@ export function changesBody(
     timelineId: timeline,
     isSynthetic,
   })
-  return withPreviousIndex(toBinary(ModelChangeSetSchema, set), previousIndex)
+  return appendPreviousIndex(toBinary(ModelChangeSetSchema, set), previousIndex)
 }
 
 /** Takes all steps at once. */

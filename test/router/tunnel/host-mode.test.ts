@@ -30,7 +30,7 @@ const host = (port: number, more: object = {}) => ({
 })
 
 describe('A service that the identity of a router may host', () => {
-  test('has a terminator with its cost, precedence and instance', async () => {
+  test('has a terminator with the configured cost, precedence and instance', async () => {
     const listenOptions = {
       cost: 7,
       precedence: 'required',
@@ -64,7 +64,7 @@ describe('A service that the identity of a router may host', () => {
     await eventually(() => controller.terminators.size).toBe(2)
   })
 
-  test('is offered again after a controller was busy; if a terminator ID is in use, that terminator is removed and the ID used again', async () => {
+  test('has its terminator requested again after a controller was busy, and after an ID conflict once the conflicting terminator is removed', async () => {
     const stage = await running([])
     const { FAILED_BUSY, FAILED_ID_CONFLICT } = CreateTerminatorResult
     stage.controller.refusals.push(FAILED_BUSY, FAILED_ID_CONFLICT)
@@ -76,7 +76,7 @@ describe('A service that the identity of a router may host', () => {
     expect(stage.controller.scripted.ofType(1038)).toHaveLength(1)
   })
 
-  test('causes a log line if it cannot be hosted as its config requires', async () => {
+  test('is reported in a log line if it cannot be hosted as its config requires', async () => {
     const { network, controller } = await running(
       serviceOf('s1', host(80, { allowedSourceAddresses: ['10.0.0.0/8'] })),
     )
@@ -108,15 +108,21 @@ describe('A circuit to a hosted service', () => {
   })
 
   test.each<[string, (stage: TunnelStage, port: number) => void]>([
-    ['leaves its policies', ({ controller }) => controller.change([member('Bind', 's1', false)])],
     [
-      'changes',
+      'is removed from its policies',
+      ({ controller }) => controller.change([member('Bind', 's1', false)]),
+    ],
+    [
+      'gets another config',
       ({ controller }, port) =>
         controller.change([
           configOf('s1', 'host.v1', { ...host(port)['host.v1'], listenOptions: { cost: 3 } }),
         ]),
     ],
-    ['loses its identity', ({ controller }) => controller.change([identity({ disabledAt: -1 })])],
+    [
+      'loses its host, because the identity is disabled',
+      ({ controller }) => controller.change([identity({ disabledAt: -1 })]),
+    ],
   ])('ends when the service %s', async (_what, change) => {
     const target = await echoServer()
     closing.push(target.close)
@@ -143,9 +149,9 @@ describe('A circuit to a hosted service', () => {
   })
 
   test.each<[string, number, object, Readonly<Record<number, Uint8Array>>, number, string]>([
-    ['whose target refuses', 0, {}, {}, 4, 'cannot reach'],
+    ['whose target refuses the connection', 0, {}, {}, 4, 'cannot reach'],
     [
-      'that is asked for in the clear, and must be encrypted',
+      'that is requested without the required encryption',
       1,
       { isEncrypted: true },
       {},
@@ -153,14 +159,21 @@ describe('A circuit to a hosted service', () => {
       'requires encryption',
     ],
     [
-      'whose client shows a key that is none',
+      'whose client sends an invalid public key',
       1,
       {},
       { 1003: Uint8Array.of(1, 2) },
       0,
       'public key',
     ],
-    ['whose client asks for no JSON', 1, {}, { 1011: Uint8Array.of(1) }, 5, 'application data'],
+    [
+      'whose client sends application data that is not JSON',
+      1,
+      {},
+      { 1011: Uint8Array.of(1) },
+      5,
+      'application data',
+    ],
   ])('%s fails with a reason', async (_what, isThere, more, peerData, code, reason) => {
     const target = await echoServer()
     closing.push(target.close)
@@ -200,7 +213,7 @@ describe('A circuit to a hosted service', () => {
   })
 })
 
-test('a tunneler responds to a controller that validates the tunneler’s terminators', async () => {
+test('a tunneler responds to a controller that asks whether the tunneler’s terminators are valid', async () => {
   const { controller } = await running(serviceOf('s1', host(80)))
   const { address: id } = await controller.terminator('s1')
   const message = create(ValidateTerminatorsSchema, {
@@ -222,7 +235,7 @@ test('a tunneler responds to a controller that validates the tunneler’s termin
   expect(states['gone']).toMatchObject({ valid: false, marker: 8n })
 })
 
-test('a failed check raises the cost of the terminator and marks it as failed, until the check succeeds', async () => {
+test('a failed health check raises the cost of the terminator and marks the terminator as failed, until the check succeeds', async () => {
   const target = await echoServer()
   closing.push(target.close)
   const address = `127.0.0.1:${target.port}`

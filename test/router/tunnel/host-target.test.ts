@@ -8,7 +8,7 @@ import {
   chooseHostTarget,
 } from '../../../src/overlay/services/host-target.ts'
 import { parseIp } from '../../../src/lib/text/ip-address.ts'
-import { createNetwork, translateAddress } from '../../../src/lib/text/networks.ts'
+import { createIpNetwork, translateAddress } from '../../../src/lib/text/networks.ts'
 
 // Goal: a client of a hosted service reaches what the operator has written out, and nothing else.
 
@@ -33,59 +33,78 @@ function target(data: Data, config: object = forwarding): HostTarget {
   return chooseHostTarget(terms, readAppData(Buffer.from(JSON.stringify(data))))
 }
 
-describe('A host.v1 config that lets clients choose the target', () => {
+describe('A host.v1 config, depending on whether clients may choose the target,', () => {
   test.each<[string, Data, string]>([
-    ['an address of an allowed network', ask, 'tcp 10.1.2.3 80'],
+    ['an address in an allowed network', ask, 'tcp 10.1.2.3 80'],
     ['an allowed address', { ...ask, dst_ip: '192.168.7.7' }, 'tcp 192.168.7.7 80'],
     ['an allowed name', { ...ask, dst_hostname: 'db.example' }, 'tcp db.example 80'],
-    ['it in capitals', { ...ask, dst_hostname: 'DB.Example.' }, 'tcp db.example 80'],
+    ['an allowed name in capitals', { ...ask, dst_hostname: 'DB.Example.' }, 'tcp db.example 80'],
     [
-      'a name below a domain',
+      'a name below an allowed domain',
       { ...ask, dst_hostname: 'a.b.corp.example' },
       'tcp a.b.corp.example 80',
     ],
-    ['the domain itself', { ...ask, dst_hostname: 'corp.example' }, 'tcp corp.example 80'],
-    ['the last port of a range', { ...ask, dst_port: '90' }, 'tcp 10.1.2.3 90'],
-    ['the other protocol', { ...ask, dst_protocol: 'udp' }, 'udp 10.1.2.3 80'],
-    ['an address of IPv6', { ...ask, dst_ip: 'FD00:1::0:7' }, 'tcp fd00:1::7 80'],
-    ['an address of IPv4 within IPv6', { ...ask, dst_ip: '::ffff:10.1.2.3' }, 'tcp 10.1.2.3 80'],
+    ['an allowed domain itself', { ...ask, dst_hostname: 'corp.example' }, 'tcp corp.example 80'],
+    ['the last port of an allowed range', { ...ask, dst_port: '90' }, 'tcp 10.1.2.3 90'],
+    ['the other allowed protocol', { ...ask, dst_protocol: 'udp' }, 'udp 10.1.2.3 80'],
+    ['an allowed IPv6 address', { ...ask, dst_ip: 'FD00:1::0:7' }, 'tcp fd00:1::7 80'],
+    [
+      'an allowed address as an IPv4-mapped IPv6 address',
+      { ...ask, dst_ip: '::ffff:10.1.2.3' },
+      'tcp 10.1.2.3 80',
+    ],
   ])('reaches %s', (_what, data, expected) => {
     const { protocol, host, port } = target(data)
     expect(`${protocol} ${host} ${port}`).toBe(expected)
   })
 
   test.each<[string, Data]>([
-    ['an address beside the networks', { ...ask, dst_ip: '10.2.0.1' }],
+    ['at an address outside of the allowed networks', { ...ask, dst_ip: '10.2.0.1' }],
     ['this host', { ...ask, dst_ip: '127.0.0.1' }],
-    ['it as IPv4 within IPv6', { ...ask, dst_ip: '::ffff:127.0.0.1' }],
-    ['it as IPv4 within IPv6, in hexadecimal', { ...ask, dst_ip: '::ffff:7f00:1' }],
-    ['it in an old form', { ...ask, dst_ip: '127.1' }],
-    ['it as a number', { ...ask, dst_ip: '2130706433' }],
-    ['any address', { ...ask, dst_ip: '0.0.0.0' }],
-    ['an address with a zone', { ...ask, dst_ip: 'fd00:1::1%lo' }],
-    ['an address with a port in it', { ...ask, dst_ip: '10.1.2.3:22' }],
+    ['this host as an IPv4-mapped IPv6 address', { ...ask, dst_ip: '::ffff:127.0.0.1' }],
+    [
+      'this host as an IPv4-mapped IPv6 address in hexadecimal',
+      { ...ask, dst_ip: '::ffff:7f00:1' },
+    ],
+    ['this host in a legacy notation', { ...ask, dst_ip: '127.1' }],
+    ['this host as a decimal number', { ...ask, dst_ip: '2130706433' }],
+    ['the unspecified address', { ...ask, dst_ip: '0.0.0.0' }],
+    ['an address with a zone id', { ...ask, dst_ip: 'fd00:1::1%lo' }],
+    ['an address that contains a port', { ...ask, dst_ip: '10.1.2.3:22' }],
     ['a name in place of an address', { ...ask, dst_ip: 'db.example' }],
     ['an address in place of a name', { ...ask, dst_hostname: '10.1.2.3' }],
-    ['a name that ends in another domain', { ...ask, dst_hostname: 'corp.example.evil.test' }],
-    ['a name that only ends alike', { ...ask, dst_hostname: 'evilcorp.example' }],
+    [
+      'a name that contains an allowed domain, but is below another one',
+      { ...ask, dst_hostname: 'corp.example.evil.test' },
+    ],
+    [
+      'a name that ends with the same letters as an allowed domain',
+      { ...ask, dst_hostname: 'evilcorp.example' },
+    ],
     ['a name with a wildcard', { ...ask, dst_hostname: '*.corp.example' }],
     ['a name with a blank', { ...ask, dst_hostname: 'a .corp.example' }],
     ['a name with a port', { ...ask, dst_hostname: 'db.example:22' }],
-    ['a name that is not allowed, beside an address that is', { ...ask, dst_hostname: 'x.test' }],
-    ['nothing', { dst_protocol: 'tcp', dst_port: '80' }],
-    ['no port', { ...ask, dst_port: undefined }],
-    ['a port beside the ranges', { ...ask, dst_port: '91' }],
-    ['a port that comes round', { ...ask, dst_port: String(65_536 + 80) }],
+    [
+      'a name that is not allowed, together with an allowed address',
+      { ...ask, dst_hostname: 'x.test' },
+    ],
+    ['a target without an address', { dst_protocol: 'tcp', dst_port: '80' }],
+    ['a target without a port', { ...ask, dst_port: undefined }],
+    ['a port outside of the allowed ranges', { ...ask, dst_port: '91' }],
+    [
+      'a port above 65,535 that would wrap around to an allowed port',
+      { ...ask, dst_port: String(65_536 + 80) },
+    ],
     ['a port with a sign', { ...ask, dst_port: '+80' }],
     ['a port with a blank', { ...ask, dst_port: ' 80' }],
     ['a port with a fraction', { ...ask, dst_port: '80.0' }],
-    ['a port that is no text', { ...ask, dst_port: 80 }],
+    ['a port that is not a string', { ...ask, dst_port: 80 }],
     ['port 0', { ...ask, dst_port: '0' }],
-    ['another protocol', { ...ask, dst_protocol: 'TCP' }],
-    ['a protocol that every object has', { ...ask, dst_protocol: 'constructor' }],
-    ['no protocol', { ...ask, dst_protocol: undefined }],
-    ['a source address', { ...ask, source_addr: '10.1.9.9' }],
-    ['the resolver of the host', { ...ask, connType: 'resolver' }],
+    ['a protocol in capitals', { ...ask, dst_protocol: 'TCP' }],
+    ['a protocol with the name of an inherited property', { ...ask, dst_protocol: 'constructor' }],
+    ['a target without a protocol', { ...ask, dst_protocol: undefined }],
+    ['a target with a source address', { ...ask, source_addr: '10.1.9.9' }],
+    ['the DNS resolver of the host', { ...ask, connType: 'resolver' }],
   ])('does not reach %s', (_what, data) => {
     expect(() => target(data)).toThrow()
   })
@@ -123,12 +142,12 @@ test.each([
   ['1.2.3.4', '0.0.0.0', '9.9.9.9', 0, '1.2.3.4'],
   ['1.2.3.4', '::', '::', 0, null],
 ])(
-  'address translation: %s from %s to %s by %i bits is %s',
+  'address translation: %s, translated from %s to %s with a prefix of %i bits, is %s',
   (address, from, to, prefix, expected) => {
     const [ip, source, aim] = [
       parseIp(address),
-      createNetwork(from, prefix),
-      createNetwork(to, prefix),
+      createIpNetwork(from, prefix),
+      createIpNetwork(to, prefix),
     ]
     if (ip === null || source === null || aim === null) throw new Error('no address')
     expect(translateAddress(ip, source, aim)?.text ?? null).toBe(expected)
@@ -136,16 +155,16 @@ test.each([
 )
 
 test.each<[string, Uint8Array]>([
-  ['no JSON', Buffer.from('{')],
-  ['a list', Buffer.from('[]')],
+  ['not JSON', Buffer.from('{')],
+  ['a JSON list', Buffer.from('[]')],
   ['null', Buffer.from('null')],
-  ['no UTF-8', Uint8Array.of(0x22, 0xff, 0x22)],
+  ['not UTF-8', Uint8Array.of(0x22, 0xff, 0x22)],
   ['too long', Buffer.from(JSON.stringify({ x: 'x'.repeat(5000) }))],
 ])('application data that is %s is refused', (_what, bytes) => {
   expect(() => readAppData(bytes)).toThrow('application data')
 })
 
-describe('A host name that a client chooses', () => {
+describe('A host name that a client chooses as target', () => {
   const named = (dst_hostname: string, allowedAddresses: readonly string[]) =>
     target({ ...ask, dst_hostname }, { ...forwarding, allowedAddresses })
 
@@ -173,38 +192,38 @@ describe('A config for hosting', () => {
   }
 
   test.each<[string, unknown, string]>([
-    ['no object', [], 'host.v1 is no JSON object'],
+    ['that is not an object', [], 'host.v1 is no JSON object'],
     ['without a protocol', { ...host, protocol: undefined }, 'protocol is missing'],
-    ['with another protocol', { ...host, protocol: 'sctp' }, 'neither tcp nor udp'],
+    ['with an unsupported protocol', { ...host, protocol: 'sctp' }, 'neither tcp nor udp'],
     ['without a port', { ...host, port: undefined }, 'port is missing'],
-    ['with a port as a text', { ...host, port: '80' }, 'port is no integer'],
+    ['with a port that is a string', { ...host, port: '80' }, 'port is no integer'],
     [
-      'with every address allowed by none',
+      'with an empty list of allowed addresses',
       { ...forwarding, allowedAddresses: [] },
       'allowedAddresses is missing or empty',
     ],
     [
-      'with no port allowed',
+      'without a list of allowed ports',
       { ...forwarding, allowedPortRanges: undefined },
       'allowedPortRanges is missing',
     ],
     [
-      'with no protocol allowed',
+      'with an empty list of allowed protocols',
       { ...forwarding, allowedProtocols: [] },
       'allowedProtocols is missing',
     ],
     [
-      'with source addresses',
+      'with allowed source addresses',
       { ...host, allowedSourceAddresses: ['10.0.0.0/8'] },
       'allowedSourceAddresses is not supported',
     ],
     [
-      'with a proxy of another kind',
+      'with a proxy of an unsupported type',
       { ...host, proxy: { type: 'socks5', address: 'p:1' } },
       'socks5 is not supported',
     ],
     [
-      'with an action that is none',
+      'with an invalid health check action',
       {
         ...host,
         portChecks: [
@@ -219,16 +238,16 @@ describe('A config for hosting', () => {
       'is no action',
     ],
     [
-      'with a check of no port',
+      'with a port check whose address has no port',
       { ...host, portChecks: [{ address: 'a', interval: '1s', timeout: '1s' }] },
       'is no <host>:<port>',
     ],
     [
-      'with a check of a file',
+      'with an HTTP check of a file URL',
       { ...host, httpChecks: [{ url: 'file:///etc/passwd', interval: '1s', timeout: '1s' }] },
       'is no HTTP URL',
     ],
-  ])('with %s is not hosted', (_what, config, expected) => {
+  ])('%s is refused, so the service is not hosted', (_what, config, expected) => {
     expect(fault(config)).toContain(expected)
   })
 

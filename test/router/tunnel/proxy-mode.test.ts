@@ -43,8 +43,8 @@ function exchanged(port: number, data: Uint8Array): Promise<Buffer> {
 const sha256 = (data: Uint8Array) => createHash('sha256').update(data).digest('hex')
 
 describe.each([
-  ['in the clear', false],
-  ['encrypted', true],
+  ['without encryption', false],
+  ['with encryption', true],
 ])('A TCP service, %s,', (_what, isEncrypted) => {
   test('hosted by a tunneler is reached through a port that the clients’ tunneler opens', async () => {
     const target = await echoServer()
@@ -142,7 +142,7 @@ test('a UDP source that is silent for udpIdleTimeout loses its circuit', async (
   expect(controller.asked).toHaveLength(2)
 })
 
-test('a port and its connections are closed when the identity may no longer dial the service', async () => {
+test('a tunneler’s port and its connections are closed when the identity may no longer dial the service', async () => {
   const target = await echoServer()
   closing.push(target.close)
   const port = await freePort()

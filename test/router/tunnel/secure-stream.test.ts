@@ -3,18 +3,19 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import type {
   CircuitApplication,
   CircuitEndpoint,
-} from '../../../src/overlay/circuits/circuit-ends.ts'
+} from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import {
-  loadCrypto,
+  loadCryptoLibrary,
   newKeyPair,
   SecureStream,
   deriveSessionKeys,
 } from '../../../src/overlay/services/secure-stream.ts'
 import type { PayloadContent } from '../../../src/channel/messages/payload.ts'
 
-// Goal: both sides of an encrypted circuit read what the other has written, and nothing that was changed on the way.
+// Goal: both sides of an encrypted circuit read what the other has written, and nothing that was
+// changed on the way.
 
-beforeAll(() => loadCrypto())
+beforeAll(() => loadCryptoLibrary())
 
 class Reader implements CircuitApplication {
   readonly read: string[] = []
@@ -105,16 +106,16 @@ describe('An encrypted circuit', () => {
       'changed',
       ([header, one]) => [header, { ...one, body: flipped(one?.body) }] as PayloadContent[],
     ],
-    ['left out', ([header, , two]) => [header, two] as PayloadContent[]],
+    ['omitted', ([header, , two]) => [header, two] as PayloadContent[]],
     ['repeated', ([header, one]) => [header, one, one] as PayloadContent[]],
-    ['moved', ([header, one, two]) => [header, two, one] as PayloadContent[]],
+    ['out of order', ([header, one, two]) => [header, two, one] as PayloadContent[]],
     [
       'cut short',
       ([header, one]) => [header, { ...one, body: one?.body.subarray(0, 9) }] as PayloadContent[],
     ],
-    ['in the clear', ([header]) => [header, piece('hello in the clear')] as PayloadContent[]],
-    ['without the header', ([, one]) => [one] as PayloadContent[]],
-  ])('ends when a piece is %s, which is not delivered', (_what, change) => {
+    ['not encrypted', ([header]) => [header, piece('hello in the clear')] as PayloadContent[]],
+    ['sent without the encryption header', ([, one]) => [one] as PayloadContent[]],
+  ])('ends when a piece of data is %s, and does not deliver that piece', (_what, change) => {
     const { client, server } = pair()
     client.stream.send(piece('one'))
     client.stream.send(piece('two'))
@@ -132,7 +133,7 @@ describe('An encrypted circuit', () => {
     expect([server.reader.read, server.wire.isClosed]).toEqual([[], true])
   })
 
-  test('rejects a key of another length', () => {
+  test('is not set up with a key of another length', () => {
     expect(() => deriveSessionKeys('client', newKeyPair(), new Uint8Array(31))).toThrow('31 bytes')
   })
 })

@@ -2,8 +2,8 @@ import { type Random, seededRandom } from '../../../src/lib/random.ts'
 import { assert } from '../../../src/lib/assert.ts'
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
-import type { Hosts } from '../../../src/fabric/circuits/hosts.ts'
-import type { Observation } from '../../../src/ports/live-facts.ts'
+import type { HostLookup } from '../../../src/fabric/circuits/host-lookup.ts'
+import type { Observation } from '../../../src/ports/observations.ts'
 import type { Controller } from '../controller.ts'
 import type { RouterMisfortune } from '../plan.ts'
 import type { Tally } from '../tally.ts'
@@ -56,7 +56,7 @@ export class CircuitWorld implements RouterWorld {
   readonly #controllerIds: readonly string[]
   readonly #wires: Wires
   readonly #invariants: CircuitInvariants
-  readonly #hosts: Hosts
+  readonly #hosts: HostLookup
 
   constructor(cluster: ClusterWorld, plan: CircuitPlan, seed: number) {
     this.#cluster = cluster
@@ -297,7 +297,7 @@ export class CircuitWorld implements RouterWorld {
 }
 
 /** The records of services, which no run changes. */
-function hostsOf({ hosts, strategy }: CircuitPlan): Hosts {
+function hostsOf({ hosts, strategy }: CircuitPlan): HostLookup {
   return {
     service: (serviceId) => ({
       strategy,

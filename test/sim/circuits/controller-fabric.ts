@@ -1,8 +1,8 @@
-import { ConfirmedReads } from '../../../src/api/http/consistency.ts'
+import { LinearizableReads } from '../../../src/api/http/linearizable-reads.ts'
 import { defaultApiLimits } from '../../../src/api/limits.ts'
 import {
   createRouterCluster,
-  controllersOfRouters,
+  listRouterControllers,
 } from '../../../src/controller/service/routers.ts'
 import { CircuitHandler } from '../../../src/fabric/circuits/circuit-handler.ts'
 import {
@@ -11,16 +11,16 @@ import {
   type CircuitTable,
 } from '../../../src/fabric/circuits/circuit-table.ts'
 import { SharedCircuits } from '../../../src/fabric/circuits/shared-circuits.ts'
-import type { Hosts } from '../../../src/fabric/circuits/hosts.ts'
-import { linkHandler, linkGoneMessage } from '../../../src/fabric/links/link-handler.ts'
+import type { HostLookup } from '../../../src/fabric/circuits/host-lookup.ts'
+import { createLinkHandler, closeLinkMessage } from '../../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../../src/fabric/links/link-table.ts'
 import { RouterPeersHandler } from '../../../src/fabric/links/router-peers-handler.ts'
 import { RouterChannels } from '../../../src/fabric/router-channels.ts'
-import { RouterStatusTopic } from '../../../src/fabric/status-topic.ts'
+import { RouterStatusTopic } from '../../../src/fabric/router-status-topic.ts'
 import { ProcessorShare } from '../../../src/lib/bounds/processor-share.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
 import type { Random } from '../../../src/lib/random.ts'
-import type { ObservationSink } from '../../../src/ports/live-facts.ts'
+import type { ObservationSink } from '../../../src/ports/observations.ts'
 import type { Life } from '../controller.ts'
 import type { SimulatedSocket } from './simulated-socket.ts'
 
@@ -29,7 +29,7 @@ export interface ControllerFabricParts {
   readonly life: Life
   readonly clock: Clock
   readonly random: Random
-  readonly hosts: Hosts
+  readonly hosts: HostLookup
   readonly routerIds: readonly string[]
   readonly publishFact: ObservationSink
 }
@@ -78,7 +78,7 @@ export class ControllerFabric {
       isConnected: (routerId) => channels.connection(routerId) !== undefined,
       isBarred: () => false,
       sendGone: (routerId, link) =>
-        channels.connection(routerId)?.channel.send(linkGoneMessage(link)),
+        channels.connection(routerId)?.channel.send(closeLinkMessage(link)),
       onGone: (link) => handler.upkeep.onLinkGone(link),
     })
     const handler = new CircuitHandler({
@@ -90,7 +90,7 @@ export class ControllerFabric {
         selfId: id,
         topic: clusterNode.soft.open('circuits'),
         table: this.circuits,
-        controllers: () => controllersOfRouters(clusterNode),
+        controllers: () => listRouterControllers(clusterNode),
         isInQuorum: () => clusterNode.leaderId() !== null,
         isSessionOver: () => false,
         clock,
@@ -98,7 +98,7 @@ export class ControllerFabric {
       }),
       log: SILENT,
       links: this.links,
-      reads: new ConfirmedReads(clusterNode, machine, defaultApiLimits),
+      reads: new LinearizableReads(clusterNode, machine, defaultApiLimits),
       clients: { judge: () => Promise.resolve({ ok: false, fault: 'session' }) },
       tunnels: {
         judge: ({ service }) => {
@@ -116,7 +116,7 @@ export class ControllerFabric {
       }),
     )
     channels.add(
-      linkHandler({
+      createLinkHandler({
         table: this.links,
         log: SILENT,
         isCertificateOf: () => true,

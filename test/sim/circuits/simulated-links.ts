@@ -14,12 +14,12 @@ import type {
 import type { Forwarder } from '../../../src/router/forward/forwarder.ts'
 import {
   linkFaultMessage,
-  linkHello,
+  linkHelloMessage,
   readLinkFault,
   readLinkHello,
   routerLinksMessage,
 } from '../../../src/channel/messages/links.ts'
-import { linkChannelLimits, linkQueues } from '../../../src/router/links/link-options.ts'
+import { linkChannelLimits, linkQueueLimits } from '../../../src/router/links/link-options.ts'
 import { LinkRegistry } from '../../../src/router/links/link-registry.ts'
 import { Link, type LinkFields } from '../../../src/router/links/link.ts'
 import { type DialedPeer, PeerDialer } from '../../../src/router/links/peer-dialer.ts'
@@ -27,7 +27,7 @@ import type { ProgramLogger } from '../../../src/overlay/logger.ts'
 import type { Frames } from './frames.ts'
 import type { SimulatedSocket } from './simulated-socket.ts'
 import { readPeerChanges } from '../../../src/router/links/links.ts'
-import { controlMessage } from '../../../src/channel/messages/control.ts'
+import { controlContentType } from '../../../src/channel/messages/control.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>
 
@@ -114,13 +114,13 @@ export class SimulatedLinks {
   messages(): ControlMessageTable {
     return new Map<number, ControlMessageHandler>([
       [
-        controlMessage.peerStateChange,
+        controlContentType.peerStateChange,
         (_, { body }) => {
           for (const change of readPeerChanges(body)) this.#onPeer(change)
         },
       ],
       [
-        controlMessage.fault,
+        controlContentType.fault,
         (_, { body }) => {
           const fault = readLinkFault(body)
           if (fault !== null) this.#registry.closeById(fault.id, fault.iteration, 'told to')
@@ -206,7 +206,7 @@ export class SimulatedLinks {
     const { options } = this.#dialing
     let link: Link | null = null
     const { channel } = await openDialedChannel(connect(peer.id).asSocket, {
-      hello: linkHello({
+      hello: linkHelloMessage({
         ...target,
         routerId,
         dialedId: peer.id,
@@ -236,7 +236,7 @@ export class SimulatedLinks {
   ): Link {
     const addresses = { dialAddress: '', localAddress: '', remoteAddress: '' }
     const { config, frames } = this.#parts
-    const queues = linkQueues(config, this.#dialing.options)
+    const queues = linkQueueLimits(config, this.#dialing.options)
     return new LossyLink({ ...fields, ...addresses, channel, queues }, frames)
   }
 

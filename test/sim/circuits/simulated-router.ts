@@ -6,14 +6,14 @@ import { channelLimits, type ChannelLimits } from '../../../src/channel/limits.t
 import { parseRouterConfig } from '../../../src/config/router/load.ts'
 import type { RouterConfig } from '../../../src/config/router/table.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
-import { combineMessageTables } from '../../../src/router/controllers/combined-tables.ts'
+import { combineMessageTables } from '../../../src/router/controllers/combine-message-tables.ts'
 import { Controllers } from '../../../src/router/controllers/controllers.ts'
 import {
   AlreadyConnectedError,
   type DialedController,
 } from '../../../src/router/controllers/dial-controller.ts'
-import { routerHello } from '../../../src/channel/messages/control.ts'
-import { DialFailure, type DialRequest } from '../../../src/overlay/circuits/circuit-ends.ts'
+import { routerHelloMessage } from '../../../src/channel/messages/control.ts'
+import { DialFailure, type DialRequest } from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import { Forwarder } from '../../../src/router/forward/forwarder.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import { encodeLinkListeners } from '../../../src/channel/messages/links.ts'
@@ -24,7 +24,7 @@ import type { Frames } from './frames.ts'
 import { SimulatedLinks } from './simulated-links.ts'
 import type { Party, SimulatedSocket } from './simulated-socket.ts'
 import { type Habits, type Stream, StreamEnd, type StreamWorld } from './streams.ts'
-import { dialError } from '../../../src/channel/messages/dial-error.ts'
+import { dialErrorCodes } from '../../../src/channel/messages/dial-error.ts'
 
 /** Binding of the terminators that a simulated router hosts. */
 export const BINDING = 'simulated'
@@ -220,7 +220,7 @@ export class SimulatedRouter {
     const { channel } = await openDialedChannel(world.connectTo(party, id).asSocket, {
       ...handlers,
       clock,
-      hello: routerHello(this.id, version, listeners),
+      hello: routerHelloMessage(this.id, version, listeners),
       limits: controlLimits(this.#config),
       timeoutMs: this.#config.ctrl.options.connectTimeoutMs,
       onFrame: (direction, message) => world.onFrame(this.id, id, direction, message),
@@ -256,7 +256,7 @@ export class SimulatedRouter {
     await new Promise((resolve) => setTimeout(resolve, world.chance.integer(0, hostMsMax)))
     signal.throwIfAborted()
     if (!world.frames.isHealed && world.chance.next() < hostRefusesChance) {
-      throw new DialFailure(dialError.refused, 'the host refuses')
+      throw new DialFailure(dialErrorCodes.refused, 'the host refuses')
     }
     const end = this.#newEnd(circuit.id, 'host')
     const options = xgressOptions(world.plan.xgress)

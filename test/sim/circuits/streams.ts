@@ -2,7 +2,7 @@ import type { Random } from '../../../src/lib/random.ts'
 import type {
   CircuitApplication,
   CircuitEndpoint,
-} from '../../../src/overlay/circuits/circuit-ends.ts'
+} from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import type { Tally } from '../tally.ts'
 import type { PayloadContent } from '../../../src/channel/messages/payload.ts'
 

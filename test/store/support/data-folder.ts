@@ -1,7 +1,7 @@
 import type { RestoredLog } from '../../../src/raft/types.ts'
 import type { FileDisk } from '../../../src/store/log/file-disk.ts'
 import { lockDataFolder } from '../../../src/store/folder/folder-lock.ts'
-import { readIdentity, type DataIdentity } from '../../../src/store/log/identity.ts'
+import { readDataIdentity, type DataIdentity } from '../../../src/store/log/data-identity.ts'
 import { LevelStateStore } from '../../../src/store/state/level-state-store.ts'
 import { type StateStoreOptions } from '../../../src/store/state/level-records.ts'
 import { openLog, type LogOptions } from '../../../src/store/log/open-log.ts'
@@ -30,7 +30,7 @@ export async function openDataFolder(
   options: DataFolderOptions = {},
 ): Promise<DataFolder> {
   // Read before locking, which would create a missing folder.
-  readIdentity(dir)
+  readDataIdentity(dir)
   const lock = await lockDataFolder(dir)
   try {
     const stateStore = await LevelStateStore.open(dir, options.state)

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach } from 'vitest'
-import type { DataIdentity } from '../../../src/store/log/identity.ts'
-import { createDataFolder } from '../../../src/store/folder/form-data-folder.ts'
+import type { DataIdentity } from '../../../src/store/log/data-identity.ts'
+import { createDataFolder } from '../../../src/store/folder/create-data-folder.ts'
 import type { Entry } from '../../../src/raft/types.ts'
 
 const made: string[] = []

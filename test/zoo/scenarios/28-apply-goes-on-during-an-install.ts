@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { apply } from '../../../src/fsm/apply.ts'
-import { StateMachine } from '../../../src/fsm/machine.ts'
+import { applyLogEntry } from '../../../src/fsm/apply-log-entry.ts'
+import { StateMachine } from '../../../src/fsm/state-machine.ts'
 import { assert } from '../../../src/lib/assert.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { encodeEntries } from '../../../src/raft/entry-codec.ts'
@@ -45,7 +45,7 @@ export async function scenario(): Promise<void> {
   const [fatal] = stage.fatal
   assert(fatal === undefined, `I16: an install ended the process: ${fatal?.message}`)
   const whole = new ClusterState()
-  for (const entry of log.entries) apply(whole, entry)
+  for (const entry of log.entries) applyLogEntry(whole, entry)
   const { index, state } = stage.machine.digests()
   assert(index === whole.position.index, `I8: applied stands at ${index}`)
   assert(state === whole.stateDigest(), `I5: two states differ at ${index}`)

@@ -11,7 +11,10 @@ const WRITTEN_MEANWHILE = 1500
 const ROUNDS_MAX = 5
 const SETTLING_TICKS = 40
 
-/** A member that was away is brought back by snapshot, over a link so slow that much is written meanwhile. */
+/**
+ * A member that was away is brought back by snapshot, over a link so slow that much is written
+ * meanwhile.
+ */
 export function scenario(): void {
   const cluster = new ScriptCluster({ voters: ['1', '2', '3'] })
   cluster.elect('1')

@@ -3,7 +3,10 @@ import { ScriptCluster } from '../../raft/script-cluster.ts'
 
 const NEW_STORE = 2
 
-/** Only 1 and 2 have a committed entry when 2 loses its disk and 1 is gone: an empty disk in its place elects nobody. */
+/**
+ * Only 1 and 2 have a committed entry when 2 loses its disk and 1 is gone: an empty disk in its
+ * place elects nobody.
+ */
 export function scenario(): void {
   const cluster = new ScriptCluster({ voters: ['1', '2', '3'] })
   cluster.elect('1')

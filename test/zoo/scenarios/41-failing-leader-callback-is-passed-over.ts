@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { assert } from '../../../src/lib/assert.ts'
 import { seededRandom } from '../../../src/lib/random.ts'
-import { Core } from '../../../src/raft/core.ts'
+import { RaftCore } from '../../../src/raft/core.ts'
 import { defaultRaftNodeLimits } from '../../../src/raft/node-start.ts'
 import { RaftNode } from '../../../src/raft/node.ts'
 import { defaultCoreOptions } from '../../../src/raft/options.ts'
@@ -17,7 +17,7 @@ const TURNS_MAX = 2000
 export async function scenario(): Promise<void> {
   const configuration = configurationOf({ voters: ['1'] })
   const { disk, restored } = MemoryDisk.form({ entries: formingEntries(configuration) })
-  const core = Core.restore({
+  const core = RaftCore.restore({
     id: '1',
     options: defaultCoreOptions,
     random: seededRandom(1),

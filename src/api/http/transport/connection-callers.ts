@@ -53,8 +53,8 @@ export class ConnectionCallers {
       const hasToWait = this.#processor.run(last.sharer, own)
       if (hasToWait) last.waitsSinceMs = this.#clock.monotonicMs()
     } catch {
-      // Too many requests of this caller wait. The task then refuses this request with the usual
-      // envelope.
+      // Too many requests of this caller wait. So the task runs at once, and refuses this request
+      // with the usual envelope.
       task()
     }
   }
@@ -68,7 +68,7 @@ export class ConnectionCallers {
     return waitsSinceMs
   }
 
-  /** Records the caller of a request once it is known. */
+  /** Records the caller of a request as soon as the caller is known. */
   know(request: IncomingMessage, sharer: string): void {
     const last = this.#last.get(request.socket)
     if (last?.sharer === sharer && isShownBy(request, last)) return

@@ -2,15 +2,15 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
 import { clientAddress } from '../../../lib/bounds/client-address.ts'
-import { sourceNetwork } from '../../../lib/bounds/source.ts'
+import { sourceNetwork } from '../../../lib/bounds/source-network.ts'
 import type { Actor } from '../../../ports/actor.ts'
-import { bearerTokens } from '../../../auth/tokens/token-text.ts'
+import { bearerTokens } from '../../../auth/tokens/unverified-token.ts'
 import type { CallerCredentials } from '../../../auth/principal/credentials.ts'
-import { hasUnknownExpectation } from './continue.ts'
-import { peerCertificateChain } from './peer.ts'
+import { hasUnknownExpectation } from './expect-continue.ts'
+import { peerCertificateChain } from './peer-certificate-chain.ts'
 
 /** @throws {Problem} for a head that no operation accepts. */
-export function checkHead({ raw }: FastifyRequest): void {
+export function checkRequestHead({ raw }: FastifyRequest): void {
   // RFC 9112, 3.2: an HTTP/1.1 request without a Host header is refused.
   if (raw.headers.host === undefined && raw.httpVersion === '1.1') {
     throw fieldProblem('Host', 'is required')
@@ -68,14 +68,14 @@ function tokenOf({ headers }: IncomingMessage): string | undefined {
 }
 
 /** Finds the host user behind a request at the admin socket, from the headers of the request. */
-export type SocketCaller = (request: IncomingMessage) => Actor
+export type AdminSocketCallerFinder = (request: IncomingMessage) => Actor
 
 /**
  * @param socketCaller set by the listener, never by a request; null except at the admin socket.
  */
 export function requestCredentials(
   raw: IncomingMessage,
-  socketCaller: SocketCaller | null,
+  socketCaller: AdminSocketCallerFinder | null,
 ): CallerCredentials {
   // @guard header-smuggling--source
   const address = clientAddress(raw.socket)

@@ -30,7 +30,7 @@ export async function sendStream(
     },
   )
   // Ends the stream when the client disconnects; otherwise a stream that sends nothing would not
-  // notice that.
+  // notice the disconnect.
   const left = closed(response).then(() => pieces.return?.())
   try {
     await Promise.all([sent, left])

@@ -1,14 +1,14 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 
-import { download } from '../../app/export.ts'
+import { downloadText } from '../../app/export.ts'
 import { Failure, FailureNotice } from '../../app/failure.tsx'
-import { useLoaded } from '../../app/loaded.ts'
-import { goTo, place } from '../../app/navigation.ts'
+import { useLoadedData } from '../../app/loaded.ts'
+import { navigateTo, currentPage } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { Button } from '../../controls/button.tsx'
 import { Icon } from '../../controls/icon.tsx'
-import { Badge, Empty, Skeleton } from '../../controls/status.tsx'
+import { Badge, EmptyState, Skeleton } from '../../controls/status.tsx'
 import type { AccessExplained } from '../../client/served-types.ts'
 import { texts } from '../../texts.ts'
 import { ReferenceInput } from '../records/reference-inputs.tsx'
@@ -18,12 +18,12 @@ import {
   accessPath,
   type AccessQuery,
   type AccessRows,
-  type Direction,
+  type AccessDirection,
   explainAccess,
-  firstMissing,
+  firstMissingRequirement,
   pairPath,
   parseAccessQuery,
-  refText,
+  recordRefText,
 } from './explain-data.ts'
 import { Explanation } from './explanation.tsx'
 
@@ -36,10 +36,10 @@ const TYPING_MS = 250
  */
 export function AccessPage() {
   const { access } = texts
-  const query = parseAccessQuery(place.value.query)
+  const query = parseAccessQuery(currentPage.value.query)
   const isAsked = query.identity !== '' || query.service !== ''
   const choose = (changed: Partial<AccessQuery>): void =>
-    goTo(accessPath({ ...query, typed: '', offset: 0, ...changed }))
+    navigateTo(accessPath({ ...query, typed: '', offset: 0, ...changed }))
   return (
     <>
       <PageHead title={texts.pages.access} lead={access.lead} />
@@ -59,12 +59,15 @@ export function AccessPage() {
           />
         </section>
         {isAsked ? (
-          <Explained query={query} onQuery={(next) => goTo(accessPath(next), { replaces: true })} />
+          <AccessExplanationPanel
+            query={query}
+            onQuery={(next) => navigateTo(accessPath(next), { replaces: true })}
+          />
         ) : (
           <div class="panel">
-            <Empty icon="access" title={access.none}>
+            <EmptyState icon="access" title={access.none}>
               <p>{access.noneWhat}</p>
-            </Empty>
+            </EmptyState>
           </div>
         )}
       </div>
@@ -99,12 +102,12 @@ function Side(props: {
 /**
  * Explains one pair of identity and service, or one of the two with all records of the other kind.
  */
-export function Explained(props: {
+export function AccessExplanationPanel(props: {
   readonly query: AccessQuery
   readonly onQuery: (query: AccessQuery) => void
 }) {
   const { query, onQuery } = props
-  const loaded = useLoaded<AccessRows>(
+  const loaded = useLoadedData<AccessRows>(
     accessPath(query),
     (signal) => explainAccess(query, signal),
     REFRESH_MS,
@@ -203,16 +206,16 @@ function PairTable({ query, page, onQuery }: PairTableProps) {
 
 function NoPairs({ query }: { readonly query: AccessQuery }) {
   const { access } = texts
-  if (query.typed !== '') return <Empty icon="search" title={access.noMatch} />
-  if (!query.isGranted) return <Empty icon="access" title={access.nothing} />
+  if (query.typed !== '') return <EmptyState icon="search" title={access.noMatch} />
+  if (!query.isGranted) return <EmptyState icon="access" title={access.nothing} />
   return (
-    <Empty icon="access" title={access.noneGranted}>
+    <EmptyState icon="access" title={access.noneGranted}>
       <p>{access.noneGrantedWhat}</p>
-    </Empty>
+    </EmptyState>
   )
 }
 
-/** The number of pairs, the choice of which pairs are listed, and their export. */
+/** Shows the number of pairs, lets the user choose which pairs are listed, and exports them. */
 function PairBar({ query, page, onQuery }: PairTableProps) {
   const { access } = texts
   const typed = useSignal(query.typed)
@@ -274,7 +277,7 @@ function ExportButton({
     error.value = null
     progress.value = texts.loading
     accessCsv(query, (rows, all) => (progress.value = access.exporting(rows, all)))
-      .then((text) => download('access.csv', text, 'text/csv'))
+      .then((text) => downloadText('access.csv', text, 'text/csv'))
       .catch((failure: unknown) => (error.value = failure))
       .finally(() => (progress.value = ''))
       .catch(() => undefined)
@@ -306,7 +309,7 @@ function PairRow({
     <tr>
       <th scope="row">
         <a class="clip" href={pairPath(row.identity.id, row.service.id)}>
-          {refText(other)}
+          {recordRefText(other)}
         </a>
       </th>
       <td>
@@ -315,12 +318,12 @@ function PairRow({
       <td>
         <DirectionBadge direction={row.bind} />
       </td>
-      <td class="soft">{firstMissing(row)?.message ?? '–'}</td>
+      <td class="soft">{firstMissingRequirement(row)?.message ?? '–'}</td>
     </tr>
   )
 }
 
-export function DirectionBadge({ direction }: { readonly direction: Direction }) {
+export function DirectionBadge({ direction }: { readonly direction: AccessDirection }) {
   const { access } = texts
   if (direction.isReachable) return <Badge tone="good">{access.reachable}</Badge>
   if (direction.isGranted) return <Badge tone="warn">{access.broken}</Badge>

@@ -1,6 +1,6 @@
-import { csvText } from '../../app/export.ts'
-import { pathTo } from '../../app/navigation.ts'
-import { client } from '../../app/services.ts'
+import { csvText } from '../../app/download.ts'
+import { consolePath } from '../../app/navigation.ts'
+import { consoleApiClient } from '../../app/console-state.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import type {
   AccessExplained,
@@ -10,7 +10,7 @@ import type {
 import { texts } from '../../texts.ts'
 import { buildFilter } from '../records/filters.ts'
 
-export type Direction = AccessExplainedDial
+export type AccessDirection = AccessExplainedDial
 
 /** One page of explained pairs. */
 export interface AccessRows {
@@ -50,7 +50,7 @@ export function accessPath({ identity, service, isGranted, typed, offset }: Acce
   if (typed !== '') query.set('q', typed)
   if (offset > 0) query.set('offset', String(offset))
   const text = query.toString()
-  return pathTo('access') + (text === '' ? '' : `?${text}`)
+  return consolePath('access') + (text === '' ? '' : `?${text}`)
 }
 
 /** The page of one pair. */
@@ -73,7 +73,7 @@ export async function explainAccess(
     ...(isGranted ? { granted: 'true' } : {}),
     ...(typed === '' ? {} : { filter: buildFilter(typed, ['name']) }),
   }
-  const { data, meta } = await client.served('GET /edge/management/v1/access/explain', {
+  const { data, meta } = await consoleApiClient.served('GET /edge/management/v1/access/explain', {
     query: {
       limit: String(limit),
       offset: String(offset),
@@ -117,29 +117,30 @@ export async function accessCsv(
       row.service.id,
       stateText(row.dial),
       stateText(row.bind),
-      firstMissing(row)?.message ?? '',
+      firstMissingRequirement(row)?.message ?? '',
     ]),
   ])
 }
 
-function stateText({ isReachable, isGranted }: Direction): string {
+function stateText({ isReachable, isGranted }: AccessDirection): string {
   const { access } = texts
   if (isReachable) return access.reachable
   return isGranted ? access.broken : access.notGranted
 }
 
 /**
- * The first thing that the pair lacks; if a granted right is not usable, what that right lacks.
+ * The first obstacle of a pair: that of a granted right that cannot be used or, if no right is
+ * granted, that of dialing.
  */
-export function firstMissing({
+export function firstMissingRequirement({
   dial,
   bind,
-}: AccessExplained): Direction['missing'][number] | undefined {
+}: AccessExplained): AccessDirection['missing'][number] | undefined {
   const broken = [dial, bind].find(({ isGranted, isReachable }) => isGranted && !isReachable)
   if (broken !== undefined) return broken.missing[0]
   return dial.isGranted || bind.isGranted ? undefined : dial.missing[0]
 }
 
-export function refText({ name, id }: Pick<AccessExplainedIdentity, 'id' | 'name'>): string {
+export function recordRefText({ name, id }: Pick<AccessExplainedIdentity, 'id' | 'name'>): string {
   return name === '' ? id : visibleText(name)
 }

@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 
-import { pathTo } from '../../app/navigation.ts'
-import { endText } from '../../controls/end-input.tsx'
+import { consolePath } from '../../app/navigation.ts'
+import { expiryText } from '../../controls/end-input.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { Badge, type BadgeTone } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
@@ -12,10 +12,10 @@ import type {
   AccessExplainedIdentity as Ref,
   AccessExplainedRoutersIdentityPolicies,
 } from '../../client/served-types.ts'
-import { type Direction, refText } from './explain-data.ts'
-import { Nearest } from './nearest.tsx'
+import { type AccessDirection, recordRefText } from './explain-data.ts'
+import { NearestPolicyPanel } from './nearest.tsx'
 
-type DirectionPolicy = NonNullable<Direction['policies']>[number]
+type DirectionPolicy = NonNullable<AccessDirection['policies']>[number]
 type PolicyRef = AccessExplainedRoutersIdentityPolicies & Partial<Pick<DirectionPolicy, 'checks'>>
 type CheckRef = NonNullable<DirectionPolicy['checks']>[number]
 
@@ -69,12 +69,12 @@ export function Explanation({
 function Verdict(props: {
   readonly row: AccessExplained
   readonly side: Side
-  readonly direction: Direction
+  readonly direction: AccessDirection
   readonly onChanged: () => void
 }) {
   const { access } = texts
   const { row, side, direction, onChanged } = props
-  const [identity, service] = [refText(row.identity), refText(row.service)]
+  const [identity, service] = [recordRefText(row.identity), recordRefText(row.service)]
   const { missing, isReachable } = direction
   return (
     <section class={`panel verdict ${isReachable ? 'good' : 'bad'}`} aria-live="polite">
@@ -98,7 +98,7 @@ function Verdict(props: {
             ))}
           </ol>
         )}
-        <Nearest row={row} direction={direction} onChanged={onChanged} />
+        <NearestPolicyPanel row={row} direction={direction} onChanged={onChanged} />
       </div>
     </section>
   )
@@ -117,8 +117,8 @@ function RefLinks({ refs }: { readonly refs: readonly Ref[] }) {
 
 function RefLink({ one }: { readonly one: Ref }) {
   const { entity } = one
-  if (kindAt(entity) === null) return <>{refText(one)}</>
-  return <a href={pathTo(entity, one.id)}>{refText(one)}</a>
+  if (kindAt(entity) === null) return <>{recordRefText(one)}</>
+  return <a href={consolePath(entity, one.id)}>{recordRefText(one)}</a>
 }
 
 /** A link of the chain: its name, whether it is complete, and the reason. */
@@ -165,7 +165,7 @@ function PolicyLink({
   side,
 }: {
   readonly row: AccessExplained
-  readonly direction: Direction
+  readonly direction: AccessDirection
   readonly side: Side
 }) {
   const { access } = texts
@@ -183,7 +183,7 @@ function PolicyLink({
         <Policies row={row} policies={policies} />
       )}
       {typeof direction.endsAt === 'string' ? (
-        <p class="small">{endText(direction.endsAt)}</p>
+        <p class="small">{expiryText(direction.endsAt)}</p>
       ) : null}
     </ChainLink>
   )
@@ -231,7 +231,7 @@ function roleText(role: string, { identity, service, routers }: AccessExplained)
   if (!role.startsWith('@')) return role
   const known = [identity, service, ...(routers?.common ?? [])]
   const named = known.find(({ id }) => id === role.slice(1))
-  return named === undefined ? role : `@${refText(named)}`
+  return named === undefined ? role : `@${recordRefText(named)}`
 }
 
 const checkTones: Readonly<Record<CheckRef['state'], BadgeTone>> = {
@@ -246,7 +246,7 @@ function Checks({ checks }: { readonly checks: readonly CheckRef[] }) {
     <span class="chips">
       {checks.map((check) => (
         <Badge key={check.id} tone={checkTones[check.state]}>
-          {texts.access.check(refText(check), check.state)}
+          {texts.access.check(recordRefText(check), check.state)}
         </Badge>
       ))}
     </span>
@@ -273,7 +273,7 @@ function ServiceLink({ row, side }: { readonly row: AccessExplained; readonly si
                   <Badge tone={one.isOnline ? 'good' : 'bad'}>
                     {one.isOnline ? texts.cell.online : texts.cell.offline}
                   </Badge>
-                  <a class="mono tiny clip" href={pathTo('terminators', one.id)}>
+                  <a class="mono tiny clip" href={consolePath('terminators', one.id)}>
                     {one.address === '' ? one.id : one.address}
                   </a>
                   {one.router === null ? null : <RefLink one={one.router} />}
@@ -303,7 +303,7 @@ function Routers({
   direction,
 }: {
   readonly row: AccessExplained
-  readonly direction: Direction
+  readonly direction: AccessDirection
 }) {
   const { access } = texts
   const { routers } = row

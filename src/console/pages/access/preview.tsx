@@ -1,14 +1,14 @@
 import { failureText } from '../../app/failure.tsx'
 import { managementDocument } from '../../app/api-documents.ts'
-import { useLoaded } from '../../app/loaded.ts'
-import { client } from '../../app/services.ts'
+import { useLoadedData } from '../../app/loaded.ts'
+import { consoleApiClient } from '../../app/services.ts'
 import type {
   AccessPreviewed,
   AccessPreviewedPostureChangesPolicy,
 } from '../../client/served-types.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { refText } from './explain-data.ts'
+import { recordRefText } from './explain-data.ts'
 
 /** Kinds whose changes affect access, by collection name. */
 const previewed: Readonly<Record<string, string>> = {
@@ -45,7 +45,7 @@ async function load(
   if (served.operation('post', OPERATION) === null) return null
   const body = changes.flatMap(bodyOf)
   if (body.length === 0) return null
-  const { data: found } = await client.served('POST /edge/management/v1/access/preview', {
+  const { data: found } = await consoleApiClient.served('POST /edge/management/v1/access/preview', {
     query: { limit: String(ROWS) },
     body: { changes: body },
     changesNothing: true,
@@ -67,7 +67,7 @@ function bodyOf({ collection, action, id, data }: PreviewedChange): object[] {
 /** Shows which pairs would gain or lose access through changes, as computed by the controller. */
 export function AccessPreview({ changes }: { readonly changes: readonly PreviewedChange[] }) {
   const { preview } = texts
-  const loaded = useLoaded(JSON.stringify(changes), (signal) => load(changes, signal))
+  const loaded = useLoadedData(JSON.stringify(changes), (signal) => load(changes, signal))
   if (loaded.error.value !== null)
     return <Notice tone="warn">{preview.failed(failureText(loaded.error.value))}</Notice>
   const { value: found } = loaded.data
@@ -135,7 +135,7 @@ function rowText({
 }: AccessPreviewed['rows'][number]): string {
   const { preview } = texts
   const nameOf = (one: AccessPreviewedPostureChangesPolicy | null): string =>
-    one === null ? '?' : refText(one)
+    one === null ? '?' : recordRefText(one)
   const who = right === 'serviceRouter' ? service : identity
   const what = right === 'dial' || right === 'bind' ? service : router
   return preview.row(change, nameOf(who), preview.rights[change][right], nameOf(what))

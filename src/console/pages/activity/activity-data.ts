@@ -1,11 +1,11 @@
-import { client } from '../../app/services.ts'
-import { pathTo } from '../../app/navigation.ts'
+import { consoleApiClient } from '../../app/console-state.ts'
+import { consolePath } from '../../app/navigation.ts'
 import type { AccessPreviewed, AuditDetail } from '../../client/served-types.ts'
-import { MANAGEMENT } from '../../../client/cluster-client.ts'
+import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 
 export type ChangedRecord = AuditDetail['changes'][number]
 
-/** The effect that the undo of an entry would have. */
+/** The effect that undoing an entry would have. */
 export interface UndoPreview {
   readonly changes: readonly ChangedRecord[]
   readonly omittedChanges: number
@@ -14,10 +14,10 @@ export interface UndoPreview {
   readonly version: string
 }
 
-/** Conditions of a search in the history; '' means everything. */
+/** Conditions for a search in the history; '' sets no condition. */
 export interface HistoryQuery {
   readonly kind: string
-  /** ID of a record, or its name now or earlier. */
+  /** ID of a record, or its current or a former name. */
   readonly record: string
   readonly actor: string
   readonly action: string
@@ -27,7 +27,7 @@ export interface HistoryQuery {
   readonly all: string
 }
 
-export const emptyQuery: HistoryQuery = {
+export const emptyHistoryQuery: HistoryQuery = {
   kind: '',
   record: '',
   actor: '',
@@ -61,20 +61,23 @@ const pathsByKind = new Map(Object.entries(kindsByPath).map(([path, kind]) => [k
 
 export const historyPaths: readonly string[] = Object.keys(kindsByPath)
 
-export function historyKind(path: string): string | null {
+export function historyKindAtPath(path: string): string | null {
   return Object.hasOwn(kindsByPath, path) ? (kindsByPath[path] ?? null) : null
 }
 
-/** The collection of a kind, as entries of the history and events name it. */
-export function collectionOf(kind: string): string | null {
+/**
+ * The collection of a kind, by the name that history entries and events use for the kind; null if
+ * the kind has none.
+ */
+export function collectionForKind(kind: string): string | null {
   if (kind === 'fabricService') return 'services'
   return pathsByKind.get(kind) ?? null
 }
 
 /** The page of a record; null if its kind has none. */
 export function recordLink(kind: string, id: string): string | null {
-  const path = collectionOf(kind)
-  return path === null || id === '' ? null : pathTo(path, id)
+  const path = collectionForKind(kind)
+  return path === null || id === '' ? null : consolePath(path, id)
 }
 
 export async function readHistory(
@@ -84,7 +87,7 @@ export async function readHistory(
 ): Promise<{ readonly rows: readonly AuditDetail[]; readonly totalCount: number }> {
   const given = Object.entries(query).filter(([, value]) => value !== '')
   const since = hours === '' ? [] : [['since', sinceText(Number(hours))]]
-  const { data, meta } = await client.served('GET /edge/management/v1/history', {
+  const { data, meta } = await consoleApiClient.served('GET /edge/management/v1/history', {
     query: Object.fromEntries([...given, ...since, ['limit', String(limit)]]) as Record<
       string,
       string
@@ -99,22 +102,22 @@ function sinceText(hours: number): string {
 }
 
 function undoPath(index: number): string {
-  return `${MANAGEMENT}/history/${index}/undo`
+  return `${MANAGEMENT_API_PATH}/history/${index}/undo`
 }
 
-export async function readUndo(index: number, signal: AbortSignal): Promise<UndoPreview> {
-  const { body } = await client.ask({ path: undoPath(index), signal })
+export async function previewUndo(index: number, signal: AbortSignal): Promise<UndoPreview> {
+  const { body } = await consoleApiClient.ask({ path: undoPath(index), signal })
   return (body as { readonly data: UndoPreview }).data
 }
 
 /** Undoes an entry, unless a record changed after the preview. */
 export async function sendUndo(index: number, version: string): Promise<void> {
-  await client.ask({ method: 'POST', path: undoPath(index), body: { version } })
+  await consoleApiClient.ask({ method: 'POST', path: undoPath(index), body: { version } })
 }
 
 const undoable: ReadonlySet<string> = new Set(['create', 'replace', 'patch', 'delete'])
 
 /** Whether an entry may be undone; the controller decides when it previews the undo. */
-export function mayUndo({ action, outcome, changeState }: AuditDetail): boolean {
+export function isUndoable({ action, outcome, changeState }: AuditDetail): boolean {
   return outcome === 'done' && changeState === 'KEPT' && undoable.has(action)
 }

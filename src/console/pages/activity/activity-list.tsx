@@ -2,23 +2,23 @@ import { useSignal } from '@preact/signals'
 import { useRef } from 'preact/hooks'
 
 import { Failure, FailureNotice } from '../../app/failure.tsx'
-import { useLoaded } from '../../app/loaded.ts'
+import { useLoadedData } from '../../app/loaded.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import type { AuditDetail } from '../../client/served-types.ts'
 import { Button } from '../../controls/button.tsx'
-import { Badge, Empty, Skeleton } from '../../controls/status.tsx'
+import { Badge, EmptyState, Skeleton } from '../../controls/status.tsx'
 import { Expandable } from '../../controls/expandable.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { type HistoryQuery, mayUndo, readHistory, recordLink } from './activity-data.ts'
-import { kindWord, RecordChanges, RecordName } from './record-changes.tsx'
+import { type HistoryQuery, isUndoable, readHistory, recordLink } from './activity-data.ts'
+import { kindDisplayName, RecordChanges, RecordName } from './record-changes.tsx'
 import { UndoDialog } from './undo-dialog.tsx'
 
 const PAGE = 50
 const SHOWN_MAX = 500
 const REFRESH_MS = 10_000
 
-/** Entries of the history, newest first, each with its change and an undo. */
+/** Entries of the history, newest first. Each entry shows its change and offers to undo it. */
 export function ActivityList({
   query,
   onDone,
@@ -30,12 +30,12 @@ export function ActivityList({
   const { activity } = texts
   const limit = useSignal(PAGE)
   const undoing = useSignal<AuditDetail | null>(null)
-  const loaded = useLoaded(
+  const loaded = useLoadedData(
     `history/${JSON.stringify(query)}/${limit.value}`,
     (signal) => readHistory(query, limit.value, signal),
     REFRESH_MS,
   )
-  // The entries of the last search stay until those of the next one are here.
+  // Shows the entries of the last search until the entries of the next search have arrived.
   const last = useRef(loaded.data.value)
   if (loaded.data.value !== null) last.current = loaded.data.value
   const found = last.current
@@ -54,9 +54,9 @@ export function ActivityList({
       <FailureNotice error={loaded.error.value} />
       <section class="panel" aria-label={activity.list} aria-busy={loaded.data.value === null}>
         {found.rows.length === 0 ? (
-          <Empty icon="event" title={activity.none}>
+          <EmptyState icon="event" title={activity.none}>
             <p>{activity.noneWhat}</p>
-          </Empty>
+          </EmptyState>
         ) : (
           <ul class="activity-list">
             {found.rows.map((entry) => (
@@ -99,11 +99,11 @@ function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo
   const name = visibleText(entityName === '' ? entityId : entityName)
   return (
     <Expandable
-      label={activity.details(activity.action(action), kindWord(entity), name)}
+      label={activity.details(activity.action(action), kindDisplayName(entity), name)}
       head={
         <>
           <span class="activity-what">
-            <Actor actor={entry.actor} /> {activity.action(action)} {kindWord(entity)}{' '}
+            <Actor actor={entry.actor} /> {activity.action(action)} {kindDisplayName(entity)}{' '}
             {entityId === '' ? null : (
               <RecordName kind={entity} id={entityId} name={entityName} isLinked={exists} />
             )}{' '}
@@ -131,7 +131,7 @@ function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo
             <Fact name={activity.reason} value={visibleText(entry.reason)} />
             <Fact name={activity.also} value={entry.also.join(', ')} />
           </dl>
-          {mayUndo(entry) ? (
+          {isUndoable(entry) ? (
             <div>
               <Button icon="back" onClick={onUndo}>
                 {activity.undo.open}
@@ -154,7 +154,7 @@ function Fact(props: { readonly name: string; readonly value: preact.ComponentCh
   )
 }
 
-/** An actor that is no identity has no page. */
+/** Only identities have a page, so other actors are not linked. */
 export function Actor({ actor: { id, name } }: { readonly actor: AuditDetail['actor'] }) {
   if (id === '' && name === '') return <span>{texts.activity.somebody}</span>
   const isIdentity = !/[: ]/.test(id) && name !== '' && id !== 'bootstrap'

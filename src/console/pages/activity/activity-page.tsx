@@ -1,14 +1,19 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
-import { caller, hasPermission } from '../../app/api-documents.ts'
-import { goTo, pathTo, place } from '../../app/navigation.ts'
+import { currentCaller, hasPermission } from '../../app/api-documents.ts'
+import { navigateTo, consolePath, currentPage } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { texts } from '../../texts.ts'
 import { EventTail } from '../events/events-page.tsx'
 import { kindAt } from '../records/kinds.ts'
 import { Icon } from '../../controls/icon.tsx'
-import { emptyQuery, historyKind, historyPaths, type HistoryQuery } from './activity-data.ts'
+import {
+  emptyHistoryQuery,
+  historyKindAtPath,
+  historyPaths,
+  type HistoryQuery,
+} from './activity-data.ts'
 import { ActivityList } from './activity-list.tsx'
 
 /** The history of all records, and the events as they happen. */
@@ -23,12 +28,15 @@ export function ActivityPage({ name }: { readonly name: string | null }) {
       <div class="stack">
         <nav class="segments" aria-label={texts.record.tabs}>
           {mayRead ? (
-            <a href={pathTo('activity')} aria-current={tab === 'history' ? 'page' : undefined}>
+            <a href={consolePath('activity')} aria-current={tab === 'history' ? 'page' : undefined}>
               {activity.tabs.history}
             </a>
           ) : null}
           {mayFollow ? (
-            <a href={pathTo('activity', 'live')} aria-current={tab === 'live' ? 'page' : undefined}>
+            <a
+              href={consolePath('activity', 'live')}
+              aria-current={tab === 'live' ? 'page' : undefined}
+            >
               {activity.tabs.live}
             </a>
           ) : null}
@@ -40,14 +48,14 @@ export function ActivityPage({ name }: { readonly name: string | null }) {
 }
 
 function readQuery(): HistoryQuery {
-  const { query } = place.value
-  const names = Object.keys(emptyQuery) as readonly (keyof HistoryQuery)[]
+  const { query } = currentPage.value
+  const names = Object.keys(emptyHistoryQuery) as readonly (keyof HistoryQuery)[]
   return Object.fromEntries(
     names.map((name) => [name, query.get(name) ?? '']),
   ) as unknown as HistoryQuery
 }
 
-/** Typed text is searched for after this pause. */
+/** Pause after the last key press before the typed text is searched for. */
 const TYPING_MS = 250
 
 function History() {
@@ -56,11 +64,11 @@ function History() {
   const set = (change: Partial<HistoryQuery>): void => {
     const given = Object.entries({ ...readQuery(), ...change }).filter(([, value]) => value !== '')
     const text = new URLSearchParams(given).toString()
-    goTo(`${pathTo('activity')}${text === '' ? '' : `?${text}`}`, { replaces: true })
+    navigateTo(`${consolePath('activity')}${text === '' ? '' : `?${text}`}`, { replaces: true })
   }
   const kinds = historyPaths.flatMap((path) => {
     const kind = kindAt(path)
-    const id = historyKind(path)
+    const id = historyKindAtPath(path)
     if (kind === null || id === null || !hasPermission(`${kind.permission}.read`)) return []
     return [{ value: id, text: kind.many }]
   })
@@ -98,7 +106,7 @@ function History() {
           options={activity.ranges}
           onChange={(hours) => set({ hours })}
         />
-        {caller.value?.isAdmin === true ? (
+        {currentCaller.value?.isAdmin === true ? (
           <label class="check">
             <input
               type="checkbox"

@@ -2,10 +2,10 @@ import { visibleText } from '../../app/visible-text.ts'
 import { texts } from '../../texts.ts'
 import { kindAt } from '../records/kinds.ts'
 import { type NamedRecord, useRecordNames } from '../records/record-names.ts'
-import { type ChangedRecord, collectionOf, recordLink } from './activity-data.ts'
+import { type ChangedRecord, collectionForKind, recordLink } from './activity-data.ts'
 
-export function kindWord(kind: string): string {
-  const path = collectionOf(kind)
+export function kindDisplayName(kind: string): string {
+  const path = collectionForKind(kind)
   return (path === null ? null : kindAt(path)?.one) ?? kind
 }
 
@@ -16,7 +16,7 @@ export function RecordChanges({ changes }: { readonly changes: readonly ChangedR
       {changes.map((change) => (
         <section class="changed-record" key={`${change.kind}/${change.id}`}>
           <p class="changed-title small">
-            {texts.activity.verbs[verbOf(change)]} {kindWord(change.kind)}{' '}
+            {texts.activity.verbs[verbOf(change)]} {kindDisplayName(change.kind)}{' '}
             <RecordName kind={change.kind} id={change.id} name={change.name} isLinked />
           </p>
           <FieldDiff change={change} />
@@ -44,7 +44,7 @@ function verbOf({ before, after }: ChangedRecord): 'create' | 'update' | 'delete
   return after === null ? 'delete' : 'update'
 }
 
-/** Collections of the records that fields name. */
+/** For each field that contains ids: the collection of the records with these ids. */
 const collectionsOfFields: Readonly<Record<string, string>> = {
   authPolicyId: 'auth-policies',
   caId: 'cas',
@@ -60,7 +60,10 @@ const collectionsOfFields: Readonly<Record<string, string>> = {
   serviceRoles: 'services',
 }
 
-/** Ids in the value of a field: `@id` of a role list, else the text itself. */
+/**
+ * Ids in the value of a field: in a list of roles, the ids after `@`; in any other field, the
+ * strings themselves.
+ */
 function namedIds(name: string, value: unknown): readonly NamedRecord[] {
   const path = collectionsOfFields[name]
   if (path === undefined) return []
@@ -71,7 +74,7 @@ function namedIds(name: string, value: unknown): readonly NamedRecord[] {
   })
 }
 
-/** The value with names in place of ids. */
+/** The value with the ids replaced by the names of the records. */
 function withNames(name: string, value: unknown, names: ReadonlyMap<string, string>): unknown {
   const path = collectionsOfFields[name]
   if (path === undefined) return value

@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals'
 
 import { Failure, FailureNotice } from '../../app/failure.tsx'
-import { useLoaded } from '../../app/loaded.ts'
-import { isReadOnly, recordRefusal } from '../../app/services.ts'
+import { useLoadedData } from '../../app/loaded.ts'
+import { isReadOnly, noteLeaderlessRefusal } from '../../app/services.ts'
 import { showToast } from '../../app/toasts.tsx'
 import type { AuditDetail } from '../../client/served-types.ts'
 import { Button } from '../../controls/button.tsx'
@@ -10,10 +10,10 @@ import { Dialog } from '../../controls/dialog.tsx'
 import { Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { AccessEffect } from '../access/preview.tsx'
-import { readUndo, sendUndo } from './activity-data.ts'
+import { previewUndo, sendUndo } from './activity-data.ts'
 import { RecordChanges } from './record-changes.tsx'
 
-/** Undoes an entry of the history, after its effect was shown. */
+/** Undoes an entry of the history, after showing the effect of the undo. */
 export function UndoDialog(props: {
   readonly entry: AuditDetail
   readonly onClose: () => void
@@ -21,7 +21,7 @@ export function UndoDialog(props: {
 }) {
   const { entry, onClose, onDone } = props
   const { undo } = texts.activity
-  const loaded = useLoaded(`undo/${entry.index}`, (signal) => readUndo(entry.index, signal))
+  const loaded = useLoadedData(`undo/${entry.index}`, (signal) => previewUndo(entry.index, signal))
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
   const { value: preview } = loaded.data
@@ -36,7 +36,7 @@ export function UndoDialog(props: {
         onClose()
       })
       .catch((refusal: unknown) => {
-        recordRefusal(refusal)
+        noteLeaderlessRefusal(refusal)
         error.value = refusal
       })
       .finally(() => (isBusy.value = false))

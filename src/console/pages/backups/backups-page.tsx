@@ -1,24 +1,24 @@
 import { Failure, FailureNotice } from '../../app/failure.tsx'
-import { useLoaded } from '../../app/loaded.ts'
+import { useLoadedData } from '../../app/loaded.ts'
 import { PageHead } from '../../app/page-head.tsx'
-import { client } from '../../app/services.ts'
+import { consoleApiClient } from '../../app/services.ts'
 import type { ClusterBackups } from '../../client/served-types.ts'
 import { CopyText } from '../../controls/copy.tsx'
-import { Badge, Empty, Notice, Skeleton } from '../../controls/status.tsx'
+import { Badge, EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { Cell } from '../records/cell.tsx'
+import { RecordCell } from '../records/cell.tsx'
 import { fieldLabel } from '../records/form-model.ts'
 
 const REFRESH_MS = 30_000
 
 async function load(signal: AbortSignal): Promise<ClusterBackups> {
-  return (await client.served('GET /fabric/v1/cluster/backups', { signal })).data
+  return (await consoleApiClient.served('GET /fabric/v1/cluster/backups', { signal })).data
 }
 
 /** Lists scheduled backups, and explains how to create and restore a backup. */
 export function BackupsPage() {
   const { backups } = texts
-  const loaded = useLoaded('backups', load, REFRESH_MS)
+  const loaded = useLoadedData('backups', load, REFRESH_MS)
   const { value: shown } = loaded.data
   return (
     <>
@@ -70,9 +70,9 @@ function Table({ rows }: { readonly rows: readonly Readonly<Record<string, unkno
   const [first] = rows
   if (first === undefined) {
     return (
-      <Empty icon="backup" title={backups.none}>
+      <EmptyState icon="backup" title={backups.none}>
         <p>{backups.noneWhat}</p>
-      </Empty>
+      </EmptyState>
     )
   }
   const columns = Object.keys(first)
@@ -93,7 +93,7 @@ function Table({ rows }: { readonly rows: readonly Readonly<Record<string, unkno
             <tr key={at}>
               {columns.map((name) => (
                 <td key={name}>
-                  <Cell name={name} value={row[name]} />
+                  <RecordCell name={name} value={row[name]} />
                 </td>
               ))}
             </tr>

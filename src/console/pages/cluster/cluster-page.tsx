@@ -1,17 +1,17 @@
 import { useSignal } from '@preact/signals'
 
 import { Failure, FailureNotice } from '../../app/failure.tsx'
-import { useLoaded } from '../../app/loaded.ts'
+import { useLoadedData } from '../../app/loaded.ts'
 import { isReadOnly } from '../../app/services.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { Button } from '../../controls/button.tsx'
 import { Badge, Skeleton, type BadgeTone } from '../../controls/status.tsx'
-import { agoText } from '../../controls/time.tsx'
+import { relativeTimeText } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { ChangesPanel, EventsPanel } from './cluster-news.tsx'
 import type { ClusterStatus } from '../../client/served-types.ts'
-import { type MemberStatus, readStatus } from './cluster-shapes.ts'
-import { Alarms, Health, isAway } from './health.tsx'
+import { type MemberStatus, fetchClusterStatus } from './cluster-shapes.ts'
+import { Alarms, ClusterHealthPanel, isMemberAway } from './health.tsx'
 import { HistoryPanel } from './history.tsx'
 import { MemberDialog } from './member-dialog.tsx'
 import { TicketDialog } from './ticket-dialog.tsx'
@@ -20,7 +20,7 @@ const REFRESH_MS = 2_000
 
 export function ClusterPage() {
   const { cluster } = texts
-  const status = useLoaded('status', readStatus, REFRESH_MS)
+  const status = useLoadedData('status', fetchClusterStatus, REFRESH_MS)
   const managed = useSignal<string | null>(null)
   const isInviting = useSignal(false)
   const { value: shown } = status.data
@@ -43,7 +43,7 @@ export function ClusterPage() {
       </PageHead>
       <div class="stack">
         <FailureNotice error={status.error.value} />
-        {shown === null ? <Waiting /> : <Health status={shown} />}
+        {shown === null ? <Waiting /> : <ClusterHealthPanel status={shown} />}
         {shown === null ? null : (
           <>
             <Alarms status={shown} />
@@ -165,7 +165,7 @@ function roleText(role: string): string {
 
 function stateOf(member: MemberStatus): { readonly tone: BadgeTone; readonly text: string } {
   const { states } = texts.cluster
-  if (isAway(member)) return { tone: 'bad', text: states.away }
+  if (isMemberAway(member)) return { tone: 'bad', text: states.away }
   if (member.isFailing) return { tone: 'warn', text: states.failing }
   return { tone: 'good', text: states.online }
 }
@@ -173,7 +173,7 @@ function stateOf(member: MemberStatus): { readonly tone: BadgeTone; readonly tex
 function contactText({ lastContactMs = null }: MemberStatus): string {
   if (lastContactMs === null) return texts.time.never
   if (lastContactMs < 1_000) return texts.time.underOneSecond
-  return agoText(Date.now() - lastContactMs)
+  return relativeTimeText(Date.now() - lastContactMs)
 }
 
 /** Number of committed entries that a member has not applied; null when unknown. */

@@ -1,5 +1,5 @@
-import { useLoaded } from '../../app/loaded.ts'
-import { client } from '../../app/services.ts'
+import { useLoadedData } from '../../app/loaded.ts'
+import { consoleApiClient } from '../../app/services.ts'
 import type { ClusterHistory } from '../../client/served-types.ts'
 import { ApiRefusalError } from '../../../client/problem.ts'
 import { texts } from '../../texts.ts'
@@ -17,7 +17,7 @@ let isKept = true
 async function load(signal: AbortSignal): Promise<ClusterHistory | null> {
   if (!isKept) return null
   try {
-    return (await client.served('GET /fabric/v1/cluster/history', { signal })).data
+    return (await consoleApiClient.served('GET /fabric/v1/cluster/history', { signal })).data
   } catch (error) {
     if (!(error instanceof ApiRefusalError) || error.status !== 404) throw error
     isKept = false
@@ -28,7 +28,7 @@ async function load(signal: AbortSignal): Promise<ClusterHistory | null> {
 /** The current controller's last hour; empty if the controller stores no history. */
 export function HistoryPanel() {
   const { history } = texts
-  const loaded = useLoaded('history', load, REFRESH_MS)
+  const loaded = useLoadedData('history', load, REFRESH_MS)
   const { value: shown } = loaded.data
   if (shown === null) return null
   const figures: Readonly<Record<string, Figure | undefined>> = shown.figures

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
-import { isReadOnly, recordRefusal } from '../../app/services.ts'
+import { isReadOnly, noteLeaderlessRefusal } from '../../app/services.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { Button } from '../../controls/button.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
@@ -43,7 +43,7 @@ export function MemberDialog(props: MemberDialogProps) {
     error.value = null
     work()
       .catch((refusal: unknown) => {
-        recordRefusal(refusal)
+        noteLeaderlessRefusal(refusal)
         error.value = refusal
       })
       .finally(() => (isBusy.value = false))

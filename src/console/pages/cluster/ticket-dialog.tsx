@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
-import { recordRefusal } from '../../app/services.ts'
+import { noteLeaderlessRefusal } from '../../app/services.ts'
 import { Button } from '../../controls/button.tsx'
 import { CopyText } from '../../controls/copy.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
@@ -31,7 +31,7 @@ export function TicketDialog({ onClose }: { readonly onClose: () => void }) {
         made.value = found
       })
       .catch((refusal: unknown) => {
-        recordRefusal(refusal)
+        noteLeaderlessRefusal(refusal)
         error.value = refusal
       })
       .finally(() => (isBusy.value = false))

@@ -1,4 +1,4 @@
-import { pathTo } from '../../app/navigation.ts'
+import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import type { NetworkEvent } from '../../client/event-feed.ts'
 import { texts } from '../../texts.ts'
@@ -6,13 +6,13 @@ import { kindAt } from '../records/kinds.ts'
 import { useRecordNames } from '../records/record-names.ts'
 import { eventAuthor, eventRecords, eventSubject } from './event-text.ts'
 
-/** Names of the records of events, by `collection/id`. */
+/** Names of the records that events are about, by `collection/id`. */
 export function useSubjectNames(events: readonly NetworkEvent[]): ReadonlyMap<string, string> {
   return useRecordNames(events.flatMap(eventRecords).filter(({ name }) => name === ''))
 }
 
 /** The records that an event is about, by name and linked, and its author. */
-export function Subjects(props: {
+export function EventSubjects(props: {
   readonly event: NetworkEvent
   readonly names: ReadonlyMap<string, string>
 }) {
@@ -30,7 +30,7 @@ export function Subjects(props: {
           <span key={`${path}/${id}`}>
             {at > 0 ? ' · ' : ''}
             {kind === null ? path.replaceAll('-', ' ') : kind.one}
-            {kind === null || found === '' ? text : <a href={pathTo(path, id)}>{text}</a>}
+            {kind === null || found === '' ? text : <a href={consolePath(path, id)}>{text}</a>}
           </span>
         )
       })}

@@ -1,10 +1,10 @@
 import type { NetworkEvent } from '../../client/event-feed.ts'
 
 /**
- * The type of an event, such as `created` or `peer.connected`. The namespace determines in which
- * field it is.
+ * The type of an event, such as `created` or `peer.connected`. Which field contains the type
+ * depends on the namespace.
  */
-export function eventKind({ fields }: NetworkEvent): string {
+export function eventTypeName({ fields }: NetworkEvent): string {
   for (const name of ['event_type', 'eventType', 'type']) {
     const value = fields[name]
     if (typeof value === 'string') return value
@@ -14,10 +14,10 @@ export function eventKind({ fields }: NetworkEvent): string {
 
 /** A record that an event is about. */
 export interface EventRecord {
-  /** Its collection in the management API. */
+  /** Collection of the record in the management API. */
   readonly path: string
   readonly id: string
-  /** '' if the event does not contain it. */
+  /** Name of the record; '' if the event does not contain the name. */
   readonly name: string
 }
 
@@ -65,7 +65,7 @@ export function eventSubject({ fields }: NetworkEvent): string {
 }
 
 /** Whether an event contains the typed text. */
-export function matchesText({ namespace, fields }: NetworkEvent, typed: string): boolean {
+export function eventContainsText({ namespace, fields }: NetworkEvent, typed: string): boolean {
   const text = typed.trim().toLowerCase()
   if (text === '') return true
   return `${namespace} ${JSON.stringify(fields)}`.toLowerCase().includes(text)
@@ -80,7 +80,7 @@ export interface StateChange {
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Fields of a record that an entity change has changed; empty for other events. */
+/** Fields of a record that an entity event reports as changed; empty for other events. */
 export function entityFieldChanges({ fields }: NetworkEvent): readonly StateChange[] {
   const before = objectAt(fields, 'initialState', 'initial_state')
   const after = objectAt(fields, 'finalState', 'final_state')

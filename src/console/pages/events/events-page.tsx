@@ -1,17 +1,17 @@
 import { useSignal } from '@preact/signals'
 
-import { feed } from '../../app/services.ts'
+import { eventFeed } from '../../app/services.ts'
 import type { NetworkEvent } from '../../client/event-feed.ts'
 import { Button } from '../../controls/button.tsx'
 import { Expandable } from '../../controls/expandable.tsx'
 import { Icon } from '../../controls/icon.tsx'
-import { Empty, Notice } from '../../controls/status.tsx'
+import { EmptyState, Notice } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { FeedBadge } from '../cluster/cluster-news.tsx'
 import { EventChange } from './event-change.tsx'
-import { eventKind, matchesText } from './event-text.ts'
-import { Subjects, useSubjectNames } from './event-subjects.tsx'
+import { eventTypeName, eventContainsText } from './event-text.ts'
+import { EventSubjects, useSubjectNames } from './event-subjects.tsx'
 
 const SHOWN_MAX = 200
 
@@ -21,13 +21,13 @@ export function EventTail() {
   const typed = useSignal('')
   const namespace = useSignal('')
   const frozen = useSignal<readonly NetworkEvent[] | null>(null)
-  const all = frozen.value ?? feed.events.value
+  const all = frozen.value ?? eventFeed.events.value
   const namespaces = [...new Set(all.map((event) => event.namespace))].sort()
   const shown = all.filter(
     (event) =>
       (namespace.value === '' || event.namespace === namespace.value) &&
-      (feed.keepsUsage.value || event.namespace !== 'usage') &&
-      matchesText(event, typed.value),
+      (eventFeed.keepsUsage.value || event.namespace !== 'usage') &&
+      eventContainsText(event, typed.value),
   )
   const names = useSubjectNames(shown.slice(0, SHOWN_MAX))
   return (
@@ -60,37 +60,39 @@ export function EventTail() {
         <label class="check">
           <input
             type="checkbox"
-            checked={feed.keepsUsage.value}
-            onChange={({ currentTarget }) => (feed.keepsUsage.value = currentTarget.checked)}
+            checked={eventFeed.keepsUsage.value}
+            onChange={({ currentTarget }) => (eventFeed.keepsUsage.value = currentTarget.checked)}
           />
           {events.usage}
         </label>
         <FeedBadge />
-        <Button onClick={() => (frozen.value = frozen.value === null ? feed.events.value : null)}>
+        <Button
+          onClick={() => (frozen.value = frozen.value === null ? eventFeed.events.value : null)}
+        >
           {frozen.value === null ? events.pause : events.resume}
         </Button>
       </div>
-      {feed.gaps.value > 0 ? <Notice tone="warn">{events.gap}</Notice> : null}
+      {eventFeed.gaps.value > 0 ? <Notice tone="warn">{events.gap}</Notice> : null}
       <section class="panel" aria-label={events.list}>
         {shown.length === 0 ? (
-          <Empty icon="event" title={events.none}>
-            <p>{feed.state.value === 'refused' ? texts.news.refused : events.noneWhat}</p>
-          </Empty>
+          <EmptyState icon="event" title={events.none}>
+            <p>{eventFeed.state.value === 'refused' ? texts.news.refused : events.noneWhat}</p>
+          </EmptyState>
         ) : (
           <ul class="event-list">
             {shown.slice(0, SHOWN_MAX).map((event) => (
               <li key={event.id}>
                 <Expandable
-                  label={events.details(event.namespace, eventKind(event))}
+                  label={events.details(event.namespace, eventTypeName(event))}
                   head={
                     <>
                       <span class="event-time faint">
                         <Time at={event.timestamp} isExact />
                       </span>
                       <span class="event-name">{event.namespace}</span>
-                      <span class="soft">{eventKind(event)}</span>
+                      <span class="soft">{eventTypeName(event)}</span>
                       <span class="event-subject">
-                        <Subjects event={event} names={names} />
+                        <EventSubjects event={event} names={names} />
                       </span>
                     </>
                   }

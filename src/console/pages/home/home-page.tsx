@@ -1,39 +1,50 @@
-import { caller, hasPermission, loadCaller } from '../../app/api-documents.ts'
+import { currentCaller, hasPermission, loadCaller } from '../../app/api-documents.ts'
 import { Failure, FailureNotice } from '../../app/failure.tsx'
-import { useLoaded } from '../../app/loaded.ts'
-import { pathTo } from '../../app/navigation.ts'
+import { useLoadedData } from '../../app/loaded.ts'
+import { consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { LinkButton } from '../../controls/button.tsx'
 import { visibleText } from '../../app/visible-text.ts'
-import { Badge, Empty, Notice, Skeleton } from '../../controls/status.tsx'
+import { Badge, EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { readStatus } from '../cluster/cluster-shapes.ts'
-import { Alarms, Health } from '../cluster/health.tsx'
+import { fetchClusterStatus } from '../cluster/cluster-shapes.ts'
+import { Alarms, ClusterHealthPanel } from '../cluster/health.tsx'
 import { formatListState } from '../records/filters.ts'
 import { isObject } from '../records/json-values.ts'
 import { kindAt } from '../records/kinds.ts'
 import type { RecordRow } from '../records/record-data.ts'
 import { rowTitle } from '../records/row-title.ts'
 import { TopServices } from '../traffic/top-services.tsx'
-import { type Amount, type FoundMatter, readAmounts, readMatters } from './attention.ts'
+import {
+  type RecordCount,
+  type FoundAttentionItem,
+  readRecordCounts,
+  readAttentionItems,
+} from './attention.ts'
 
 const REFRESH_MS = 10_000
 
-/** The network at a glance: what needs attention, how much there is, and how the cluster is. */
+/**
+ * Overview of the network: what needs attention, the number of records of each kind, and the health
+ * of the cluster.
+ */
 export function HomePage() {
   const { home } = texts
-  const loaded = useLoaded(
+  const loaded = useLoadedData(
     'home',
     async (signal) => {
       await loadCaller()
-      const [matters, amounts] = await Promise.all([readMatters(signal), readAmounts(signal)])
+      const [matters, amounts] = await Promise.all([
+        readAttentionItems(signal),
+        readRecordCounts(signal),
+      ])
       return { matters, amounts }
     },
     REFRESH_MS,
   )
   const { value: shown } = loaded.data
-  const isKnown = caller.value !== null
+  const isKnown = currentCaller.value !== null
   if (shown === null && loaded.error.value !== null) {
     return (
       <>
@@ -57,20 +68,20 @@ export function HomePage() {
   )
 }
 
-/** For a caller without permissions for any of the kinds. */
+/** Message for a caller that may not read any of the kinds on this page. */
 function NoRights() {
   const { home } = texts
   return (
     <>
       <PageHead title={texts.pages.home} />
-      <Empty icon="identity" title={home.noRights}>
+      <EmptyState icon="identity" title={home.noRights}>
         <p class="soft">{home.noRightsWhat}</p>
-      </Empty>
+      </EmptyState>
     </>
   )
 }
 
-function Attention({ matters }: { readonly matters: readonly FoundMatter[] | null }) {
+function Attention({ matters }: { readonly matters: readonly FoundAttentionItem[] | null }) {
   const { home } = texts
   return (
     <section class="panel" aria-labelledby="attention" aria-busy={matters === null}>
@@ -97,10 +108,10 @@ function Attention({ matters }: { readonly matters: readonly FoundMatter[] | nul
   )
 }
 
-function MatterRow({ matter }: { readonly matter: FoundMatter }) {
+function MatterRow({ matter }: { readonly matter: FoundAttentionItem }) {
   const { kind, facet, option, page, tone, since, word, title } = matter
   const state = { typed: '', sort: '', isDescending: false, offset: 0 }
-  const list = pathTo(kind) + formatListState({ ...state, facets: { [facet]: option } })
+  const list = consolePath(kind) + formatListState({ ...state, facets: { [facet]: option } })
   const others = page.totalCount - page.rows.length
   return (
     <li>
@@ -113,7 +124,7 @@ function MatterRow({ matter }: { readonly matter: FoundMatter }) {
           {page.rows.map((row, at) => (
             <span key={row.id}>
               {at === 0 ? '' : ', '}
-              <a href={pathTo(kind, row.id)}>{nameOf(row)}</a>
+              <a href={consolePath(kind, row.id)}>{nameOf(row)}</a>
               <Since at={since === null ? null : row[since]} />
             </span>
           ))}
@@ -134,19 +145,19 @@ function Since({ at }: { readonly at: unknown }) {
   )
 }
 
-/** An enrollment has the name of its identity or router. */
+/** The name of a record; for an enrollment, the name of its identity or router. */
 function nameOf(row: RecordRow): string {
   const owner = [row['identity'], row['edgeRouter']].find(isObject)?.['name']
   return typeof owner === 'string' ? visibleText(owner) : rowTitle(row)
 }
 
-function Amounts({ amounts }: { readonly amounts: readonly Amount[] | null }) {
+function Amounts({ amounts }: { readonly amounts: readonly RecordCount[] | null }) {
   if (amounts === null) return null
   return (
     <ul class="amounts">
       {amounts.map(({ kind, all, online }) => (
         <li class="panel" key={kind}>
-          <a href={pathTo(kind)}>
+          <a href={consolePath(kind)}>
             <span class="amount">{all.toLocaleString('en')}</span>
             <span>{kindAt(kind)?.many}</span>
             <span class="faint small">{online === null ? '' : texts.home.online(online)}</span>
@@ -157,16 +168,16 @@ function Amounts({ amounts }: { readonly amounts: readonly Amount[] | null }) {
   )
 }
 
-/** The failures that the cluster tolerates, and its alarms. */
+/** Shows how many failures the cluster tolerates, and its alarms. */
 function ClusterCard() {
-  const status = useLoaded('status', readStatus, REFRESH_MS)
+  const status = useLoadedData('status', fetchClusterStatus, REFRESH_MS)
   const { value: shown } = status.data
   if (shown === null) return <FailureNotice error={status.error.value} />
   return (
     <>
-      <Health status={shown} isBrief>
-        <LinkButton href={pathTo('cluster')}>{texts.home.toCluster}</LinkButton>
-      </Health>
+      <ClusterHealthPanel status={shown} isBrief>
+        <LinkButton href={consolePath('cluster')}>{texts.home.toCluster}</LinkButton>
+      </ClusterHealthPanel>
       <Alarms status={shown} />
     </>
   )

@@ -1,5 +1,5 @@
-import { client, members } from '../../app/services.ts'
-import { FABRIC, MANAGEMENT } from '../../../client/cluster-client.ts'
+import { consoleApiClient, clusterMembers } from '../../app/console-state.ts'
+import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 
 export type LiveRow = Readonly<Record<string, unknown>> & { readonly id: string }
 
@@ -23,20 +23,29 @@ interface ListBody {
 /** Requests the sessions from one controller, because every controller has all of them. */
 export async function readSessions(path: string, signal: AbortSignal): Promise<LiveRows> {
   const query = new URLSearchParams({ limit: String(ROWS_MAX), sort: 'createdAt desc' })
-  const { body } = await client.ask({ path: `${MANAGEMENT}/${path}?${query}`, signal })
+  const { body } = await consoleApiClient.ask({
+    path: `${MANAGEMENT_API_PATH}/${path}?${query}`,
+    signal,
+  })
   const { data, meta } = body as ListBody
   return { rows: data, totalCount: meta?.pagination?.totalCount ?? data.length, silent: [] }
 }
 
 /**
- * Requests links or circuits from all controllers, because only its owner reports each of them.
+ * Requests links or circuits from all controllers, because each link or circuit is reported only by
+ * the controller that owns it.
  */
-export async function readFabric(path: string, signal: AbortSignal): Promise<LiveRows> {
-  const origins = members.list.value.map(({ origin }) => origin)
-  const asked = origins.length === 0 ? [members.current.value] : origins
+export async function readFabricRows(path: string, signal: AbortSignal): Promise<LiveRows> {
+  const origins = clusterMembers.list.value.map(({ origin }) => origin)
+  const asked = origins.length === 0 ? [clusterMembers.current.value] : origins
   const answers = await Promise.allSettled(
     asked.map((origin) =>
-      client.ask({ path: `${FABRIC}/${path}?limit=500`, origin, timeoutMs: TIMEOUT_MS, signal }),
+      consoleApiClient.ask({
+        path: `${FABRIC_API_PATH}/${path}?limit=500`,
+        origin,
+        timeoutMs: TIMEOUT_MS,
+        signal,
+      }),
     ),
   )
   const failed = answers.find((one) => one.status === 'rejected')
@@ -46,24 +55,29 @@ export async function readFabric(path: string, signal: AbortSignal): Promise<Liv
   const rows = new Map<string, LiveRow>()
   const silent: string[] = []
   for (const [at, answer] of answers.entries()) {
-    if (answer.status === 'rejected') silent.push(members.nameOf(asked[at] ?? ''))
+    if (answer.status === 'rejected') silent.push(clusterMembers.nameOf(asked[at] ?? ''))
     else for (const row of (answer.value.body as ListBody).data) rows.set(row.id, row)
   }
   return { rows: [...rows.values()], totalCount: rows.size, silent }
 }
 
 export async function closeRow(path: string, id: string): Promise<void> {
-  await client.ask({ method: 'DELETE', path: `${path}/${encodeURIComponent(id)}` })
+  await consoleApiClient.ask({ method: 'DELETE', path: `${path}/${encodeURIComponent(id)}` })
 }
 
 /** Ends a circuit or link, at the controller that owns the circuit or link. */
 export async function closeFabricRow(path: string, id: string): Promise<void> {
-  const origins = members.list.value.map(({ origin }) => origin)
+  const origins = clusterMembers.list.value.map(({ origin }) => origin)
   let failure: unknown = null
   for (const origin of origins) {
     try {
-      const row = `${FABRIC}/${path}/${encodeURIComponent(id)}`
-      await client.ask({ method: 'DELETE', path: row, origin, timeoutMs: CLOSE_TIMEOUT_MS })
+      const row = `${FABRIC_API_PATH}/${path}/${encodeURIComponent(id)}`
+      await consoleApiClient.ask({
+        method: 'DELETE',
+        path: row,
+        origin,
+        timeoutMs: CLOSE_TIMEOUT_MS,
+      })
       return
     } catch (error) {
       failure = error

@@ -1,27 +1,27 @@
 import { useSignal } from '@preact/signals'
 
 import { Failure, FailureNotice } from '../../app/failure.tsx'
-import { useLoaded } from '../../app/loaded.ts'
-import { pathTo } from '../../app/navigation.ts'
+import { useLoadedData } from '../../app/loaded.ts'
+import { consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
-import { isReadOnly, recordRefusal } from '../../app/services.ts'
+import { isReadOnly, noteLeaderlessRefusal } from '../../app/services.ts'
 import { showToast } from '../../app/toasts.tsx'
-import { MANAGEMENT } from '../../../client/cluster-client.ts'
+import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Button } from '../../controls/button.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
-import { Empty, Notice, Skeleton } from '../../controls/status.tsx'
+import { EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { Cell } from '../records/cell.tsx'
+import { RecordCell } from '../records/cell.tsx'
 import { fieldLabel } from '../records/form-model.ts'
 import {
   closeFabricRow,
   closeRow,
   type LiveRow,
   type LiveRows,
-  readFabric,
+  readFabricRows,
   readSessions,
 } from './live-data.ts'
-import { routeText } from './route.ts'
+import { circuitPathText } from './route.ts'
 
 const REFRESH_MS = 3_000
 
@@ -37,24 +37,24 @@ const tables: readonly LiveTable[] = [
     name: 'api-sessions',
     columns: ['identity', 'ipAddress', 'isMfaComplete', 'lastActivityAt', 'createdAt'],
     read: (signal) => readSessions('api-sessions', signal),
-    close: (id) => closeRow(`${MANAGEMENT}/api-sessions`, id),
+    close: (id) => closeRow(`${MANAGEMENT_API_PATH}/api-sessions`, id),
   },
   {
     name: 'sessions',
     columns: ['service', 'type', 'identityId', 'edgeRouters', 'createdAt'],
     read: (signal) => readSessions('sessions', signal),
-    close: (id) => closeRow(`${MANAGEMENT}/sessions`, id),
+    close: (id) => closeRow(`${MANAGEMENT_API_PATH}/sessions`, id),
   },
   {
     name: 'circuits',
     columns: ['service', 'clientId', 'terminator', 'path', 'createdAt'],
-    read: (signal) => readFabric('circuits', signal),
+    read: (signal) => readFabricRows('circuits', signal),
     close: (id) => closeFabricRow('circuits', id),
   },
   {
     name: 'links',
     columns: ['sourceRouter', 'destRouter', 'state', 'cost', 'sourceLatency', 'destLatency'],
-    read: (signal) => readFabric('links', signal),
+    read: (signal) => readFabricRows('links', signal),
     close: null,
   },
 ]
@@ -72,7 +72,7 @@ export function LivePage({ name }: { readonly name: string | null }) {
           {tables.map((one) => (
             <a
               key={one.name}
-              href={pathTo('live', one.name)}
+              href={consolePath('live', one.name)}
               aria-current={one === table ? 'page' : undefined}
             >
               {live.names[one.name]}
@@ -87,7 +87,7 @@ export function LivePage({ name }: { readonly name: string | null }) {
 
 function Shown({ table }: { readonly table: LiveTable }) {
   const { live } = texts
-  const loaded = useLoaded(`live/${table.name}`, table.read, REFRESH_MS)
+  const loaded = useLoadedData(`live/${table.name}`, table.read, REFRESH_MS)
   const closing = useSignal<string | null>(null)
   const { value: page } = loaded.data
   if (page === null && loaded.error.value !== null) {
@@ -105,7 +105,7 @@ function Shown({ table }: { readonly table: LiveTable }) {
             <Skeleton />
           </div>
         ) : page.rows.length === 0 ? (
-          <Empty icon="session" title={live.none[table.name]} />
+          <EmptyState icon="session" title={live.none[table.name]} />
         ) : (
           <Table table={table} page={page} onClose={(id) => (closing.value = id)} />
         )}
@@ -191,11 +191,11 @@ const NANOSECONDS_PER_MS = 1_000_000
 
 function LiveCell({ name, row }: { readonly name: string; readonly row: LiveRow }) {
   const value = row[name]
-  if (name === 'path') return <>{routeText(value)}</>
+  if (name === 'path') return <>{circuitPathText(value)}</>
   if (name.endsWith('Latency') && typeof value === 'number') {
     return <>{texts.live.milliseconds(value / NANOSECONDS_PER_MS)}</>
   }
-  return <Cell name={name} value={value} />
+  return <RecordCell name={name} value={value} />
 }
 
 function CloseDialog(props: {
@@ -218,7 +218,7 @@ function CloseDialog(props: {
         onClose()
       })
       .catch((refusal: unknown) => {
-        recordRefusal(refusal)
+        noteLeaderlessRefusal(refusal)
         error.value = refusal
       })
       .finally(() => (isBusy.value = false))

@@ -10,7 +10,7 @@ import type { LogInMethod } from '../../client/session.ts'
 import { Button } from '../../controls/button.tsx'
 import { TextField } from '../../controls/field.tsx'
 import { StatusMark } from '../../controls/icon.tsx'
-import { startProviderSignIn, startSignIn, popSignInFault } from '../../app/sign-in.ts'
+import { startProviderSignIn, startSignIn, takeSignInFault } from '../../app/sign-in.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 
@@ -41,7 +41,7 @@ export function LogIn() {
  * Log-in form that covers a page whose session has ended; the page keeps its typed values. The
  * sign-in page returns to this page, and drafts stay in the tab.
  */
-export function LogInAgain() {
+export function LogInAgainOverlay() {
   const element = useRef<HTMLDialogElement>(null)
   useEffect(() => {
     element.current?.showModal()
@@ -83,7 +83,7 @@ function PasswordForm({ hasSignIn }: { readonly hasSignIn: boolean }) {
   const password = useSignal('')
   const fault = useSignal('')
   useEffect(() => {
-    if (hasSignIn) fault.value = popSignInFault()
+    if (hasSignIn) fault.value = takeSignInFault()
   }, [])
   const busy = useSignal<LogInMethod['kind'] | null>(null)
   const attempt = (method: LogInMethod): void => {

@@ -27,7 +27,7 @@ interface Refused {
   readonly reason: string
 }
 
-/** Changes one or several records after the effect on access was shown. */
+/** Changes one or several records, after showing how this affects access. */
 export function ChangeDialog(props: {
   readonly title: string
   readonly verb: string

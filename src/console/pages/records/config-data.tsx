@@ -11,7 +11,7 @@ import { CancelledError } from '../../../client/problem.ts'
 import { resolveDataSchema } from './data-schema.ts'
 import { emptyDraft, type FormFault, groupWidget } from './form-model.ts'
 import type { FormField, GroupWidget } from './form-field.ts'
-import { type Draft, isObject, isSame } from './json-values.ts'
+import { type Draft, isObject, isDeepEqual } from './json-values.ts'
 import { JsonInput } from './leaf-inputs.tsx'
 import { readRecord } from './record-data.ts'
 
@@ -74,9 +74,9 @@ export function ConfigDataInput(props: ConfigDataProps) {
   const data = value ?? {}
   const widget = isObject(data) ? (form?.widget ?? null) : null
   useEffect(() => {
-    if (!isNew || widget === null || !isSame(data, filled.current)) return
+    if (!isNew || widget === null || !isDeepEqual(data, filled.current)) return
     filled.current = emptyDraft(widget.fields)
-    if (!isSame(data, filled.current)) onChange(filled.current)
+    if (!isDeepEqual(data, filled.current)) onChange(filled.current)
   }, [widget])
   const isJson = wantsJson.value || widget === null
   const reason = fault === null ? null : texts.faults.at(fault.below, fault.reason)

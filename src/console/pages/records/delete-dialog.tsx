@@ -1,17 +1,17 @@
 import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
-import { goTo, pathTo } from '../../app/navigation.ts'
+import { navigateTo, consolePath } from '../../app/navigation.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { Button } from '../../controls/button.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
 import { TextField } from '../../controls/field.tsx'
 import { texts } from '../../texts.ts'
 import { AccessPreview } from '../access/preview.tsx'
-import { CallPanel } from './call-panel.tsx'
+import { CurlCommandPanel } from './call-panel.tsx'
 import type { Kind } from './kinds.ts'
 import { recordPath, writeRecord } from './record-data.ts'
-import { blocksDeletion, RecordUses, useUses } from './uses.tsx'
+import { blocksDeletion, RecordUses, useRecordUses } from './uses.tsx'
 
 /** Deletes a record after the user has typed its name. */
 export function DeleteDialog(props: {
@@ -24,7 +24,7 @@ export function DeleteDialog(props: {
   const typed = useSignal('')
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
-  const used = useUses(kind.path, id)
+  const used = useRecordUses(kind.path, id)
   const isKept = blocksDeletion(used.data.value)
   const call = { method: 'DELETE', path: recordPath(kind.path, id) } as const
   const remove = (): void => {
@@ -33,7 +33,7 @@ export function DeleteDialog(props: {
     writeRecord(call)
       .then(() => {
         showToast(texts.record.deleted(name))
-        goTo(pathTo(kind.path))
+        navigateTo(consolePath(kind.path))
       })
       .catch((refusal: unknown) => (error.value = refusal))
       .finally(() => (isBusy.value = false))
@@ -69,7 +69,7 @@ export function DeleteDialog(props: {
         onInput={(value) => (typed.value = value)}
       />
       <AccessPreview changes={[{ action: 'delete', collection: kind.path, id, data: null }]} />
-      <CallPanel call={call} />
+      <CurlCommandPanel call={call} />
     </Dialog>
   )
 }

@@ -1,8 +1,8 @@
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
-import { withoutSecrets } from './form-model.ts'
-import { type Draft, isObject, isSame } from './json-values.ts'
+import { removeDraftSecrets } from './form-model.ts'
+import { type Draft, isObject, isDeepEqual } from './json-values.ts'
 import type { FormField } from './form-field.ts'
 
 const PREFIX = 'flotilla.draft.'
@@ -10,7 +10,7 @@ const CHARACTERS_MAX = 200_000
 
 /** Stores a draft until the tab is closed, so that neither a log-in nor a reload loses it. */
 export function storeDraft(key: string, draft: Draft, fields: readonly FormField[]): void {
-  const text = JSON.stringify(withoutSecrets(draft, fields))
+  const text = JSON.stringify(removeDraftSecrets(draft, fields))
   if (text.length > CHARACTERS_MAX) return
   try {
     sessionStorage.setItem(PREFIX + key, text)
@@ -19,7 +19,7 @@ export function storeDraft(key: string, draft: Draft, fields: readonly FormField
   }
 }
 
-export function storedDraft(key: string): Draft | null {
+export function readStoredDraft(key: string): Draft | null {
   try {
     const stored = JSON.parse(sessionStorage.getItem(PREFIX + key) ?? 'null') as unknown
     return isObject(stored) ? stored : null
@@ -39,10 +39,10 @@ export function dropDraft(key: string): void {
 
 /** A signal whose value is stored until the tab is closed; only for input without secrets. */
 export function useDraftSignal<T>(key: string, initial: T): Signal<T> {
-  const stored = storedDraft(key)
+  const stored = readStoredDraft(key)
   const value = useSignal<T>(stored === null ? initial : (stored['value'] as T))
   useEffect(() => {
-    if (isSame(value.value, initial)) dropDraft(key)
+    if (isDeepEqual(value.value, initial)) dropDraft(key)
     else storeDraft(key, { value: value.value }, [])
   }, [value.value])
   return value

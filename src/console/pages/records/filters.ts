@@ -1,4 +1,4 @@
-import type { Facet } from './kinds.ts'
+import type { ListFacet } from './kinds.ts'
 
 /** Quotes a string for the filter language. */
 export function quoteFilterText(text: string): string {
@@ -94,7 +94,11 @@ export function listSortField({ sort }: Pick<ListState, 'sort'>, hasNames: boole
   return sort === '' && hasNames ? 'name' : sort
 }
 
-function listFilter(state: ListState, fields: readonly string[], facets: readonly Facet[]): string {
+function listFilter(
+  state: ListState,
+  fields: readonly string[],
+  facets: readonly ListFacet[],
+): string {
   const chosen = facets.flatMap(({ name, options }) => {
     const option = options.find(({ value }) => value === state.facets[name])
     return option === undefined ? [] : [option.filter(Date.now())]
@@ -108,7 +112,7 @@ function listFilter(state: ListState, fields: readonly string[], facets: readonl
 export function listRequestQuery(
   state: ListState,
   fields: readonly string[],
-  facets: readonly Facet[] = [],
+  facets: readonly ListFacet[] = [],
   page: { readonly limit: number; readonly offset: number } = {
     limit: 3 * PAGE_ROWS,
     offset: firstRowToLoad(state),

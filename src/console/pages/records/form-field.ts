@@ -2,7 +2,10 @@ import type { JsonSchema } from '../../client/api-document.ts'
 
 export type Widget =
   | { readonly is: 'end' }
-  /** Ends of the role attributes that another field of the form has. */
+  /**
+   * The time at which each role attribute ends; another field of the form contains the role
+   * attributes.
+   */
   | { readonly is: 'roleEnds' }
   | { readonly is: 'text' | 'longText' | 'secret' | 'json' | 'texts' }
   | { readonly is: 'number'; readonly minimum: number | null; readonly maximum: number | null }

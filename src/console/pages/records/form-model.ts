@@ -5,7 +5,7 @@ import { conditionalRequirements, hasFormOf } from './data-schema.ts'
 import type { FieldHint } from './field-hints.ts'
 import type { Kind } from './kinds.ts'
 import type { FormField, FormOption, GroupWidget, Widget } from './form-field.ts'
-import { type Draft, isObject, isSame, textItems } from './json-values.ts'
+import { type Draft, isObject, isDeepEqual, textItems } from './json-values.ts'
 
 /** Labels for OpenZiti field names that cannot be split into words. */
 const labels: Readonly<Record<string, string>> = {
@@ -115,7 +115,7 @@ function enumWidget(values: readonly unknown[], hint: FieldHint): Widget {
   const options = values.filter((one): one is string => typeof one === 'string' && one !== '')
   const others = values.filter((one) => !options.includes(one as string))
   if (options.length === 0) {
-    return isSame(others, [true]) ? { is: 'flag', isOnlyTrue: true } : { is: 'json' }
+    return isDeepEqual(others, [true]) ? { is: 'flag', isOnlyTrue: true } : { is: 'json' }
   }
   const hasOnlyTexts = others.every((one) => one === '' || one === null)
   return hasOnlyTexts
@@ -248,13 +248,13 @@ export function newItem(widget: Widget): unknown {
 }
 
 /** The values of a record that its form shows; references are ids. */
-export function recordDraft(record: Draft, fields: readonly FormField[]): Draft {
+export function draftFromRecord(record: Draft, fields: readonly FormField[]): Draft {
   return Object.fromEntries(
     fields.flatMap(({ name, widget }): [string, unknown][] => {
       const value = record[name]
       if (value === undefined) return []
       if (widget.is === 'group' && isObject(value))
-        return [[name, recordDraft(value, widget.fields)]]
+        return [[name, draftFromRecord(value, widget.fields)]]
       return [[name, isObject(value) && isReference(value) ? value['id'] : value]]
     }),
   )
@@ -279,7 +279,7 @@ export function changedFormFields(
 ): FormFieldChange[] {
   return fields.flatMap(({ name, widget }) => {
     const [was, is] = [before[name], after[name]]
-    if (isSame(was, is)) return []
+    if (isDeepEqual(was, is)) return []
     const now = widget.is === 'group' ? withCleared(widget, was, is) : is
     return [{ name, before: was, after: now === undefined ? null : now }]
   })
@@ -324,7 +324,7 @@ export function patchBody(changes: readonly FormFieldChange[]): Draft {
 }
 
 /** Removes secrets from a draft, because the browser stores drafts. */
-export function withoutSecrets(draft: Draft, fields: readonly FormField[]): Draft {
+export function removeDraftSecrets(draft: Draft, fields: readonly FormField[]): Draft {
   const secret = new Set(fields.filter(({ widget }) => widget.is === 'secret').map((f) => f.name))
   return Object.fromEntries(Object.entries(draft).filter(([name]) => !secret.has(name)))
 }
@@ -341,7 +341,7 @@ export interface FormFault {
  * The form field that a refusal is about: `body.name`, `data.name` and `name` mean the same field.
  * For a config, the names in the schema of its type are below `data`.
  */
-export function fieldFaultIn(
+export function toFormFault(
   fault: RefusedField | null,
   fields: readonly FormField[],
 ): FormFault | null {
@@ -368,7 +368,7 @@ function dataFault(name: string, parts: readonly string[], reason: string): Form
 }
 
 /** The fault of a group, relative to the group's own fields. */
-export function faultBelow(
+export function faultWithinGroup(
   fault: FormFault | null,
   fields: readonly FormField[],
 ): FormFault | null {

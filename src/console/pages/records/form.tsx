@@ -1,12 +1,19 @@
 import { useSignal } from '@preact/signals'
 
-import { EndInput } from '../../controls/end-input.tsx'
+import { ExpiryInput } from '../../controls/end-input.tsx'
 import { Button, IconButton } from '../../controls/button.tsx'
 import { Field } from '../../controls/field.tsx'
 import { texts } from '../../texts.ts'
 import { ConfigDataInput } from './config-data.tsx'
 import { hasFormOf } from './data-schema.ts'
-import { canShow, faultBelow, faultOfItem, type FormFault, isShown, newItem } from './form-model.ts'
+import {
+  canShow,
+  faultWithinGroup,
+  faultOfItem,
+  type FormFault,
+  isShown,
+  newItem,
+} from './form-model.ts'
 import type { FormField, FormOption, GroupWidget, Widget } from './form-field.ts'
 import { type Draft, isObject, textItems, withValue } from './json-values.ts'
 import {
@@ -21,7 +28,7 @@ import {
   textOf,
   TextInput,
 } from './leaf-inputs.tsx'
-import { RoleEndsInput } from './role-ends.tsx'
+import { RoleExpiryInput } from './role-ends.tsx'
 import { ReferenceInput, RolesInput } from './reference-inputs.tsx'
 
 interface FormProps {
@@ -163,9 +170,9 @@ function Control(props: ControlProps & { readonly ids: InputIds; readonly value:
         />
       )
     case 'end':
-      return <EndInput ids={ids} value={value} about="" onChange={onChange} />
+      return <ExpiryInput ids={ids} value={value} about="" onChange={onChange} />
     case 'roleEnds':
-      return <RoleEndsInput ids={ids} draft={draft} value={value} onChange={onChange} />
+      return <RoleExpiryInput ids={ids} draft={draft} value={value} onChange={onChange} />
     case 'text':
     case 'secret':
       return (
@@ -186,7 +193,7 @@ function Group(props: ControlProps & { readonly widget: GroupWidget }) {
   const { field, widget, draft, fault, onChange, onBadJson } = props
   const value = draft[field.name]
   const inner = isObject(value) ? value : null
-  const below = faultBelow(fault, widget.fields)
+  const below = faultWithinGroup(fault, widget.fields)
   const content = (
     <>
       {field.help === null || field.help === '' ? null : <span class="hint">{field.help}</span>}
@@ -311,7 +318,7 @@ interface ItemProps extends Pick<FormProps, 'onBadJson' | 'fault'> {
 function Item({ field, value, fault, onChange, onBadJson }: ItemProps) {
   const { widget } = field
   if (widget.is === 'group' && canShow(widget, value)) {
-    const below = faultBelow(fault, widget.fields)
+    const below = faultWithinGroup(fault, widget.fields)
     return (
       <>
         {fault === null || below !== null ? null : (
@@ -405,7 +412,7 @@ function ConfigData(props: ControlProps) {
       onChange={onChange}
       onBad={(isBad) => onBadJson(field.name, isBad)}
       renderForm={(widget, value) => {
-        const below = faultBelow(fault, widget.fields)
+        const below = faultWithinGroup(fault, widget.fields)
         return (
           <>
             {fault === null || below !== null ? null : (

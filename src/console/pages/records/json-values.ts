@@ -6,14 +6,14 @@ export function isObject(value: unknown): value is Draft {
 }
 
 /** Deep equality of JSON; the order of members does not matter. */
-export function isSame(a: unknown, b: unknown): boolean {
+export function isDeepEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true
   if (Array.isArray(a) && Array.isArray(b)) {
-    return a.length === b.length && a.every((one, at) => isSame(one, b[at]))
+    return a.length === b.length && a.every((one, at) => isDeepEqual(one, b[at]))
   }
   if (!isObject(a) || !isObject(b)) return isNothing(a) && isNothing(b)
   const names = new Set([...Object.keys(a), ...Object.keys(b)])
-  return [...names].every((name) => isSame(a[name], b[name]))
+  return [...names].every((name) => isDeepEqual(a[name], b[name]))
 }
 
 function isNothing(value: unknown): boolean {

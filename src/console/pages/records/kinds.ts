@@ -13,13 +13,13 @@ import {
 } from './field-hints.ts'
 
 /** A choice by which the user can narrow a list. */
-export interface Facet {
+export interface ListFacet {
   readonly name: string
   readonly label: string
   readonly options: readonly {
     readonly value: string
     readonly text: string
-    /** A filter of the API, at a time. */
+    /** Returns the API filter of this option; filters that depend on the time use `nowMs`. */
     readonly filter: (nowMs: number) => string
   }[]
 }
@@ -32,7 +32,7 @@ function facet(
     text: string,
     filter: string | ((nowMs: number) => string),
   ])[]
-): Facet {
+): ListFacet {
   return {
     name,
     label,
@@ -51,7 +51,10 @@ function filterTime(ms: number): string {
   return `datetime(${new Date(ms).toISOString()})`
 }
 
-/** Records that were not seen for some days, or never since they exist. */
+/**
+ * Filter for records that were last seen more than `days` days ago; or that were created that long
+ * ago and never seen.
+ */
 function unseenFor(days: number) {
   return (nowMs: number): string => {
     const before = filterTime(nowMs - days * DAY_MS)
@@ -80,7 +83,7 @@ export interface Kind {
   readonly icon: IconName
   /** Columns after the name column, in display order. */
   readonly columns: readonly string[]
-  readonly facets: readonly Facet[]
+  readonly facets: readonly ListFacet[]
   /** Form fields in display order. */
   readonly fields: Readonly<Record<string, FieldHint>>
   /** Fields that the form leaves out. */
@@ -88,8 +91,8 @@ export interface Kind {
   /** One sentence for a list without rows. */
   readonly what: string
   /**
-   * The wizard that the button for a new record opens, if a record from the plain form would be of
-   * no use yet.
+   * The wizard that the button for a new record opens, for kinds whose plain form would create a
+   * record of no use yet; null: the button opens the form.
    */
   readonly wizard: string | null
   /** Prefix of the permissions for this kind: `<permission>.<action>`. */

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
 import { texts } from '../../texts.ts'
-import { isSame, textItems } from './json-values.ts'
+import { isDeepEqual, textItems } from './json-values.ts'
 
 /** Attributes that link an input with its label, hint and error. */
 export interface InputIds {
@@ -78,7 +78,7 @@ export function NumberInput(
 export function LinesInput({ ids, value, onChange }: LeafProps) {
   const typed = useSignal(textItems(value).join('\n'))
   useEffect(() => {
-    if (!isSame(linesOf(typed.value) ?? [], textItems(value))) {
+    if (!isDeepEqual(linesOf(typed.value) ?? [], textItems(value))) {
       typed.value = textItems(value).join('\n')
     }
   }, [value])
@@ -177,7 +177,7 @@ export function JsonInput(props: LeafProps & { readonly onBad: (isBad: boolean) 
   const fault = useSignal<string | null>(null)
   useEffect(() => {
     const parsed = parsedJson(typed.value)
-    if (parsed.fault === null && !isSame(parsed.value, value)) typed.value = jsonText(value)
+    if (parsed.fault === null && !isDeepEqual(parsed.value, value)) typed.value = jsonText(value)
   }, [value])
   useEffect(() => () => onBad(false), [])
   return (
@@ -203,7 +203,7 @@ export function JsonInput(props: LeafProps & { readonly onBad: (isBad: boolean) 
 }
 
 function jsonText(value: unknown): string {
-  const isEmpty = value === undefined || value === null || isSame(value, {})
+  const isEmpty = value === undefined || value === null || isDeepEqual(value, {})
   return isEmpty ? '' : JSON.stringify(value, null, 2)
 }
 

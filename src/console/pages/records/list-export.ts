@@ -1,8 +1,8 @@
-import { csvText } from '../../app/export.ts'
+import { csvText } from '../../app/download.ts'
 import type { ListState } from './filters.ts'
 import { type Draft, isObject } from './json-values.ts'
 import type { Kind } from './kinds.ts'
-import { readPage, type RecordRow } from './record-data.ts'
+import { readRowPage, type RecordRow } from './record-data.ts'
 
 const PAGE = 500
 /** Maximum rows of an export; limited, because the browser keeps them in memory. */
@@ -21,7 +21,7 @@ export async function readAllRows(
   const rows: RecordRow[] = []
   for (;;) {
     const range = { limit: PAGE, offset: rows.length }
-    const page = await readPage(kind.path, state, fields, undefined, kind.facets, range)
+    const page = await readRowPage(kind.path, state, fields, undefined, kind.facets, range)
     rows.push(...page.rows)
     const all = Math.min(page.totalCount, EXPORTED_ROWS_MAX)
     onProgress(Math.min(rows.length, all), all)
@@ -34,7 +34,8 @@ export function rowsAsJson(rows: readonly RecordRow[]): string {
 }
 
 export function rowsAsCsv(rows: readonly RecordRow[], columns: readonly string[]): string {
-  // One column of the list shows both.
+  // In the list, the column `onlineSince` also shows `offlineSince`; in the file, each has its own
+  // column.
   const since = columns.includes('onlineSince') ? ['offlineSince'] : []
   const names = ['id', 'name', ...columns, ...since, 'createdAt', 'updatedAt']
   return csvText([names, ...rows.map((row) => names.map((name) => fieldText(row, name)))])

@@ -4,10 +4,10 @@ import { useEffect, useRef } from 'preact/hooks'
 import { loadCaller, managementDocument, hasPermission } from '../../app/api-documents.ts'
 import { ApiRefusalError } from '../../../client/problem.ts'
 import { Failure, FailureNotice, failureText } from '../../app/failure.tsx'
-import { useLoaded } from '../../app/loaded.ts'
-import { goTo, pathTo, place } from '../../app/navigation.ts'
+import { useLoadedData } from '../../app/loaded.ts'
+import { navigateTo, consolePath, currentPage } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
-import { feed, isReadOnly } from '../../app/services.ts'
+import { eventFeed, isReadOnly } from '../../app/services.ts'
 import { registerKey } from '../../app/shortcuts.ts'
 import { Button } from '../../controls/button.tsx'
 import { Icon } from '../../controls/icon.tsx'
@@ -21,9 +21,9 @@ import {
   formatListState,
 } from './filters.ts'
 import type { Kind } from './kinds.ts'
-import { BulkBar, Exports, Facets, type Selection } from './list-tools.tsx'
-import { readNames, readPage, type RecordRow, type RowPage } from './record-data.ts'
-import { type ListPageData, Rows } from './record-rows.tsx'
+import { BulkBar, ListExportButtons, Facets, type Selection } from './list-tools.tsx'
+import { readRecordNames, readRowPage, type RecordRow, type RowPage } from './record-data.ts'
+import { type ListPageData, RecordTable } from './record-rows.tsx'
 
 const REFRESH_MS = 10_000
 const TYPING_MS = 250
@@ -36,7 +36,7 @@ async function load(kind: Kind, state: ListState, signal: AbortSignal): Promise<
   return {
     firstRow: firstRowToLoad(state),
     page: await named(
-      await readPage(kind.path, state, hasNames ? ['name'] : shown, signal, kind.facets),
+      await readRowPage(kind.path, state, hasNames ? ['name'] : shown, signal, kind.facets),
       signal,
     ),
     fields: hasNames ? ['name'] : shown,
@@ -58,7 +58,7 @@ async function named(page: RowPage, signal: AbortSignal): Promise<RowPage> {
   const ids = page.rows.flatMap(({ configs }) => (Array.isArray(configs) ? configs : []))
   if (ids.length === 0) return page
   // Errors are ignored, because a user who may read services may not be permitted to read configs.
-  const names = await readNames('configs', [...new Set(ids.map(String))], signal).catch(
+  const names = await readRecordNames('configs', [...new Set(ids.map(String))], signal).catch(
     () => new Map<string, string>(),
   )
   const rows = page.rows.map((row) => {
@@ -75,20 +75,22 @@ async function named(page: RowPage, signal: AbortSignal): Promise<RowPage> {
  */
 export function ListPage({ kind }: { readonly kind: Kind }) {
   const { list } = texts
-  const state = parseListState(place.value.query)
-  const loaded = useLoaded(
+  const state = parseListState(currentPage.value.query)
+  const loaded = useLoadedData(
     `${kind.path}${formatListState(state)}`,
     (signal) => load(kind, state, signal),
     REFRESH_MS,
   )
-  useEffect(() => loaded.reload(), [feed.gaps.value])
+  useEffect(() => loaded.reload(), [eventFeed.gaps.value])
   const { value: data } = loaded.data
   const last = useRef<ListPageData | null>(null)
   if (data !== null) last.current = data
   const shown = data ?? last.current
   const selection = useSelection(kind)
   const create = (): void =>
-    goTo(kind.wizard === null ? pathTo(kind.path, 'new') : pathTo('wizards', kind.wizard))
+    navigateTo(
+      kind.wizard === null ? consolePath(kind.path, 'new') : consolePath('wizards', kind.wizard),
+    )
   useEffect(() => registerKey('n', create), [kind])
   const refused = isReadOnly.value
     ? texts.banner.refused
@@ -125,9 +127,15 @@ export function ListPage({ kind }: { readonly kind: Kind }) {
       ) : (
         <>
           <ListFailure error={loaded.error.value} fields={shown?.page.filterableFields ?? []} />
-          {/* Marked as outdated after an error: otherwise rows for an earlier filter would look like those for the current filter. */}
+          {/* After an error, the rows are marked as outdated: otherwise rows for an earlier filter would look like rows for the current filter. */}
           <div class={data === null && loaded.error.value !== null ? 'outdated' : ''}>
-            <Rows key={kind.path} kind={kind} state={state} shown={shown} selection={selection} />
+            <RecordTable
+              key={kind.path}
+              kind={kind}
+              state={state}
+              shown={shown}
+              selection={selection}
+            />
           </div>
         </>
       )}
@@ -199,7 +207,7 @@ function FilterBar(props: {
             if (timer.current !== null) clearTimeout(timer.current)
             timer.current = setTimeout(() => {
               const next = { ...state, typed: typed.value, offset: 0 }
-              goTo(pathTo(kind.path) + formatListState(next), { replaces: true })
+              navigateTo(consolePath(kind.path) + formatListState(next), { replaces: true })
             }, TYPING_MS)
           }}
           onKeyDown={(event) => {
@@ -215,7 +223,12 @@ function FilterBar(props: {
       </span>
       {shown === null || shown.page.totalCount === 0 ? null : (
         <span class="exports">
-          <Exports kind={kind} state={state} fields={shown.fields} columns={shown.columns} />
+          <ListExportButtons
+            kind={kind}
+            state={state}
+            fields={shown.fields}
+            columns={shown.columns}
+          />
         </span>
       )}
     </div>

@@ -1,8 +1,8 @@
 import { type Signal, useSignal } from '@preact/signals'
 
-import { download } from '../../app/export.ts'
+import { downloadText } from '../../app/export.ts'
 import { FailureNotice } from '../../app/failure.tsx'
-import { goTo, pathTo } from '../../app/navigation.ts'
+import { navigateTo, consolePath } from '../../app/navigation.ts'
 import { isReadOnly } from '../../app/services.ts'
 import { Button } from '../../controls/button.tsx'
 import { texts } from '../../texts.ts'
@@ -29,7 +29,7 @@ export function Facets({ kind, state }: { readonly kind: Kind; readonly state: L
           value={state.facets[name] ?? ''}
           onChange={({ currentTarget }) => {
             const facets = { ...state.facets, [name]: currentTarget.value }
-            goTo(pathTo(kind.path) + formatListState({ ...state, facets, offset: 0 }), {
+            navigateTo(consolePath(kind.path) + formatListState({ ...state, facets, offset: 0 }), {
               replaces: true,
             })
           }}
@@ -47,7 +47,7 @@ export function Facets({ kind, state }: { readonly kind: Kind; readonly state: L
 }
 
 /** Saves all rows of the list as a file. */
-export function Exports(props: {
+export function ListExportButtons(props: {
   readonly kind: Kind
   readonly state: ListState
   readonly fields: readonly string[]
@@ -63,7 +63,11 @@ export function Exports(props: {
     readAllRows(kind, state, fields, (rows, all) => (progress.value = access.exporting(rows, all)))
       .then((rows) => {
         const text = format === 'csv' ? rowsAsCsv(rows, columns) : rowsAsJson(rows)
-        download(`${kind.path}.${format}`, text, format === 'csv' ? 'text/csv' : 'application/json')
+        downloadText(
+          `${kind.path}.${format}`,
+          text,
+          format === 'csv' ? 'text/csv' : 'application/json',
+        )
       })
       .catch((failure: unknown) => (error.value = failure))
       .finally(() => (progress.value = ''))
@@ -159,7 +163,7 @@ export function BulkBar(props: {
             ]
           }
           isDangerous={verb.value === 'delete'}
-          changes={changesOf(kind, rows, verb.value, attributes.value)}
+          changes={changesForSelection(kind, rows, verb.value, attributes.value)}
           onClose={() => {
             // The selection is cleared only when the dialog closes: without a selection, the dialog
             // and the refusals in it would disappear.
@@ -178,7 +182,7 @@ export function BulkBar(props: {
 }
 
 /** The change for each record that is not yet in the desired state. */
-export function changesOf(
+export function changesForSelection(
   kind: Pick<Kind, 'path'>,
   rows: readonly RecordRow[],
   verb: BulkVerb,

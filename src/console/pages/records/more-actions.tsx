@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
 import { showToast } from '../../app/toasts.tsx'
-import { MANAGEMENT } from '../../../client/cluster-client.ts'
+import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Button } from '../../controls/button.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
 import { TextField } from '../../controls/field.tsx'
@@ -32,7 +32,10 @@ function act(label: string, what: string, run: Act['run'], more: Partial<Act> = 
 }
 
 /** The actions that the API offers for a record in its current state. */
-export function recordActions(kind: Pick<Kind, 'path'>, record: RecordRow): readonly Act[] {
+export function availableRecordActions(
+  kind: Pick<Kind, 'path'>,
+  record: RecordRow,
+): readonly Act[] {
   const { acts } = texts
   const { id } = record
   const path = recordPath(kind.path, id)
@@ -107,7 +110,7 @@ async function logOutAll(identityId: string): Promise<void> {
   for (const { id } of await readApiSessions(identityId)) {
     await writeRecord({
       method: 'DELETE',
-      path: `${MANAGEMENT}/api-sessions/${encodeURIComponent(id)}`,
+      path: `${MANAGEMENT_API_PATH}/api-sessions/${encodeURIComponent(id)}`,
     })
   }
 }
@@ -123,7 +126,7 @@ export function MoreActions(props: {
   const chosen = useSignal<Act | null>(null)
   return (
     <>
-      {recordActions(kind, record).map((one) => (
+      {availableRecordActions(kind, record).map((one) => (
         <Button key={one.label} refused={refused} onClick={() => (chosen.value = one)}>
           {one.label}
         </Button>

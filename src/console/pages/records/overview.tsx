@@ -1,17 +1,17 @@
 import type { ComponentChildren } from 'preact'
 
-import { pathTo } from '../../app/navigation.ts'
+import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { Cell, FieldCell } from './cell.tsx'
+import { RecordCell, FieldCell } from './cell.tsx'
 import { formatListState } from './filters.ts'
 import { fieldLabel } from './form-model.ts'
 import { isObject } from './json-values.ts'
 import type { Kind } from './kinds.ts'
 import type { RecordRow } from './record-data.ts'
-import { attributeText, endedAttributes } from './role-ends.tsx'
+import { attributeWithExpiryText, expiredAttributes } from './role-ends.tsx'
 
 /**
  * Fields in the overview, in display order, for kinds for which the list's columns are not enough.
@@ -106,19 +106,19 @@ function FactValue({
   readonly name: string
 }) {
   const value = record[name]
-  const ended = name === 'roleAttributes' ? endedAttributes(record) : []
+  const ended = name === 'roleAttributes' ? expiredAttributes(record) : []
   if (name === 'roleAttributes' && Array.isArray(value) && value.length + ended.length > 0) {
     const ends = record['roleAttributesExpireAt']
     return (
       <span class="chips">
         {value.map((one) => (
           <a class="chip" key={String(one)} href={attributePath(kind, String(one))}>
-            <span>{visibleText(attributeText(String(one), ends))}</span>
+            <span>{visibleText(attributeWithExpiryText(String(one), ends))}</span>
           </a>
         ))}
         {ended.map((one) => (
           <Badge key={`ended ${one}`} tone="warn">
-            {visibleText(attributeText(one, ends))}
+            {visibleText(attributeWithExpiryText(one, ends))}
           </Badge>
         ))}
       </span>
@@ -132,7 +132,7 @@ function FactValue({
     )
   }
   if (Array.isArray(value) && record[`${name}Display`] === undefined) {
-    return <Cell name={name} value={value} />
+    return <RecordCell name={name} value={value} />
   }
   return <FieldCell row={record} name={name} />
 }
@@ -140,7 +140,7 @@ function FactValue({
 /** Path of the kind's list, filtered by the attribute. */
 function attributePath(kind: Kind, attribute: string): string {
   const state = { typed: `#${attribute}`, sort: '', isDescending: false, offset: 0, facets: {} }
-  return pathTo(kind.path) + formatListState(state)
+  return consolePath(kind.path) + formatListState(state)
 }
 
 function environmentText(value: unknown): string {

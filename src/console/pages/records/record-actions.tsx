@@ -20,7 +20,10 @@ interface Outstanding {
 }
 
 /** The token with which an identity or router can still enroll; null if there is none. */
-export function outstandingToken(kind: Pick<Kind, 'path'>, record: RecordRow): Outstanding | null {
+export function findOutstandingToken(
+  kind: Pick<Kind, 'path'>,
+  record: RecordRow,
+): Outstanding | null {
   if (kind.path === 'edge-routers' || kind.path === 'transit-routers') {
     return tokenIn(record['enrollmentJwt'], record['enrollmentExpiresAt'])
   }
@@ -80,7 +83,7 @@ export function RecordActions({ kind, record, refused, onDone }: RecordActionsPr
 export function OutstandingToken({ kind, record }: Pick<RecordActionsProps, 'kind' | 'record'>) {
   const { wizards } = texts
   const isShown = useSignal(false)
-  const found = outstandingToken(kind, record)
+  const found = findOutstandingToken(kind, record)
   if (found === null) return null
   const name = String(record['name'] ?? record.id)
   const isRouter = kind.path.endsWith('routers')

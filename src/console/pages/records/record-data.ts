@@ -1,11 +1,11 @@
-import { client, recordRefusal } from '../../app/services.ts'
+import { consoleApiClient, noteLeaderlessRefusal } from '../../app/console-state.ts'
 import { showToast } from '../../app/toasts.tsx'
-import { MANAGEMENT, type HttpMethod } from '../../../client/cluster-client.ts'
+import { MANAGEMENT_API_PATH, type HttpMethod } from '../../../client/cluster-client.ts'
 import type { Meta } from '../../client/served-types.ts'
 import { texts } from '../../texts.ts'
 import { buildFilter, type ListState, listRequestQuery } from './filters.ts'
 import type { Draft } from './json-values.ts'
-import { type Facet, kindAt } from './kinds.ts'
+import { type ListFacet, kindAt } from './kinds.ts'
 
 export interface RecordRow extends Draft {
   readonly id: string
@@ -26,7 +26,7 @@ interface ListBody {
   }
 }
 
-export function pageOf(body: unknown): RowPage {
+export function parseRowPage(body: unknown): RowPage {
   const { data, meta } = body as ListBody
   return {
     rows: data,
@@ -35,19 +35,19 @@ export function pageOf(body: unknown): RowPage {
   }
 }
 
-export async function readPage(
+export async function readRowPage(
   path: string,
   state: ListState,
   fields: readonly string[],
   signal?: AbortSignal,
-  facets: readonly Facet[] = [],
+  facets: readonly ListFacet[] = [],
   page?: { readonly limit: number; readonly offset: number },
 ): Promise<RowPage> {
-  const { body } = await client.ask({
-    path: `${MANAGEMENT}/${path}?${listRequestQuery(state, fields, facets, page)}`,
+  const { body } = await consoleApiClient.ask({
+    path: `${MANAGEMENT_API_PATH}/${path}?${listRequestQuery(state, fields, facets, page)}`,
     ...(signal === undefined ? {} : { signal }),
   })
-  return pageOf(body)
+  return parseRowPage(body)
 }
 
 export async function readRecord(
@@ -55,8 +55,8 @@ export async function readRecord(
   id: string,
   signal?: AbortSignal,
 ): Promise<{ readonly record: RecordRow; readonly etag: string | null }> {
-  const { body, header } = await client.ask({
-    path: `${MANAGEMENT}/${path}/${encodeURIComponent(id)}`,
+  const { body, header } = await consoleApiClient.ask({
+    path: `${MANAGEMENT_API_PATH}/${path}/${encodeURIComponent(id)}`,
     ...(signal === undefined ? {} : { signal }),
   })
   return { record: (body as { readonly data: RecordRow }).data, etag: header('etag') }
@@ -73,12 +73,15 @@ export async function suggestRecords(
   const query = new URLSearchParams({ limit: String(SUGGESTIONS_MAX), sort: 'name asc' })
   const filter = buildFilter(typed.replace(/^=/, ''), ['name'])
   if (filter !== '') query.set('filter', filter)
-  const { body } = await client.ask({ path: `${MANAGEMENT}/${path}?${query}`, signal })
-  return pageOf(body)
+  const { body } = await consoleApiClient.ask({
+    path: `${MANAGEMENT_API_PATH}/${path}?${query}`,
+    signal,
+  })
+  return parseRowPage(body)
 }
 
 /** Names of records, by id. Records that no longer exist are omitted. */
-export async function readNames(
+export async function readRecordNames(
   path: string,
   ids: readonly string[],
   signal: AbortSignal,
@@ -87,8 +90,11 @@ export async function readNames(
   const shown = ids.slice(0, NAMES_MAX)
   const filter = `id in [${shown.map((id) => JSON.stringify(id)).join(', ')}]`
   const query = new URLSearchParams({ limit: String(NAMES_MAX), filter })
-  const { body } = await client.ask({ path: `${MANAGEMENT}/${path}?${query}`, signal })
-  return new Map(pageOf(body).rows.map(({ id, name }) => [id, String(name ?? id)]))
+  const { body } = await consoleApiClient.ask({
+    path: `${MANAGEMENT_API_PATH}/${path}?${query}`,
+    signal,
+  })
+  return new Map(parseRowPage(body).rows.map(({ id, name }) => [id, String(name ?? id)]))
 }
 
 const NAMES_MAX = 100
@@ -105,8 +111,11 @@ export async function countByRoles(
     for (const role of chosen) query.append('roleFilter', role)
     query.set('roleSemantic', semantic)
   }
-  const { body } = await client.ask({ path: `${MANAGEMENT}/${path}?${query}`, signal })
-  return pageOf(body).totalCount
+  const { body } = await consoleApiClient.ask({
+    path: `${MANAGEMENT_API_PATH}/${path}?${query}`,
+    signal,
+  })
+  return parseRowPage(body).totalCount
 }
 
 /** Role attributes of a kind that contain the typed text. */
@@ -125,12 +134,15 @@ export async function suggestAttributes(
   if (list === undefined) return []
   const query = new URLSearchParams({ limit: String(SUGGESTIONS_MAX) })
   if (typed !== '') query.set('filter', `id contains "${typed.replace(/[\\"]/g, '')}"`)
-  const { body } = await client.ask({ path: `${MANAGEMENT}/${list}?${query}`, signal })
+  const { body } = await consoleApiClient.ask({
+    path: `${MANAGEMENT_API_PATH}/${list}?${query}`,
+    signal,
+  })
   return (body as { readonly data: readonly string[] }).data
 }
 
 /** A write request of a form. */
-export interface Write {
+export interface RecordWriteRequest {
   readonly method: HttpMethod
   readonly path: string
   readonly body?: Draft
@@ -138,9 +150,14 @@ export interface Write {
 }
 
 /** @returns the id of the created record. */
-export async function writeRecord({ method, path, body, ifMatch }: Write): Promise<string | null> {
+export async function writeRecord({
+  method,
+  path,
+  body,
+  ifMatch,
+}: RecordWriteRequest): Promise<string | null> {
   try {
-    const answer = await client.ask({
+    const answer = await consoleApiClient.ask({
       method,
       path,
       ...(body === undefined ? {} : { body }),
@@ -158,15 +175,15 @@ export async function writeRecord({ method, path, body, ifMatch }: Write): Promi
     }
     return typeof data?.id === 'string' ? data.id : null
   } catch (error) {
-    recordRefusal(error)
+    noteLeaderlessRefusal(error)
     throw error
   }
 }
 
 export function collectionPath(path: string): string {
-  return `${MANAGEMENT}/${path}`
+  return `${MANAGEMENT_API_PATH}/${path}`
 }
 
 export function recordPath(path: string, id: string): string {
-  return `${MANAGEMENT}/${path}/${encodeURIComponent(id)}`
+  return `${MANAGEMENT_API_PATH}/${path}/${encodeURIComponent(id)}`
 }

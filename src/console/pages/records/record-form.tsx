@@ -3,7 +3,7 @@ import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 
 import { failureText } from '../../app/failure.tsx'
-import { guardLeaving } from '../../app/navigation.ts'
+import { registerLeaveGuard } from '../../app/navigation.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { ApiRefusalError } from '../../../client/problem.ts'
 import { Button } from '../../controls/button.tsx'
@@ -11,22 +11,22 @@ import { Dialog } from '../../controls/dialog.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { AccessPreview, hasEffectOnAccess, type PreviewedChange } from '../access/preview.tsx'
-import { CallPanel } from './call-panel.tsx'
-import { dropDraft, storeDraft, storedDraft } from './drafts.ts'
+import { CurlCommandPanel } from './call-panel.tsx'
+import { dropDraft, storeDraft, readStoredDraft } from './drafts.ts'
 import { FormFields } from './form.tsx'
 import {
   type FormFieldChange,
   changedFormFields,
-  fieldFaultIn,
+  toFormFault,
   fieldLabel,
   isShown,
   patchBody,
   shownDraft,
 } from './form-model.ts'
 import type { FormField } from './form-field.ts'
-import { type Draft, isSame } from './json-values.ts'
+import { type Draft, isDeepEqual } from './json-values.ts'
 import type { Kind } from './kinds.ts'
-import { collectionPath, recordPath, writeRecord, type Write } from './record-data.ts'
+import { collectionPath, recordPath, writeRecord, type RecordWriteRequest } from './record-data.ts'
 
 interface RecordFormProps {
   readonly kind: Kind
@@ -44,7 +44,11 @@ interface RecordFormProps {
  * The request that saves the form: with the whole body for a new record, or only the changes for an
  * existing record.
  */
-function callOf(props: RecordFormProps, draft: Draft, changes: readonly FormFieldChange[]): Write {
+function callOf(
+  props: RecordFormProps,
+  draft: Draft,
+  changes: readonly FormFieldChange[],
+): RecordWriteRequest {
   const { kind, id, etag, fields } = props
   if (id === null) {
     return { method: 'POST', path: collectionPath(kind.path), body: shownDraft(draft, fields) }
@@ -66,9 +70,9 @@ function changesOf(values: Draft, draft: Draft, fields: readonly FormField[]) {
 export function RecordForm(props: RecordFormProps) {
   const { kind, id, fields, values, refused, onSaved, onReload } = props
   const key = `${kind.path}/${id ?? 'new'}`
-  const restored = storedDraft(key)
+  const restored = readStoredDraft(key)
   const draft = useSignal<Draft>(restored ?? values)
-  const isRestored = useSignal(restored !== null && !isSame(restored, values))
+  const isRestored = useSignal(restored !== null && !isDeepEqual(restored, values))
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
   const isReviewing = useSignal(false)
@@ -77,7 +81,7 @@ export function RecordForm(props: RecordFormProps) {
   const isDirty = changes.length > 0
   useStoredDraft(key, draft.value, isDirty, fields)
   useEffect(
-    () => guardLeaving(() => !isDirty || isBusy.value || confirm(texts.form.leave)),
+    () => registerLeaveGuard(() => !isDirty || isBusy.value || confirm(texts.form.leave)),
     [isDirty],
   )
   const call = callOf(props, draft.value, changes)
@@ -131,7 +135,7 @@ export function RecordForm(props: RecordFormProps) {
           onChange={(changed) => (draft.value = changed)}
           onBadJson={badJson.mark}
         />
-        <CallPanel call={call} />
+        <CurlCommandPanel call={call} />
       </div>
       <div class="form-foot">
         {isReviewing.value ? null : refusal}
@@ -220,7 +224,7 @@ function Refusal(props: {
 }
 
 function faultOf(error: unknown, fields: readonly FormField[]) {
-  return fieldFaultIn(error instanceof ApiRefusalError ? error.fault : null, fields)
+  return toFormFault(error instanceof ApiRefusalError ? error.fault : null, fields)
 }
 
 /** One sentence about a refused save; it names the field by the label that the form shows. */
@@ -234,7 +238,7 @@ function refusalText(error: unknown, fields: readonly FormField[]): string {
 /** Shows the changes of a save before it is made. */
 function ReviewDialog(props: {
   readonly changes: readonly FormFieldChange[]
-  readonly call: Write
+  readonly call: RecordWriteRequest
   readonly previewed: PreviewedChange
   readonly isBusy: boolean
   /** The reason why the last attempt was refused. */
@@ -275,13 +279,13 @@ function ReviewDialog(props: {
         ))}
       </dl>
       <AccessPreview changes={[previewed]} />
-      <CallPanel call={call} />
+      <CurlCommandPanel call={call} />
     </Dialog>
   )
 }
 
 function shownValue(value: unknown): string {
-  if (value === undefined || value === null || value === '' || isSame(value, [])) return '–'
+  if (value === undefined || value === null || value === '' || isDeepEqual(value, [])) return '–'
   if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value.join('\n')
   return typeof value === 'object' ? JSON.stringify(value, null, 2) : String(value)
 }

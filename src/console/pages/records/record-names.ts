@@ -1,13 +1,13 @@
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
-import { hasPermission } from '../../app/api-documents.ts'
+import { hasPermission } from '../../app/management-document.ts'
 import { kindAt } from './kinds.ts'
-import { readNames } from './record-data.ts'
+import { readRecordNames } from './record-data.ts'
 
 /** A record whose name is shown in place of its id. */
 export interface NamedRecord {
-  /** Its collection in the management API. */
+  /** Collection of the record in the management API. */
   readonly path: string
   readonly id: string
 }
@@ -31,7 +31,7 @@ export function useRecordNames(records: readonly NamedRecord[]): ReadonlyMap<str
   useEffect(() => {
     const stopping = new AbortController()
     for (const [path, ids] of missing) {
-      readNames(path, [...ids], stopping.signal)
+      readRecordNames(path, [...ids], stopping.signal)
         .then((names) => {
           const found = [...ids].map((id) => [`${path}/${id}`, names.get(id) ?? ''] as const)
           known.value = new Map([...[...known.value].slice(-NAMES_MAX), ...found])

@@ -3,8 +3,8 @@ import { useEffect } from 'preact/hooks'
 
 import { loadCaller, managementDocument, hasPermission } from '../../app/api-documents.ts'
 import { Failure } from '../../app/failure.tsx'
-import { useLoaded } from '../../app/loaded.ts'
-import { goTo, pathTo, place } from '../../app/navigation.ts'
+import { useLoadedData } from '../../app/loaded.ts'
+import { navigateTo, consolePath, currentPage } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { useRecordTitle } from '../../app/page-title.ts'
 import { isReadOnly } from '../../app/services.ts'
@@ -15,18 +15,18 @@ import { Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { DeleteDialog } from './delete-dialog.tsx'
-import { recordDraft, emptyDraft, fieldsOf } from './form-model.ts'
+import { draftFromRecord, emptyDraft, fieldsOf } from './form-model.ts'
 import type { Draft } from './json-values.ts'
 import type { FormField } from './form-field.ts'
 import type { Kind } from './kinds.ts'
 import { hasDraft } from './drafts.ts'
-import { EndState, IdentityState, RouterState, Seen } from './cell.tsx'
-import { Explained } from '../access/access-page.tsx'
+import { PolicyExpiryState, IdentityState, RouterState, LastSeen } from './cell.tsx'
+import { AccessExplanationPanel } from '../access/access-page.tsx'
 import { ActivityList } from '../activity/activity-list.tsx'
-import { emptyQuery, historyKind } from '../activity/activity-data.ts'
+import { emptyHistoryQuery, historyKindAtPath } from '../activity/activity-data.ts'
 import type { AccessQuery } from '../access/explain-data.ts'
 import { lazyComponent } from '../../app/lazy.tsx'
-import { Dependents } from './dependents.tsx'
+import { RouterDependents } from './dependents.tsx'
 import { Overview } from './overview.tsx'
 import { RecordSessions } from './record-sessions.tsx'
 import { readRecord, type RecordRow } from './record-data.ts'
@@ -70,13 +70,13 @@ async function load(kind: Kind, id: string | null, signal: AbortSignal): Promise
     return { ...common, record: null, etag: null, values: emptyDraft(fields ?? []), lists: [] }
   }
   const { record, etag } = await readRecord(kind.path, id, signal)
-  const values = recordDraft(record, fields ?? [])
+  const values = draftFromRecord(record, fields ?? [])
   return { ...common, record, etag, values, lists: served.listsBelow(path) }
 }
 
 /** One record: a form for its fields, and the lists of related records. */
 export function RecordPage({ kind, id }: { readonly kind: Kind; readonly id: string | null }) {
-  const loaded = useLoaded(`${kind.path}/${id ?? ''}`, (signal) => load(kind, id, signal))
+  const loaded = useLoadedData(`${kind.path}/${id ?? ''}`, (signal) => load(kind, id, signal))
   const isDeleting = useSignal(false)
   const { value: shown } = loaded.data
   useRecordTitle(shown === null ? '' : titleOf(kind, shown.record, id))
@@ -87,7 +87,7 @@ export function RecordPage({ kind, id }: { readonly kind: Kind; readonly id: str
         <Failure
           error={loaded.error.value}
           retry={loaded.reload}
-          back={{ href: pathTo(kind.path), text: texts.failure.toList(kind.many) }}
+          back={{ href: consolePath(kind.path), text: texts.failure.toList(kind.many) }}
         />
       </>
     )
@@ -103,7 +103,7 @@ export function RecordPage({ kind, id }: { readonly kind: Kind; readonly id: str
         }
         lead={
           <>
-            <a href={pathTo(kind.path)}>{kind.many}</a>
+            <a href={consolePath(kind.path)}>{kind.many}</a>
             {shown?.record === null || shown === null ? null : (
               <>
                 {' · '}
@@ -177,7 +177,8 @@ function Shown(props: {
         values={shown.values}
         refused={refusalOf(shown.mayWrite)}
         onSaved={(id) => {
-          if (record === null && id !== null) goTo(pathTo(kind.path, id), { replaces: true })
+          if (record === null && id !== null)
+            navigateTo(consolePath(kind.path, id), { replaces: true })
           else reload()
         }}
         onReload={reload}
@@ -185,7 +186,7 @@ function Shown(props: {
     )
   if (record === null) return <div class="stack">{form}</div>
   const tabs = tabsOf(kind, form !== null)
-  const asked = place.value.query.get('tab') ?? (hasDraft(kind, record.id) ? 'edit' : '')
+  const asked = currentPage.value.query.get('tab') ?? (hasDraft(kind, record.id) ? 'edit' : '')
   const tab = tabs.find((one) => one === asked) ?? 'overview'
   return (
     <div class="stack">
@@ -193,7 +194,7 @@ function Shown(props: {
         {tabs.map((one) => (
           <a
             key={one}
-            href={`${pathTo(kind.path, record.id)}?tab=${one}`}
+            href={`${consolePath(kind.path, record.id)}?tab=${one}`}
             aria-current={one === tab ? 'page' : undefined}
           >
             {texts.record.tabNames[one]}
@@ -203,7 +204,7 @@ function Shown(props: {
       <OutstandingToken kind={kind} record={record} />
       {tab === 'overview' ? (
         <>
-          {kind.path === 'edge-routers' ? <Dependents record={record} /> : null}
+          {kind.path === 'edge-routers' ? <RouterDependents record={record} /> : null}
           <Overview kind={kind} record={record} />
           {kind.path === 'external-jwt-signers' ? <TokenTest signerId={record.id} /> : null}
           <RelatedLists kind={kind} id={record.id} lists={shown.lists} />
@@ -215,7 +216,11 @@ function Shown(props: {
       {tab === 'sessions' ? <RecordSessions kind={kind} id={record.id} /> : null}
       {tab === 'activity' ? (
         <ActivityList
-          query={{ ...emptyQuery, kind: historyKind(kind.path) ?? '', record: record.id }}
+          query={{
+            ...emptyHistoryQuery,
+            kind: historyKindAtPath(kind.path) ?? '',
+            record: record.id,
+          }}
           onDone={reload}
         />
       ) : null}
@@ -226,7 +231,7 @@ function Shown(props: {
 
 type Tab = keyof typeof texts.record.tabNames
 
-/** The tabs of a record; without a form, there is no tab for one. */
+/** The tabs of a record; a record without a form has no tab for a form. */
 function tabsOf(kind: Kind, hasForm: boolean): readonly Tab[] {
   const { path } = kind
   const isSide = path === 'identities' || path === 'services'
@@ -235,7 +240,7 @@ function tabsOf(kind: Kind, hasForm: boolean): readonly Tab[] {
     ...(isSide ? (['access'] as const) : []),
     ...(path === 'services' || isRouter(kind) ? (['traffic'] as const) : []),
     ...(isSide || path === 'edge-routers' ? (['sessions'] as const) : []),
-    ...(historyKind(path) === null ? [] : (['activity'] as const)),
+    ...(historyKindAtPath(path) === null ? [] : (['activity'] as const)),
     ...(hasForm ? (['edit'] as const) : []),
   ]
 }
@@ -250,15 +255,18 @@ function RecordAccess({ kind, id }: { readonly kind: Kind; readonly id: string }
     typed: '',
     offset: 0,
   })
-  return <Explained query={query.value} onQuery={(next) => (query.value = next)} />
+  return <AccessExplanationPanel query={query.value} onQuery={(next) => (query.value = next)} />
 }
 
-/** State of an identity or a router, or the end of a policy, beside its name. */
+/**
+ * State of an identity or router, or the time at which a policy ends, shown beside the record's
+ * name.
+ */
 function HeadState({ kind, record }: { readonly kind: Kind; readonly record: RecordRow | null }) {
   if (record === null) return null
   if (kind.path === 'identities') return <IdentityState row={record} />
   if (kind.path === 'service-policies' && typeof record['expiresAt'] === 'string') {
-    return <EndState row={record} />
+    return <PolicyExpiryState row={record} />
   }
   return isRouter(kind) ? <RouterState row={record} /> : null
 }
@@ -275,7 +283,7 @@ function HeadTime({ kind, record }: { readonly kind: Kind; readonly record: Reco
     if (typeof lastSeenAt !== 'string') return <>{neverSeen} · </>
     return (
       <>
-        {lastSeen} <Seen at={lastSeenAt} /> ·{' '}
+        {lastSeen} <LastSeen at={lastSeenAt} /> ·{' '}
       </>
     )
   }

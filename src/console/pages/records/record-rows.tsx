@@ -1,11 +1,11 @@
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 
-import { goTo, pathTo } from '../../app/navigation.ts'
+import { navigateTo, consolePath } from '../../app/navigation.ts'
 import { registerKey } from '../../app/shortcuts.ts'
 import { Button } from '../../controls/button.tsx'
 import { Icon } from '../../controls/icon.tsx'
-import { Empty, Skeleton } from '../../controls/status.tsx'
+import { EmptyState, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { FieldCell } from './cell.tsx'
@@ -32,7 +32,7 @@ export interface ListPageData {
 }
 
 /** The table of a list; it scrolls over all records, loaded or not. */
-export function Rows(props: {
+export function RecordTable(props: {
   readonly kind: Kind
   readonly state: ListState
   readonly shown: ListPageData | null
@@ -50,7 +50,9 @@ export function Rows(props: {
     rows: rows.length,
     totalRows,
     onPage: (offset) =>
-      goTo(pathTo(kind.path) + formatListState({ ...state, offset }), { replaces: true }),
+      navigateTo(consolePath(kind.path) + formatListState({ ...state, offset }), {
+        replaces: true,
+      }),
   })
   const order = `${state.typed} ${state.sort} ${state.isDescending} ${JSON.stringify(state.facets)}`
   const isSelectable = shown !== null && (shown.hasAttributes || shown.canDelete)
@@ -102,8 +104,8 @@ export function Rows(props: {
                     place={firstRow + index}
                     isAt={firstRow + index === at.value}
                     onAttribute={(attribute) =>
-                      goTo(
-                        pathTo(kind.path) +
+                      navigateTo(
+                        consolePath(kind.path) +
                           formatListState({ ...state, typed: `#${attribute}`, offset: 0 }),
                       )
                     }
@@ -133,10 +135,12 @@ function NoRows({ kind, isFiltered }: { readonly kind: Kind; readonly isFiltered
   const { list } = texts
   return (
     <div class="panel">
-      <Empty icon={kind.icon} title={isFiltered ? list.noMatch : list.none(kind.many)}>
+      <EmptyState icon={kind.icon} title={isFiltered ? list.noMatch : list.none(kind.many)}>
         <p>{isFiltered ? list.noMatchWhat : kind.what}</p>
-        {!isFiltered ? null : <Button onClick={() => goTo(pathTo(kind.path))}>{list.clear}</Button>}
-      </Empty>
+        {!isFiltered ? null : (
+          <Button onClick={() => navigateTo(consolePath(kind.path))}>{list.clear}</Button>
+        )}
+      </EmptyState>
     </div>
   )
 }
@@ -159,7 +163,7 @@ function useRowKeys(props: {
     }
     const open = (query = ''): void => {
       const row = rows[at.value - firstRow]
-      if (row !== undefined) goTo(pathTo(kind.path, row.id) + query)
+      if (row !== undefined) navigateTo(consolePath(kind.path, row.id) + query)
     }
     const undo = [
       registerKey('j', step(1)),
@@ -269,7 +273,9 @@ function Header(props: {
       <button
         type="button"
         class="sort"
-        onClick={() => goTo(pathTo(kind.path) + formatListState(next), { replaces: true })}
+        onClick={() =>
+          navigateTo(consolePath(kind.path) + formatListState(next), { replaces: true })
+        }
       >
         {label}
         {isSorted ? <Icon name={state.isDescending ? 'sortDown' : 'sortUp'} size={12} /> : null}
@@ -297,7 +303,7 @@ function Row(props: {
         </td>
       )}
       <th scope="row">
-        <a class="clip" href={pathTo(kind.path, row.id)}>
+        <a class="clip" href={consolePath(kind.path, row.id)}>
           {title}
         </a>
       </th>

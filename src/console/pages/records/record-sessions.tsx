@@ -1,20 +1,20 @@
 import { useSignal } from '@preact/signals'
 
 import { Failure, FailureNotice } from '../../app/failure.tsx'
-import { useLoaded } from '../../app/loaded.ts'
-import { pathTo } from '../../app/navigation.ts'
-import { client, isReadOnly } from '../../app/services.ts'
-import { MANAGEMENT } from '../../../client/cluster-client.ts'
+import { useLoadedData } from '../../app/loaded.ts'
+import { consolePath } from '../../app/navigation.ts'
+import { consoleApiClient, isReadOnly } from '../../app/services.ts'
+import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Button } from '../../controls/button.tsx'
-import { Empty, Notice, Skeleton } from '../../controls/status.tsx'
+import { EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { closeFabricRow, closeRow, type LiveRow, readFabric } from '../live/live-data.ts'
-import { pathRouters, routeText } from '../live/route.ts'
-import { Cell } from './cell.tsx'
+import { closeFabricRow, closeRow, type LiveRow, readFabricRows } from '../live/live-data.ts'
+import { pathRouters, circuitPathText } from '../live/route.ts'
+import { RecordCell } from './cell.tsx'
 import { quoteFilterText } from './filters.ts'
 import { isObject } from './json-values.ts'
 import type { Kind } from './kinds.ts'
-import { pageOf } from './record-data.ts'
+import { parseRowPage } from './record-data.ts'
 
 const REFRESH_MS = 3_000
 const SESSIONS_MAX = 100
@@ -27,7 +27,7 @@ interface OpenNow {
 }
 
 /** Whether a circuit belongs to the client, the service or the router that the page shows. */
-export function isCircuitOf(collection: string, id: string, circuit: LiveRow): boolean {
+export function isCircuitForRecord(collection: string, id: string, circuit: LiveRow): boolean {
   const { clientId, service, path } = circuit
   if (collection === 'identities') return clientId === id
   if (collection === 'services') return isObject(service) && service['id'] === id
@@ -44,22 +44,28 @@ export async function readApiSessions(
     sort: 'createdAt desc',
     filter: `identity = ${quoteFilterText(identityId)}`,
   })
-  const path = `${MANAGEMENT}/api-sessions?${query}`
-  return pageOf((await client.ask({ path, ...(signal === undefined ? {} : { signal }) })).body).rows
+  const path = `${MANAGEMENT_API_PATH}/api-sessions?${query}`
+  return parseRowPage(
+    (await consoleApiClient.ask({ path, ...(signal === undefined ? {} : { signal }) })).body,
+  ).rows
 }
 
 async function load(kind: Kind, id: string, signal: AbortSignal): Promise<OpenNow> {
   const [sessions, { rows, silent }] = await Promise.all([
     kind.path === 'identities' ? readApiSessions(id, signal) : null,
-    readFabric('circuits', signal),
+    readFabricRows('circuits', signal),
   ])
-  return { sessions, silent, circuits: rows.filter((row) => isCircuitOf(kind.path, id, row)) }
+  return {
+    sessions,
+    silent,
+    circuits: rows.filter((row) => isCircuitForRecord(kind.path, id, row)),
+  }
 }
 
 /** Open sessions and circuits of a record, each with a button to end it. */
 export function RecordSessions({ kind, id }: { readonly kind: Kind; readonly id: string }) {
   const { live } = texts
-  const loaded = useLoaded(
+  const loaded = useLoadedData(
     `open/${kind.path}/${id}`,
     (signal) => load(kind, id, signal),
     REFRESH_MS,
@@ -87,7 +93,7 @@ export function RecordSessions({ kind, id }: { readonly kind: Kind; readonly id:
           name="api-sessions"
           rows={open.sessions}
           columns={['ipAddress', 'isMfaComplete', 'lastActivityAt', 'createdAt']}
-          onEnd={(row) => end(closeRow(`${MANAGEMENT}/api-sessions`, row))}
+          onEnd={(row) => end(closeRow(`${MANAGEMENT_API_PATH}/api-sessions`, row))}
         />
       )}
       <OpenTable
@@ -116,7 +122,7 @@ function OpenTable(props: {
         <span class="faint small">{rows.length.toLocaleString('en')}</span>
       </div>
       {rows.length === 0 ? (
-        <Empty icon="session" title={live.none[name]} />
+        <EmptyState icon="session" title={live.none[name]} />
       ) : (
         <div class="table-wrap" tabIndex={0} role="group" aria-label={title}>
           <table class="table even">
@@ -162,9 +168,9 @@ function OpenTable(props: {
 
 function OpenCell({ row, column }: { readonly row: LiveRow; readonly column: string }) {
   const value = row[column]
-  if (column === 'path') return <>{routeText(value)}</>
+  if (column === 'path') return <>{circuitPathText(value)}</>
   if (column === 'service' && isObject(value) && typeof value['id'] === 'string') {
-    return <a href={pathTo('services', value['id'])}>{String(value['name'] ?? value['id'])}</a>
+    return <a href={consolePath('services', value['id'])}>{String(value['name'] ?? value['id'])}</a>
   }
-  return <Cell name={column} value={value} />
+  return <RecordCell name={column} value={value} />
 }

@@ -2,10 +2,10 @@ import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
 import { visibleText } from '../../app/visible-text.ts'
-import { Chips, type Options, Picker, type PickerProps } from '../../controls/picker.tsx'
+import { Chips, type PickerSuggestions, Picker, type PickerProps } from '../../controls/picker.tsx'
 import { texts } from '../../texts.ts'
 import { kindAt } from './kinds.ts'
-import { countByRoles, readNames, suggestRecords, suggestAttributes } from './record-data.ts'
+import { countByRoles, readRecordNames, suggestRecords, suggestAttributes } from './record-data.ts'
 
 type InputIds = Pick<PickerProps, 'id' | 'aria-describedby' | 'aria-invalid'>
 
@@ -13,7 +13,11 @@ function manyOf(kind: string): string {
   return (kindAt(kind)?.many ?? kind).toLowerCase()
 }
 
-async function loadRecords(kind: string, typed: string, signal: AbortSignal): Promise<Options> {
+async function loadRecords(
+  kind: string,
+  typed: string,
+  signal: AbortSignal,
+): Promise<PickerSuggestions> {
   const { rows, totalCount } = await suggestRecords(kind, typed, signal)
   const options = rows.map(({ id, name }) => ({
     value: id,
@@ -30,7 +34,7 @@ function useNames(kind: string, ids: readonly string[]): ReadonlyMap<string, str
     const missing = ids.filter((id) => !names.value.has(id))
     if (missing.length === 0) return undefined
     const cancel = new AbortController()
-    readNames(kind, missing, cancel.signal).then(
+    readRecordNames(kind, missing, cancel.signal).then(
       (found) => (names.value = new Map([...names.value, ...found])),
       () => undefined,
     )
@@ -76,7 +80,10 @@ export function RolesInput(props: {
   /** Label for screen readers, if no label element names the input. */
   readonly label?: string
   readonly kind: string
-  /** True for the record's own attributes: they have no `#`, and new attributes are allowed. */
+  /**
+   * True for the record's own role attributes: they are written without `#`, and the user may add
+   * new ones.
+   */
   readonly isOwn: boolean
   readonly semantic: string
   readonly chosen: readonly string[]
@@ -116,7 +123,7 @@ async function loadRoles(
   isOwn: boolean,
   typed: string,
   signal: AbortSignal,
-): Promise<Options> {
+): Promise<PickerSuggestions> {
   const text = typed.trim().replace(/^[#@]/, '')
   const wantsRecords = !isOwn && !typed.startsWith('#')
   const [attributes, records] = await Promise.all([

@@ -1,14 +1,14 @@
 import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
-import { useLoaded } from '../../app/loaded.ts'
-import { pathTo } from '../../app/navigation.ts'
+import { useLoadedData } from '../../app/loaded.ts'
+import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import { Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { fieldLabel } from './form-model.ts'
 import { type Kind, kindAt, kinds } from './kinds.ts'
-import { type RowPage, readPage } from './record-data.ts'
+import { type RowPage, readRowPage } from './record-data.ts'
 
 /**
  * Lists of records that refer to this record or belong to it. Each list is loaded when it is
@@ -47,7 +47,7 @@ function Related({ name, path }: { readonly name: string; readonly path: string 
 const NO_FILTER = { typed: '', sort: '', isDescending: false, offset: 0, facets: {} } as const
 
 function RelatedRows({ name, path }: { readonly name: string; readonly path: string }) {
-  const loaded = useLoaded<RowPage>(path, (signal) => readPage(path, NO_FILTER, [], signal))
+  const loaded = useLoadedData<RowPage>(path, (signal) => readRowPage(path, NO_FILTER, [], signal))
   const { value: page } = loaded.data
   if (loaded.error.value !== null) {
     return (
@@ -69,7 +69,7 @@ function RelatedRows({ name, path }: { readonly name: string; readonly path: str
       <ul class="related-rows">
         {page.rows.map((row) => (
           <li key={row.id}>
-            <a href={pathTo(name, row.id)}>{visibleText(String(row['name'] ?? row.id))}</a>
+            <a href={consolePath(name, row.id)}>{visibleText(String(row['name'] ?? row.id))}</a>
           </li>
         ))}
       </ul>

@@ -26,7 +26,7 @@ export function lastPage(totalRows: number): number {
 }
 
 /** Number of the page that contains the row at the upper edge of the visible area. */
-export function pageInSight(bodyTopPx: number, rowPx: number, totalRows: number): number {
+export function firstVisiblePage(bodyTopPx: number, rowPx: number, totalRows: number): number {
   const first = Math.floor(Math.max(0, -bodyTopPx) / rowPx)
   return Math.min(Math.floor(first / PAGE_ROWS) * PAGE_ROWS, lastPage(totalRows))
 }
@@ -65,7 +65,8 @@ export function useRowWindow(options: WindowOptions): RowWindow {
     isThere.current = true
     if (options.offset > 0) scrollBy(0, topOf(options.offset))
   }, [rows])
-  // The rows at the offset in the address may have been deleted meanwhile.
+  // True if the offset in the address is beyond the last row, because rows were deleted meanwhile;
+  // the list then shows its last page.
   const isBeyond = totalRows > 0 && firstRow >= totalRows
   useEffect(() => {
     if (isBeyond) latest.current.onPage(lastPage(totalRows))
@@ -75,7 +76,7 @@ export function useRowWindow(options: WindowOptions): RowWindow {
     const look = (): void => {
       timer = null
       const { offset, totalRows: all, onPage } = latest.current
-      const seen = pageInSight(topOf(0), rowPx.peek(), all)
+      const seen = firstVisiblePage(topOf(0), rowPx.peek(), all)
       if (isThere.current && seen !== offset) onPage(seen)
     }
     const onScroll = (): void => {

@@ -2,8 +2,8 @@ import { useSignal } from '@preact/signals'
 
 import { hasPermission } from '../../app/api-documents.ts'
 import { FailureNotice } from '../../app/failure.tsx'
-import { pathTo } from '../../app/navigation.ts'
-import { client } from '../../app/services.ts'
+import { consolePath } from '../../app/navigation.ts'
+import { consoleApiClient } from '../../app/services.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import type { ExternalJwtSignerTested } from '../../client/served-types.ts'
 import { Button } from '../../controls/button.tsx'
@@ -33,7 +33,7 @@ export function TokenTest({ signerId }: { readonly signerId: string }) {
   const run = (): void => {
     isBusy.value = true
     error.value = null
-    client
+    consoleApiClient
       .served('POST /edge/management/v1/jwt-signer-setup/test', {
         body: { token: token.value, signerId },
         changesNothing: true,
@@ -95,7 +95,7 @@ function Report({ report }: { readonly report: ExternalJwtSignerTested }) {
       <Notice tone={logsIn ? 'good' : 'bad'}>
         {logsIn && identity !== null ? tokenTest.logsIn : tokenTest.refused(failed?.message ?? '')}{' '}
         {identity === null ? null : (
-          <a href={pathTo('identities', identity.id)}>{visibleText(identity.name)}</a>
+          <a href={consolePath('identities', identity.id)}>{visibleText(identity.name)}</a>
         )}
         {enrolls ? ` ${tokenTest.enrolls}` : ''}
       </Notice>

@@ -2,11 +2,11 @@ import type { ComponentChildren } from 'preact'
 
 import { FailureNotice } from '../../app/failure.tsx'
 import { identityNames } from '../../app/identity-names.ts'
-import { useLoaded } from '../../app/loaded.ts'
-import { pathTo } from '../../app/navigation.ts'
-import { client } from '../../app/services.ts'
+import { useLoadedData } from '../../app/loaded.ts'
+import { consolePath } from '../../app/navigation.ts'
+import { consoleApiClient } from '../../app/services.ts'
 import { visibleText } from '../../app/visible-text.ts'
-import { MANAGEMENT } from '../../../client/cluster-client.ts'
+import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Badge, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
@@ -65,7 +65,7 @@ function RouterDetails(props: {
     <>
       <div class="panel-head">
         <h2>
-          <a href={pathTo('edge-routers', router.id)}>{visibleText(router.name)}</a>
+          <a href={consolePath('edge-routers', router.id)}>{visibleText(router.name)}</a>
         </h2>
         <Badge tone={router.isOnline ? 'good' : 'bad'}>
           {router.isOnline ? cell.online : cell.offline}
@@ -173,7 +173,10 @@ interface TerminatorRow {
 async function readHosted(routerId: string, signal: AbortSignal) {
   const filter = `router = ${quoteFilterText(routerId)}`
   const query = new URLSearchParams({ filter, limit: String(HOSTED_MAX) })
-  const { body } = await client.ask({ path: `${MANAGEMENT}/terminators?${query}`, signal })
+  const { body } = await consoleApiClient.ask({
+    path: `${MANAGEMENT_API_PATH}/terminators?${query}`,
+    signal,
+  })
   const { data, meta } = body as {
     readonly data: readonly TerminatorRow[]
     readonly meta: { readonly pagination: { readonly totalCount: number } }
@@ -192,7 +195,7 @@ async function readHosted(routerId: string, signal: AbortSignal) {
 /** The services that are hosted at the router, with their hosts. */
 function HostedServices({ routerId }: { readonly routerId: string }) {
   const { topology } = texts
-  const loaded = useLoaded(`hosted/${routerId}`, (signal) => readHosted(routerId, signal))
+  const loaded = useLoadedData(`hosted/${routerId}`, (signal) => readHosted(routerId, signal))
   const { value: page } = loaded.data
   if (page === null) {
     return loaded.error.value === null ? <Skeleton /> : <FailureNotice error={loaded.error.value} />
@@ -201,7 +204,7 @@ function HostedServices({ routerId }: { readonly routerId: string }) {
     <Part title={topology.hosted(page.totalCount)}>
       {page.hosted.map(({ service, serviceId, host }, at) => (
         <li key={at}>
-          <a href={pathTo('services', serviceId)}>{visibleText(service)}</a>
+          <a href={consolePath('services', serviceId)}>{visibleText(service)}</a>
           <span class="faint">{host === '' ? topology.byRouter : visibleText(host)}</span>
         </li>
       ))}

@@ -12,10 +12,10 @@ import {
   type GraphLink,
   type GraphNode,
   nodeToward,
-  usesLink,
+  pathContainsLink,
 } from './graph.ts'
 import { type PlacedLabel, placeLabels } from './labels.ts'
-import { computeLayout, type Positions } from './layout.ts'
+import { computeLayout, type NodePositions } from './layout.ts'
 import { moveBy, type Point, reveal, type Viewport, zoomBy } from './viewport.ts'
 
 const MARGIN = 70
@@ -146,7 +146,7 @@ function NetworkMap(props: DrawingProps & { readonly points: ReadonlyMap<string,
             text={linkText(link, circuits)}
             circuitCount={circuitsOver(circuits, link).length}
             unit={unit}
-            state={stateOf(near, link.id, circuit !== null && usesLink(circuit, link))}
+            state={stateOf(near, link.id, circuit !== null && pathContainsLink(circuit, link))}
             onPoint={props.onPoint}
             onChoose={onChoose}
           />
@@ -356,7 +356,7 @@ function drag(
   }
 }
 
-function pointsOf(positions: Positions): ReadonlyMap<string, Point> {
+function pointsOf(positions: NodePositions): ReadonlyMap<string, Point> {
   return new Map(positions.map(([id, x, y]) => [id, { x, y }]))
 }
 

@@ -1,5 +1,5 @@
 import type { LiveRow } from '../live/live-data.ts'
-import { pathRouters } from '../live/route.ts'
+import { pathRouters } from '../live/circuit-path.ts'
 import type { Point } from './viewport.ts'
 
 export interface GraphNode {
@@ -86,7 +86,7 @@ export function readCircuits(rows: readonly LiveRow[]): readonly Circuit[] {
 }
 
 /** True if the circuit's path contains the link, in either direction. */
-export function usesLink({ routers }: Circuit, { from, to }: GraphLink): boolean {
+export function pathContainsLink({ routers }: Circuit, { from, to }: GraphLink): boolean {
   return routers.some((id, at) => {
     const next = routers[at + 1]
     return (id === from && next === to) || (id === to && next === from)
@@ -100,7 +100,7 @@ export function circuitsThrough(circuits: readonly Circuit[], id: string): reado
 
 /** The circuits whose path contains the link. */
 export function circuitsOver(circuits: readonly Circuit[], link: GraphLink): readonly Circuit[] {
-  return circuits.filter((circuit) => usesLink(circuit, link))
+  return circuits.filter((circuit) => pathContainsLink(circuit, link))
 }
 
 /** The nearest node in the direction of an arrow key; null: there is none. */

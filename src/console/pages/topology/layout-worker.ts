@@ -1,6 +1,6 @@
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY } from 'd3-force'
 
-import { type LayoutRequest, type Positions, startPosition } from './layout.ts'
+import { type LayoutRequest, type NodePositions, initialNodePosition } from './layout.ts'
 
 interface Placed {
   readonly id: string
@@ -15,7 +15,7 @@ const TICKS = 260
  * always gets the same layout.
  */
 self.onmessage = ({ data }: MessageEvent<LayoutRequest>): void => {
-  const nodes: Placed[] = data.nodes.map((id, at) => ({ id, ...startPosition(id, at) }))
+  const nodes: Placed[] = data.nodes.map((id, at) => ({ id, ...initialNodePosition(id, at) }))
   const links = data.links.map(([source, target]) => ({ source, target }))
   forceSimulation(nodes)
     .force('charge', forceManyBody().strength(-900))
@@ -30,6 +30,6 @@ self.onmessage = ({ data }: MessageEvent<LayoutRequest>): void => {
     .force('y', forceY(0).strength(0.09))
     .stop()
     .tick(TICKS)
-  const positions: Positions = nodes.map(({ id, x, y }) => [id, Math.round(x), Math.round(y)])
+  const positions: NodePositions = nodes.map(({ id, x, y }) => [id, Math.round(x), Math.round(y)])
   self.postMessage(positions)
 }

@@ -5,12 +5,12 @@ export interface LayoutRequest {
   readonly links: readonly (readonly [string, string])[]
 }
 
-export type Positions = readonly (readonly [string, number, number])[]
+export type NodePositions = readonly (readonly [string, number, number])[]
 
 const SPREAD = 60
 
 /** Initial position, derived from the id, so that the layout is the same each time. */
-export function startPosition(id: string, at: number): { x: number; y: number } {
+export function initialNodePosition(id: string, at: number): { x: number; y: number } {
   let hash = 2_166_136_261
   for (const character of id) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 16_777_619)
   const angle = ((hash >>> 0) / 2 ** 32) * 2 * Math.PI
@@ -37,12 +37,12 @@ const ownScripts = trustedTypes?.createPolicy('flotilla-worker', {
 export async function computeLayout(
   request: LayoutRequest,
   signal: AbortSignal,
-): Promise<Positions> {
+): Promise<NodePositions> {
   const worker = new Worker(ownScripts?.createScriptURL(workerUrl) ?? workerUrl, { type: 'module' })
   signal.addEventListener('abort', () => worker.terminate())
   try {
     return await new Promise((resolve, reject) => {
-      worker.onmessage = ({ data }: MessageEvent<Positions>) => resolve(data)
+      worker.onmessage = ({ data }: MessageEvent<NodePositions>) => resolve(data)
       worker.onerror = (event) => reject(new Error(event.message))
       worker.postMessage(request)
     })

@@ -1,13 +1,13 @@
 import { useSignal } from '@preact/signals'
 
 import { Failure, FailureNotice } from '../../app/failure.tsx'
-import { useLoaded } from '../../app/loaded.ts'
-import { pathTo } from '../../app/navigation.ts'
+import { useLoadedData } from '../../app/loaded.ts'
+import { consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { Field } from '../../controls/field.tsx'
-import { Badge, Empty, Notice, Skeleton } from '../../controls/status.tsx'
+import { Badge, EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { type LiveRow, readFabric } from '../live/live-data.ts'
+import { type LiveRow, readFabricRows } from '../live/live-data.ts'
 import { Details } from './details.tsx'
 import { Drawing, type Target } from './drawing.tsx'
 import {
@@ -19,8 +19,8 @@ import {
   buildGraph,
   neighborhood,
 } from './graph.ts'
-import { client } from '../../app/services.ts'
-import { FABRIC } from '../../../client/cluster-client.ts'
+import { consoleApiClient } from '../../app/services.ts'
+import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
 import { identityNames } from '../../app/identity-names.ts'
 import { visibleText } from '../../app/visible-text.ts'
 
@@ -37,8 +37,8 @@ interface Topology {
 async function load(signal: AbortSignal): Promise<Topology> {
   const [routers, links, circuits] = await Promise.all([
     readRouters(signal),
-    readFabric('links', signal),
-    readFabric('circuits', signal),
+    readFabricRows('links', signal),
+    readFabricRows('circuits', signal),
   ])
   const open = readCircuits(circuits.rows)
   return {
@@ -55,7 +55,7 @@ async function load(signal: AbortSignal): Promise<Topology> {
 /** Routers and the links between them, as a drawing and as tables. */
 export function TopologyPage() {
   const { topology } = texts
-  const loaded = useLoaded('topology', load, REFRESH_MS)
+  const loaded = useLoadedData('topology', load, REFRESH_MS)
   const chosen = useSignal('')
   const circuitId = useSignal('')
   const pointed = useSignal<Target | null>(null)
@@ -85,9 +85,9 @@ export function TopologyPage() {
           </div>
         ) : shown.graph.nodes.length === 0 ? (
           <div class="panel">
-            <Empty icon="router" title={topology.none}>
+            <EmptyState icon="router" title={topology.none}>
               <p>{topology.noneWhat}</p>
-            </Empty>
+            </EmptyState>
           </div>
         ) : (
           <>
@@ -224,7 +224,7 @@ function LinkTable({ graph }: { readonly graph: Graph }) {
               {sortByName(graph.nodes).map(({ id, name, isOnline }) => (
                 <tr key={id}>
                   <th scope="row">
-                    <a href={pathTo('routers', id)}>{name}</a>
+                    <a href={consolePath('routers', id)}>{name}</a>
                   </th>
                   <td>
                     <Badge tone={isOnline ? 'good' : 'bad'}>
@@ -293,7 +293,10 @@ async function readRouters(signal: AbortSignal): Promise<readonly LiveRow[]> {
   const rows: LiveRow[] = []
   for (let page = 0; page < PAGES_MAX; page += 1) {
     const query = new URLSearchParams({ limit: String(PAGE), offset: String(page * PAGE) })
-    const { body } = await client.ask({ path: `${FABRIC}/routers?${query}`, signal })
+    const { body } = await consoleApiClient.ask({
+      path: `${FABRIC_API_PATH}/routers?${query}`,
+      signal,
+    })
     const { data } = body as { readonly data: readonly LiveRow[] }
     rows.push(...data)
     if (data.length < PAGE) break

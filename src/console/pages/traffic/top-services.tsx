@@ -1,5 +1,5 @@
-import { useLoaded } from '../../app/loaded.ts'
-import { pathTo } from '../../app/navigation.ts'
+import { useLoadedData } from '../../app/loaded.ts'
+import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import { Notice } from '../../controls/status.tsx'
 import { bytesText } from '../../../client/bytes-text.ts'
@@ -17,7 +17,7 @@ const HEIGHT = 24
  */
 export function TopServices() {
   const { topServices: words, notMeasured } = texts.traffic
-  const loaded = useLoaded(
+  const loaded = useLoadedData(
     'top-services',
     (signal) => readTopServices(ROWS, signal),
     TRAFFIC_REFRESH_MS,
@@ -54,7 +54,7 @@ export function TopServices() {
               {shown.rows.map(({ id, name, hour: { rxBytes, txBytes, totals } }) => (
                 <tr key={id}>
                   <td>
-                    <a href={`${pathTo('services', id)}?tab=traffic`}>{visibleText(name)}</a>
+                    <a href={`${consolePath('services', id)}?tab=traffic`}>{visibleText(name)}</a>
                   </td>
                   <td>
                     <span class="top-bytes">

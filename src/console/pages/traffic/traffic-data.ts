@@ -1,5 +1,5 @@
-import { client } from '../../app/services.ts'
-import { MANAGEMENT } from '../../../client/cluster-client.ts'
+import { consoleApiClient } from '../../app/console-state.ts'
+import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import type {
   ServedAnswers,
   TrafficDetail,
@@ -21,13 +21,13 @@ export async function readTraffic(
   signal: AbortSignal,
 ): Promise<TrafficDetail> {
   const kind = collection === 'services' ? 'services' : 'routers'
-  const path = `${MANAGEMENT}/traffic/${kind}/${encodeURIComponent(id)}`
-  const { body } = await client.ask({ path, timeoutMs: TIMEOUT_MS, signal })
+  const path = `${MANAGEMENT_API_PATH}/traffic/${kind}/${encodeURIComponent(id)}`
+  const { body } = await consoleApiClient.ask({ path, timeoutMs: TIMEOUT_MS, signal })
   return (body as ServedAnswers['GET /edge/management/v1/traffic/services/{id}']).data
 }
 
 export async function readTopServices(limit: number, signal: AbortSignal): Promise<TrafficTop> {
-  const { data } = await client.served('GET /edge/management/v1/traffic/services', {
+  const { data } = await consoleApiClient.served('GET /edge/management/v1/traffic/services', {
     query: { limit: String(limit) },
     timeoutMs: TIMEOUT_MS,
     signal,

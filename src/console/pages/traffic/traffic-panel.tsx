@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 
 import { Failure, FailureNotice } from '../../app/failure.tsx'
-import { useLoaded } from '../../app/loaded.ts'
+import { useLoadedData } from '../../app/loaded.ts'
 import { Notice, Skeleton } from '../../controls/status.tsx'
 import { bytesText } from '../../../client/bytes-text.ts'
 import { texts } from '../../texts.ts'
@@ -15,7 +15,7 @@ const integerText = (value: number): string => value.toLocaleString('en')
 export function TrafficPanel(props: { readonly collection: string; readonly id: string }) {
   const { collection, id } = props
   const { traffic } = texts
-  const loaded = useLoaded(
+  const loaded = useLoadedData(
     `traffic/${collection}/${id}`,
     (signal) => readTraffic(collection, id, signal),
     TRAFFIC_REFRESH_MS,

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 
 import { FailureNotice } from '../../app/failure.tsx'
-import { pathTo } from '../../app/navigation.ts'
+import { consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { visibleText } from '../../app/visible-text.ts'
 import { Button, LinkButton } from '../../controls/button.tsx'
@@ -14,7 +14,7 @@ import { kindAt } from '../records/kinds.ts'
 import { collectionPath, readRecord, writeRecord } from '../records/record-data.ts'
 import { RolesInput } from '../records/reference-inputs.tsx'
 import { TokenCard } from './token-card.tsx'
-import { useRefusal } from './refusal.ts'
+import { useMissingPermissionReason } from './refusal.ts'
 
 /** A token with which a new record enrolls, and the token's expiry. */
 export interface EnrollmentToken {
@@ -51,7 +51,7 @@ export function EnrollingWizard(props: EnrollingWizardProps) {
   const { wizards } = texts
   const name = useDraftSignal(`wizards/${kind}/name`, '')
   const roles = useDraftSignal<readonly string[]>(`wizards/${kind}/roles`, [])
-  const refused = useRefusal([`${kindAt(kind)?.permission ?? ''}.create`])
+  const refused = useMissingPermissionReason([`${kindAt(kind)?.permission ?? ''}.create`])
   const made = useSignal<(EnrollmentToken & { readonly id: string }) | null>(null)
   const madeName = useSignal('')
   const error = useSignal<unknown>(null)
@@ -126,7 +126,7 @@ export function EnrollingWizard(props: EnrollingWizardProps) {
           expiresAt={shown.expiresAt}
           command={words.command}
         >
-          <LinkButton href={pathTo(kind, shown.id)}>{words.open}</LinkButton>
+          <LinkButton href={consolePath(kind, shown.id)}>{words.open}</LinkButton>
           <Button
             onClick={() => {
               made.value = null

@@ -1,4 +1,4 @@
-import { pathTo } from '../../app/navigation.ts'
+import { consolePath } from '../../app/navigation.ts'
 import { texts } from '../../texts.ts'
 import { EnrollingWizard, type EnrollmentToken } from './enrolling-wizard.tsx'
 
@@ -30,7 +30,7 @@ export function IdentityWizard() {
         enrollment: { ott: true },
       })}
       tokenIn={tokenIn}
-      more={<a href={pathTo('identities', 'new')}>{wizards.plainIdentity}</a>}
+      more={<a href={consolePath('identities', 'new')}>{wizards.plainIdentity}</a>}
     />
   )
 }

@@ -1,9 +1,9 @@
 import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
-import { pathTo } from '../../app/navigation.ts'
+import { consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
-import { client } from '../../app/services.ts'
+import { consoleApiClient } from '../../app/services.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { Button, LinkButton } from '../../controls/button.tsx'
 import { Field, TextField } from '../../controls/field.tsx'
@@ -13,7 +13,7 @@ import { texts } from '../../texts.ts'
 import { useDraftSignal } from '../records/drafts.ts'
 import { RolesInput } from '../records/reference-inputs.tsx'
 import { type ConfigTypeIds, serviceSteps, type SimpleService } from './service-steps.ts'
-import { useRefusal } from './refusal.ts'
+import { useMissingPermissionReason } from './refusal.ts'
 import { type CreatedRecord, runSteps, undoSteps, WizardFailure } from './steps.ts'
 
 const empty: SimpleService = {
@@ -30,7 +30,7 @@ const empty: SimpleService = {
 async function configTypeIds(): Promise<ConfigTypeIds> {
   const filter = 'name in ["intercept.v1", "host.v1"]'
   const query = { filter }
-  const { data } = await client.served('GET /edge/management/v1/config-types', { query })
+  const { data } = await consoleApiClient.served('GET /edge/management/v1/config-types', { query })
   const idOf = (name: string): string => data.find((one) => one.name === name)?.id ?? ''
   return { intercept: idOf('intercept.v1'), host: idOf('host.v1') }
 }
@@ -39,7 +39,11 @@ async function configTypeIds(): Promise<ConfigTypeIds> {
 export function ServiceWizard() {
   const { wizards } = texts
   const service = useDraftSignal<SimpleService>('wizards/service', empty)
-  const refused = useRefusal(['config.create', 'service.create', 'service-policy.create'])
+  const refused = useMissingPermissionReason([
+    'config.create',
+    'service.create',
+    'service-policy.create',
+  ])
   const made = useSignal<readonly CreatedRecord[]>([])
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
@@ -99,7 +103,7 @@ export function ServiceWizard() {
             </Button>
           )}
           {isDone.value ? (
-            <LinkButton kind="primary" href={pathTo('services', made.value[2]?.id ?? '')}>
+            <LinkButton kind="primary" href={consolePath('services', made.value[2]?.id ?? '')}>
               {wizards.openService}
             </LinkButton>
           ) : (

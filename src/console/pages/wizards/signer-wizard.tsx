@@ -1,9 +1,9 @@
 import { useSignal } from '@preact/signals'
 
 import { failureText } from '../../app/failure.tsx'
-import { goTo, pathTo } from '../../app/navigation.ts'
+import { navigateTo, consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
-import { client } from '../../app/services.ts'
+import { consoleApiClient } from '../../app/services.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { visibleText } from '../../app/visible-text.ts'
 import type { ExternalJwtSignerDiscovered } from '../../client/served-types.ts'
@@ -13,7 +13,7 @@ import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { useDraftSignal } from '../records/drafts.ts'
 import { collectionPath, writeRecord } from '../records/record-data.ts'
-import { useRefusal } from './refusal.ts'
+import { useMissingPermissionReason } from './refusal.ts'
 import {
   type PresetValues,
   signerBody,
@@ -43,7 +43,7 @@ const empty: Input = { preset: 'google', values: {}, name: null, claim: null }
 export function SignerWizard() {
   const { signers, wizards } = texts
   const input = useDraftSignal<Input>('wizards/signer', empty)
-  const refused = useRefusal(['external-jwt-signer.create', 'admin'])
+  const refused = useMissingPermissionReason(['external-jwt-signer.create', 'admin'])
   const found = useSignal<ExternalJwtSignerDiscovered | null>(null)
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
@@ -63,11 +63,14 @@ export function SignerWizard() {
   }
   const discover = async (): Promise<void> => {
     if (issuer === null) throw new TypeError(signers.incomplete)
-    const { data } = await client.served('POST /edge/management/v1/jwt-signer-setup/discover', {
-      body: { issuer },
-      changesNothing: true,
-      timeoutMs: DISCOVERY_TIMEOUT_MS,
-    })
+    const { data } = await consoleApiClient.served(
+      'POST /edge/management/v1/jwt-signer-setup/discover',
+      {
+        body: { issuer },
+        changesNothing: true,
+        timeoutMs: DISCOVERY_TIMEOUT_MS,
+      },
+    )
     found.value = data
   }
   const create = async (of: ExternalJwtSignerDiscovered): Promise<void> => {
@@ -76,7 +79,7 @@ export function SignerWizard() {
     const id = await writeRecord({ method: 'POST', path: collectionPath(KIND), body })
     input.value = empty
     showToast(signers.created)
-    goTo(pathTo(KIND, id ?? ''))
+    navigateTo(consolePath(KIND, id ?? ''))
   }
   return (
     <>
@@ -96,7 +99,7 @@ export function SignerWizard() {
             <Notice tone="bad">{error.value.message}</Notice>
           ) : error.value === null ? null : (
             <Notice tone="bad">
-              {failureText(error.value)} <a href={pathTo(KIND, 'new')}>{signers.byHand}</a>
+              {failureText(error.value)} <a href={consolePath(KIND, 'new')}>{signers.byHand}</a>
             </Notice>
           )}
           <PresetInputs
@@ -127,7 +130,7 @@ export function SignerWizard() {
           )}
         </div>
         <div class="form-foot">
-          <a href={pathTo(KIND, 'new')}>{signers.byHand}</a>
+          <a href={consolePath(KIND, 'new')}>{signers.byHand}</a>
           <Button type="submit" kind="primary" isBusy={isBusy.value} refused={refused}>
             {provider === null ? signers.lookUp : signers.create}
           </Button>

@@ -1,4 +1,4 @@
-import { writeRecord, type Write } from '../records/record-data.ts'
+import { writeRecord, type RecordWriteRequest } from '../records/record-data.ts'
 
 /**
  * A record that a wizard creates. Later records refer to it by the id that the server returned.
@@ -6,7 +6,7 @@ import { writeRecord, type Write } from '../records/record-data.ts'
 export interface Step {
   readonly title: string
   /** @param made ids of the records that the wizard created before, in order. */
-  readonly call: (made: readonly string[]) => Write
+  readonly call: (made: readonly string[]) => RecordWriteRequest
 }
 
 /** A record that a wizard has already created. */

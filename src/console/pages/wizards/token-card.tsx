@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 
-import { download } from '../../app/export.ts'
+import { downloadText } from '../../app/export.ts'
 import { Button } from '../../controls/button.tsx'
 import { CopyText } from '../../controls/copy.tsx'
 import { Notice } from '../../controls/status.tsx'
@@ -33,7 +33,7 @@ export function TokenCard(props: {
         <Notice tone="warn">{wizards.secret}</Notice>
         <QrCode text={jwt} />
         <div class="row">
-          <Button icon="backup" kind="primary" onClick={() => download(fileName, jwt)}>
+          <Button icon="backup" kind="primary" onClick={() => downloadText(fileName, jwt)}>
             {wizards.download(fileName)}
           </Button>
           {children}

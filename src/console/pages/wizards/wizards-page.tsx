@@ -1,4 +1,4 @@
-import { pathTo } from '../../app/navigation.ts'
+import { consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { texts } from '../../texts.ts'
@@ -26,13 +26,13 @@ export function WizardsPage({ name }: { readonly name: string | null }) {
       <PageHead title={texts.pages.wizards} lead={wizards.lead} />
       <div class="cards">
         {cards.map((card) => (
-          <a class="card" key={card.name} href={pathTo('wizards', card.name)}>
+          <a class="card" key={card.name} href={consolePath('wizards', card.name)}>
             <Icon name={card.icon} size={20} />
             <strong>{wizards.titles[card.name]}</strong>
             <span>{wizards.what[card.name]}</span>
           </a>
         ))}
-        <a class="card" href={pathTo('cluster')}>
+        <a class="card" href={consolePath('cluster')}>
           <Icon name="cluster" size={20} />
           <strong>{texts.ticket.title}</strong>
           <span>{wizards.controller}</span>

@@ -1,0 +1,129 @@
+import { CommandKind } from '../../../proto/gen/command_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { Problem } from '../../lib/problems.ts'
+import { WindowedQuota } from '../../lib/bounds/quota.ts'
+import type { Actor } from '../../ports/actor.ts'
+import type { AppliedProposal, ProposalInput, Proposer } from '../../ports/proposer.ts'
+
+/**
+ * Maximum writes per minute on this controller by callers for which no permission must be granted:
+ * an identity's writes about itself, and a router's writes under its certificate. Each write adds
+ * an audit record, and the number of stored audit records is limited.
+ */
+export const callerWriteLimits = {
+  /** Maximum writes of one identity per window; above that: 429 SERVER_TOO_MANY_REQUESTS. */
+  identityWritesMax: 1200,
+  /**
+   * Maximum writes of one kind by one identity per window; above that: 429
+   * SERVER_TOO_MANY_REQUESTS.
+   */
+  identityWritesOfKindMax: 120,
+  /**
+   * Maximum writes of one router per minute: after a reconnect, a router that hosts many services
+   * creates all its terminators again.
+   */
+  routerWritesMax: 12_000,
+  /** Maximum extensions of one router's certificates per minute. */
+  routerExtensionsMax: 12,
+  /**
+   * Maximum counted writes of all callers together per window; above that: 429
+   * SERVER_TOO_MANY_REQUESTS.
+   */
+  writesMax: 1_000_000,
+  /**
+   * Length of the window in which writes are counted. `Retry-After` contains the time until it
+   * ends.
+   */
+  writeWindowMs: 60_000,
+} as const
+
+/**
+ * Kinds of writes that may use the whole limit of the caller, because a client that uses or hosts
+ * many services makes many such writes.
+ */
+const frequent: ReadonlySet<CommandKind> = new Set([
+  CommandKind.SERVICE_SESSION_CREATE,
+  CommandKind.SERVICE_SESSION_END,
+])
+
+const extensions: ReadonlySet<CommandKind> = new Set([
+  CommandKind.ROUTER_EXTEND,
+  CommandKind.ROUTER_EXTEND_BEGIN,
+  CommandKind.ROUTER_EXTEND_VERIFY,
+])
+
+interface Allowed {
+  readonly caller: string
+  readonly allMax: number
+  readonly kindMax: number
+}
+
+/** Limits the writes per minute of each caller, for each kind of write and in total. */
+export class CallerWriteLimiter implements Proposer {
+  readonly #proposer: Proposer
+  readonly #quota: WindowedQuota
+
+  constructor(proposer: Proposer, clock: Pick<Clock, 'monotonicMs'>) {
+    this.#proposer = proposer
+    const {
+      identityWritesMax: ofOneMax,
+      writesMax: allMax,
+      writeWindowMs: windowMs,
+    } = callerWriteLimits
+    this.#quota = new WindowedQuota({ ofOneMax, allMax, windowMs }, clock)
+  }
+
+  propose(input: ProposalInput): Promise<AppliedProposal> {
+    const allowed = allowedTo(input)
+    if (allowed !== null && !this.#take(allowed, input.kind)) return Promise.reject(this.#refusal())
+    return this.#proposer.propose(input)
+  }
+
+  /**
+   * Checks the limit without counting a write. Call it before expensive work for the write, such as
+   * signing a certificate.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when `propose` would refuse the write.
+   */
+  judge(write: Pick<ProposalInput, 'actor' | 'kind'>): void {
+    const allowed = allowedTo(write)
+    if (allowed === null) return
+    const { caller, allMax, kindMax } = allowed
+    const quota = this.#quota
+    if (quota.hasLeft(`${caller} ${write.kind}`, kindMax) && quota.hasLeft(caller, allMax)) return
+    throw this.#refusal()
+  }
+
+  #take({ caller, allMax, kindMax }: Allowed, kind: CommandKind): boolean {
+    // @guard audit-pushed-out--all
+    return this.#quota.take(`${caller} ${kind}`, kindMax) && this.#quota.take(caller, allMax)
+  }
+
+  #refusal(): Problem {
+    const retryAfterSeconds = Math.ceil(this.#quota.leftMs / 1000)
+    const detail = 'too many writes of this caller in one minute'
+    return new Problem('SERVER_TOO_MANY_REQUESTS', { detail, retryAfterSeconds })
+  }
+}
+
+/** The limit for a write; null: writes made with a granted permission are not limited here. */
+function allowedTo({ actor, kind }: Pick<ProposalInput, 'actor' | 'kind'>): Allowed | null {
+  const caller = callerOf(actor)
+  if (caller === null) return null
+  if (caller.startsWith('router ')) {
+    const { routerWritesMax, routerExtensionsMax } = callerWriteLimits
+    // @guard audit-pushed-out--kind
+    const kindMax = extensions.has(kind) ? routerExtensionsMax : routerWritesMax
+    return { caller, allMax: routerWritesMax, kindMax }
+  }
+  const { identityWritesMax, identityWritesOfKindMax } = callerWriteLimits
+  const kindMax = frequent.has(kind) ? identityWritesMax : identityWritesOfKindMax
+  return { caller, allMax: identityWritesMax, kindMax }
+}
+
+function callerOf({ case: of, value }: Actor): string | null {
+  if (of === 'enrollment') return value.routerId === '' ? null : `router ${value.routerId}`
+  if (of !== 'session') return null
+  const isOfEverySession = value.permission === 'session' || value.permission === 'partial'
+  // @guard audit-pushed-out--session
+  return isOfEverySession ? `identity ${value.identityId}` : null
+}

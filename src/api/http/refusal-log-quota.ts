@@ -1,0 +1,29 @@
+import type { QuotaLimits } from '../../lib/bounds/quota.ts'
+
+/**
+ * Maximum log lines about refused writes per minute: a refusal costs the caller nothing, so a
+ * caller could fill the disk.
+ */
+export const refusalLogLimits = {
+  /**
+   * Maximum log lines about the refused writes of one caller per window; further refusals are
+   * only counted.
+   */
+  linesOfOneMax: 30,
+  /**
+   * Maximum log lines about refused writes of all callers per window; further refusals are only
+   * counted.
+   */
+  linesMax: 600,
+  /**
+   * Length of the window. At its end, one log line shows the number of refusals that were not
+   * logged.
+   */
+  windowMs: 60_000,
+} as const
+
+export const refusalLogQuota: QuotaLimits = {
+  ofOneMax: refusalLogLimits.linesOfOneMax,
+  allMax: refusalLogLimits.linesMax,
+  windowMs: refusalLogLimits.windowMs,
+}

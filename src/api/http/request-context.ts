@@ -1,0 +1,218 @@
+import { createHash } from 'node:crypto'
+import { AssertionError } from '../../lib/assert.ts'
+import { type TraceContext, parseTraceparent } from '../../lib/trace-context.ts'
+import type { Actor } from '../../ports/actor.ts'
+import type { Idempotency, WriteOrigin, WriteRequest } from '../../ports/writer.ts'
+import type { ExternalJwtChallenge } from '../../auth/tokens/external-jwt-challenge.ts'
+import type { ApiName } from '../../auth/principal/permissions.ts'
+import type { CallerCredentials } from '../../auth/principal/credentials.ts'
+import {
+  actorForPrincipal,
+  type Caller,
+  writeOriginForPrincipal,
+} from '../../auth/principal/principal.ts'
+import type { ChallengeReason } from '../../auth/sessions/request-authenticator.ts'
+import type { Reply } from './responses/envelope.ts'
+import type { OperationTraits } from './operation-traits.ts'
+import type { Precondition } from './responses/etag.ts'
+
+export type RequestQuery = Readonly<Record<string, string | readonly string[] | undefined>>
+
+/**
+ * Data of a request that does not depend on the transport; used for log lines, reads and retries.
+ */
+interface RequestMetadata {
+  /** Trace of the request, for log lines. It is never part of a record. */
+  readonly trace: TraceContext
+  /** True: the request contained a trace context. */
+  readonly isTraceShown: boolean
+  /** Minimum log index that the response must reflect. */
+  minIndex: number
+  isLinearizable: boolean
+  /** `net-request-id`. */
+  requestId: Uint8Array | null
+  /** False: the request id is not stored, so a repeated request is executed again. */
+  isRepeatable: boolean
+}
+
+const isConnected = (): boolean => false
+const nothing = Object.freeze({})
+
+/**
+ * State of one request: its credentials and input, the decision about it, and the metadata of its
+ * response.
+ */
+export class RequestContext<O extends OperationTraits = OperationTraits> {
+  readonly operation: O | null
+  readonly api: ApiName
+  readonly method: string
+  readonly changesNothing: boolean
+  /** Normalized path, without the query. */
+  readonly path: string
+  readonly credentials: CallerCredentials
+  readonly metadata: RequestMetadata
+  /** Monotonic ms. */
+  readonly startedAtMs: number
+  /** The Accept header; '' if absent. */
+  readonly accept: string
+  /**
+   * Frees the memory reserved for a large body; call it when nothing refers to the body any more.
+   * Null: no memory is reserved.
+   */
+  releaseBody: (() => void) | null = null
+  /**
+   * Called when the response has been sent or the client has disconnected, so that the memory of
+   * the response can be freed.
+   */
+  onAnswerGone: (() => void) | null = null
+  params: Readonly<Record<string, string>> = nothing
+  query: RequestQuery = nothing
+  /** Values of the headers that the operation declares. */
+  headers: Readonly<Record<string, string | undefined>> = nothing
+  /** True: the operation receives the body as text; otherwise the body is parsed as JSON. */
+  isTextBody = false
+  /** The body as it was received; stored only for requests with a request id. */
+  bodyText = ''
+  /** The If-Match header, parsed. */
+  precondition: Precondition | null = null
+  /** The If-None-Match header as it was received. */
+  ifNoneMatch: string | null = null
+  caller: Caller | null = null
+  /** True: a monitoring certificate admits the request although the state is unusable. */
+  isMonitorWithoutState = false
+  challenge: ChallengeReason | ExternalJwtChallenge | null = null
+  /** Page that a browser receives instead of the error response. */
+  refusalPage: Reply | null = null
+  /**
+   * Whether the request waited for its caller's share of processor time before the first check.
+   */
+  hasWaited = false
+  /**
+   * Key by which memory and processor time are divided: an identity, or the source address of an
+   * unauthenticated caller.
+   */
+  sharer = ''
+  /** Log index that the response reflects; 0: nothing was read yet. */
+  index = 0
+  /**
+   * True: the caller received a timeout before the write was proposed, so the write must not be
+   * proposed any more.
+   */
+  isAbandoned = false
+  /** True while the operation of the request runs. */
+  isAtWork = false
+  /**
+   * Request id and body hash of the write, once the write was proposed. From then on, the outcome
+   * depends on the cluster.
+   */
+  proposed: Idempotency | null = null
+  /** Whether the connection of the request has closed. */
+  isDisconnected: () => boolean = isConnected
+
+  constructor(input: {
+    operation: O | null
+    api: ApiName
+    method: string
+    path: string
+    credentials: CallerCredentials
+    startedAtMs: number
+    accept: string
+    /** The traceparent header as it was received. */
+    traceparent?: unknown
+  }) {
+    this.operation = input.operation
+    this.api = input.api
+    this.method = input.method
+    this.changesNothing = input.operation?.changesNothing === true
+    this.path = input.path
+    this.credentials = input.credentials
+    this.startedAtMs = input.startedAtMs
+    this.accept = input.accept
+    const { traceparent } = input
+    let trace: TraceContext | null = null
+    this.metadata = {
+      // Created on first use, because most requests are never logged.
+      get trace(): TraceContext {
+        return (trace ??= parseTraceparent(traceparent))
+      },
+      isTraceShown: traceparent !== undefined,
+      minIndex: 0,
+      isLinearizable: false,
+      requestId: null,
+      isRepeatable: true,
+    }
+  }
+
+  /** Whether the client has disconnected. */
+  get isGone(): boolean {
+    return this.isAbandoned || this.isDisconnected()
+  }
+
+  /**
+   * SHA-256 over method, path and body. A request with the same id and the same hash is a
+   * repetition.
+   */
+  bodyHash(): Uint8Array {
+    const hash = createHash('sha256').update(`${this.method} ${this.path}\n`)
+    return Uint8Array.from(hash.update(this.bodyText).digest())
+  }
+
+  param(name: string): string {
+    return this.params[name] ?? ''
+  }
+
+  /** The first value of a query parameter; undefined if it is empty or missing. */
+  first(name: string): string | undefined {
+    const value = this.query[name]
+    const first = typeof value === 'string' ? value : value?.[0]
+    return first === '' ? undefined : first
+  }
+
+  all(name: string): readonly string[] {
+    const value = this.query[name]
+    if (value === undefined) return []
+    return typeof value === 'string' ? [value] : value
+  }
+}
+
+/**
+ * Origin for the writes of a request: the caller and the session.
+ * @throws {AssertionError} without a caller, because the writes of such a request have another
+ * actor.
+ */
+export function requestOrigin(call: RequestContext, request = toWriteRequest(call)): WriteOrigin {
+  const { idempotency } = request
+  return writeOriginForPrincipal(request, callActor(call), idempotency)
+}
+
+/** The caller of the request as the actor of writes. */
+export function callActor({ caller }: RequestContext): Actor {
+  if (caller === null)
+    throw new AssertionError('a write of a request has a caller, with what it was admitted by')
+  return actorForPrincipal(caller)
+}
+
+/**
+ * The request data that a write needs. The actor of the write is determined from the caller's
+ * credentials.
+ */
+export function toWriteRequest(call: RequestContext): WriteRequest {
+  const { metadata } = call
+  return {
+    trace: metadata.trace,
+    // Evaluated when the write is proposed, because the operation may have found a secret in the
+    // body; the request id must then not be stored.
+    get idempotency(): Idempotency {
+      if (!metadata.isRepeatable) return { case: 'notKept' }
+      if (metadata.requestId === null) return { case: 'none' }
+      return { case: 'id', id: metadata.requestId, bodyHash: () => call.bodyHash() }
+    },
+    isAbandoned: () => call.isAbandoned,
+    onProposed: (idempotency) => {
+      call.proposed = idempotency
+    },
+    onOutcome: (index) => {
+      call.index = Math.max(call.index, index)
+    },
+  }
+}

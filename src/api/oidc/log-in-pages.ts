@@ -1,0 +1,122 @@
+import { DEVICE_DONE_PATH } from '../../auth/oidc/device-flow.ts'
+import type { Reply } from '../http/responses/envelope.ts'
+import { basePaths } from '../http/paths.ts'
+import { renderHtmlPage } from './html-page.ts'
+import { escapeHtml } from '../../lib/text/escape-html.ts'
+
+/** The page of one step of a log-in. */
+interface LogInPage extends FlowPage {
+  readonly asks: 'password' | 'code' | 'enrollment'
+}
+
+/** The flow of a page, and the message that the page shows about the last attempt. */
+export interface FlowPage {
+  readonly id: string
+  /**
+   * Redirect URI of the flow. Browsers apply the page's policy to the redirects of a form, so the
+   * policy must allow it.
+   */
+  readonly redirectUri: string
+  /** A message about the last attempt; '': this is the first attempt. */
+  readonly fault: string
+  readonly status: number
+}
+
+interface LogInForm {
+  readonly path: string
+  readonly title: string
+  /** HTML of the fields. */
+  readonly fields: string
+  readonly button: string
+}
+
+const forms: Readonly<Record<LogInPage['asks'], LogInForm>> = {
+  password: {
+    path: '/login/password',
+    title: 'Log in',
+    fields:
+      '<label for="username">User name</label>' +
+      '<input id="username" name="username" autocomplete="username" autocapitalize="none" ' +
+      'spellcheck="false" required autofocus>' +
+      '<label for="password">Password</label>' +
+      '<input id="password" name="password" type="password" autocomplete="current-password" required>',
+    button: 'Continue',
+  },
+  code: {
+    path: '/login/totp',
+    title: 'Second factor',
+    fields:
+      '<p class="soft">Enter the code that your authenticator app shows, or one of your recovery codes.</p>' +
+      '<label for="code">Code</label>' +
+      '<input id="code" name="code" autocomplete="one-time-code" autocapitalize="none" ' +
+      'spellcheck="false" required autofocus>',
+    button: 'Continue',
+  },
+  enrollment: {
+    path: '/login/totp/enroll',
+    title: 'Set up an authenticator app',
+    fields:
+      '<p>You need a code of an authenticator app to log in, and none is set up for you yet.</p>' +
+      '<p class="soft">Have the app at hand, and a place to keep recovery codes in.</p>',
+    button: 'Set up an app',
+  },
+}
+
+export function logInPageResponse({ asks, ...page }: LogInPage): Reply {
+  return formPage(page, forms[asks])
+}
+
+/**
+ * The last page of a browser log-in that lacks a token from an external JWT signer; no form can
+ * provide such a token.
+ */
+export function externalTokenPage(
+  { redirectUri, fault, status }: FlowPage,
+  signerName: string,
+): Reply {
+  const content =
+    purposeOf(redirectUri) +
+    `<p>You also need a token of ${escapeHtml(signerName)} to log in, and this page cannot ask for one.</p>` +
+    '<p class="soft">Log in with a program that brings it, such as <code>flotilla login</code> with ' +
+    '<code>--user</code> and <code>--jwt-file</code>. You can close this page.</p>'
+  return renderHtmlPage({ title: 'A token is missing', content, fault, status })
+}
+
+/** A page with one form that continues the flow. */
+export function formPage(
+  { id, redirectUri, fault, status }: FlowPage,
+  { path, title, fields, button }: LogInForm,
+): Reply {
+  const content =
+    purposeOf(redirectUri) +
+    `<form method="post" action="${basePaths.oidc}${path}">` +
+    `<input type="hidden" name="id" value="${escapeHtml(id)}">${fields}` +
+    `<button type="submit">${button}</button></form>`
+  const formTarget = targetOf(redirectUri)
+  return renderHtmlPage({
+    title,
+    content,
+    fault,
+    status,
+    formTarget,
+    headers: { 'auth-request-id': id },
+  })
+}
+
+/**
+ * Describes the program that started the log-in, so that users notice a log-in that they did not
+ * start.
+ */
+function purposeOf(redirectUri: string): string {
+  const { protocol, pathname } = new URL(redirectUri)
+  if (pathname.endsWith(DEVICE_DONE_PATH)) {
+    return '<p class="soft">You let a device act as you. Its address was on the page before.</p>'
+  }
+  const isHere = protocol === 'http:'
+  return isHere ? '<p class="soft">For a program on this computer that asked for it.</p>' : ''
+}
+
+function targetOf(redirectUri: string): string {
+  const { protocol, origin } = new URL(redirectUri)
+  return protocol === 'https:' || protocol === 'http:' ? origin : protocol
+}

@@ -1,0 +1,29 @@
+import { servicePolicy } from '../../entities/kinds/service-policy.ts'
+import { isObject } from '../../entities/check-fields.ts'
+import { normalizeBody } from '../../entities/normalize-body.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import { parseTimeMs } from './enrollment.ts'
+import type { Preparer } from './preparer.ts'
+
+/**
+ * A body without `expiresAt` keeps the stored time: clients of OpenZiti do not know this field, and
+ * must not remove the time by omitting it.
+ */
+export const prepareServicePolicy: Preparer = (_call, mode, body) => {
+  const prepared = normalizeBody(servicePolicy, mode, body)
+  const { expiresAt } = body
+  if (expiresAt === undefined) return prepared
+  const atMs = expiresAt === null ? null : parseTimeMs(expiresAt)
+  return { ...prepared, fields: { ...prepared.fields, expiresAt: atMs } }
+}
+
+/** The times at which role attributes end, in their stored form; {} if the body contains none. */
+export function storedRoleAttributeExpiries(body: JsonObject): JsonObject {
+  const { roleAttributesExpireAt: ends } = body
+  if (!isObject(ends)) return {}
+  const stored = Object.entries(ends).map(([attribute, end]): [string, Json] => [
+    attribute,
+    end === null ? null : new Date(parseTimeMs(end)).toISOString(),
+  ])
+  return { roleAttributesExpireAt: Object.fromEntries(stored) }
+}

@@ -1,0 +1,57 @@
+import type { RecordOf } from '../../entities/kind-records.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { waitUntil } from '../../lib/runtime/wait.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { ApiSessionLimits } from './limits.ts'
+
+type Router = RecordOf<'edgeRouter'>
+
+export interface RouterReconnectDelayDeps {
+  readonly clock: Clock
+  readonly limits: ApiSessionLimits
+  readonly state: Pick<StateView, 'servesClients' | 'mayServeClients'>
+}
+
+/**
+ * Delays service sessions for a few seconds after the start of a controller, until a router that
+ * the client can use has reconnected. After an outage of all controllers, clients return as fast as
+ * routers. A client of OpenZiti's Go SDK that gets a service session without a reachable router
+ * requests routers again only after at least 30 s, and its services are not hosted until then.
+ */
+export class RouterReconnectDelay {
+  readonly #deps: RouterReconnectDelayDeps
+  readonly #endMs: number
+  #waiting = 0
+
+  constructor(deps: RouterReconnectDelayDeps) {
+    this.#deps = deps
+    this.#endMs = deps.clock.monotonicMs() + deps.limits.routerReturnMs
+  }
+
+  /**
+   * Waits until one of the routers has an address for clients, or until none of them can be
+   * expected any more. Does not wait if the controller started long ago, or if
+   * `routerReturnWaitersMax` requests wait.
+   * @param read reads the edge routers that the client may use; not called long after the start.
+   */
+  async wait(read: () => readonly Router[]): Promise<void> {
+    const { clock, limits, state } = this.#deps
+    const nowMs = clock.monotonicMs()
+    if (nowMs >= this.#endMs || this.#waiting >= limits.routerReturnWaitersMax) return
+    // The routers are read only once, and each check only looks up their state, because many
+    // clients wait in the seconds after a start.
+    const enrolled = read().filter(({ isVerified, disabled }) => isVerified && !disabled)
+    const isOver = (): boolean =>
+      enrolled.some(({ id }) => state.servesClients(id)) ||
+      // A router that is offline, or has not reported its listeners yet, is expected.
+      !enrolled.some(({ id }) => state.mayServeClients(id))
+    if (isOver()) return
+    this.#waiting += 1
+    try {
+      const deadlineMs = Math.min(nowMs + limits.routerReturnWaitMs, this.#endMs)
+      await waitUntil(clock, deadlineMs, isOver, limits.routerReturnPollMs)
+    } finally {
+      this.#waiting -= 1
+    }
+  }
+}

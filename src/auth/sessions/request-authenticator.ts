@@ -1,0 +1,378 @@
+import { Problem } from '../../lib/problems.ts'
+import type { ApiSession } from '../../entities/kinds/api-session.ts'
+import { lacksSessionFactor } from '../../fsm/apply/authentication.ts'
+import {
+  isUsableWithCertificate,
+  isNotBoundToApi,
+  isAcceptedByManagement,
+} from '../../fsm/apply/session-usability.ts'
+import {
+  type ApiName,
+  mayCall,
+  permissionOnApi,
+  type Permission,
+  type CalledOperation,
+} from '../principal/permissions.ts'
+import { isMonitoringClient } from '../principal/monitoring-client.ts'
+import type { CallerCredentials } from '../principal/credentials.ts'
+import type { Caller, MonitoringClient, SessionPrincipal } from '../principal/principal.ts'
+import type { SessionPermission } from '../../lib/permissions.ts'
+import type { ExternalJwtChallenge } from '../tokens/external-jwt-challenge.ts'
+import { missingFactorChallenge, type ExternalJwtFactor } from '../principal/external-jwt-factor.ts'
+import type { VerifiedToken } from '../tokens/token-verifier.ts'
+import type { SessionLookup, SessionTracker } from './session-tracker.ts'
+import type { AcceptedSessionToken, TokenSigner } from './token-signer.ts'
+import type { PeerChain } from '../../pki/verify/client-chain.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { type OidcToken, seemsAccessToken, unverifiedClaims } from '../../pki/oidc-token.ts'
+import { isTokenForSession, type OidcTokens } from './oidc-tokens.ts'
+import { isSameAddress } from './same-address.ts'
+import type { TokenKeys } from '../../ports/token-keys.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
+
+/**
+ * The reason that a 401 response gives in WWW-Authenticate (RFC 6750 wording, as OpenZiti uses it).
+ */
+export type ChallengeReason = 'missing' | 'invalid' | 'expired' | BearerChallenge
+/** The reason in WWW-Authenticate for a refused access token, which is a bearer token. */
+type BearerChallenge = 'bearer-invalid' | 'bearer-expired'
+
+/** Result of admitting a request. */
+export type RequestAdmission =
+  | { readonly isAdmitted: true; readonly principal: SessionPrincipal | MonitoringClient }
+  | {
+      readonly isAdmitted: false
+      /** The known caller, which lacks the permission; null: the session is invalid. */
+      readonly principal: SessionPrincipal | null
+      readonly challenge: ChallengeReason | ExternalJwtChallenge | null
+    }
+
+/** An operation and the permission that it requires. */
+interface Permitted extends CalledOperation {
+  readonly permission: SessionPermission
+  /** True: a monitoring system may call it with its certificate. */
+  readonly isForMonitors?: boolean | undefined
+}
+
+interface SessionGuardDeps {
+  readonly state: StateView
+  readonly clock: Clock
+  readonly keys: TokenKeys
+  readonly reads: LatestReads
+  readonly authorities: NetworkAuthorities
+}
+
+/** A session's token: an OIDC access token, or a token that is derived from the session id. */
+type SessionToken = AcceptedSessionToken | OidcToken
+
+/**
+ * Maximum requests that wait for an unknown key version; further ones are refused, because anybody
+ * can invent a version.
+ */
+const UNKNOWN_VERSIONS_WAITING_MAX = 64
+
+/** Authenticates requests and checks their permission. */
+export class RequestAuthenticator {
+  readonly #parts: SessionGuardDeps
+  readonly #sessions: SessionTracker
+  readonly #tokens: TokenSigner
+  readonly #factor: ExternalJwtFactor
+  readonly #accessTokens: OidcTokens
+  /**
+   * Session that each connection's certificate chain has proved; each connection has its own chain
+   * object.
+   */
+  readonly #proven = new WeakMap<PeerChain, string>()
+  #waiting = 0
+
+  constructor(
+    parts: SessionGuardDeps,
+    sessions: SessionTracker,
+    tokens: TokenSigner,
+    factor: ExternalJwtFactor,
+    accessTokens: OidcTokens,
+  ) {
+    this.#parts = parts
+    this.#sessions = sessions
+    this.#tokens = tokens
+    this.#factor = factor
+    this.#accessTokens = accessTokens
+  }
+
+  /** Whether the certificate of the connection is for monitoring; reads no record. */
+  isMonitor(shown: CallerCredentials): boolean {
+    return isMonitoringClient(this.#parts, shown)
+  }
+
+  /**
+   * Authenticates every request except those of the host user (`admitHostUser`), for which no state
+   * is read. The result is a promise only if the guard must query the cluster or verify a
+   * signature: for an unknown session or a newer key version, which another controller may have
+   * just created, or for an external JWT that the session requires.
+   * @throws {Problem} CLUSTER_NO_LEADER when the result depends on the cluster and no leader
+   * responds; SERVER_TOO_MANY_REQUESTS.
+   */
+  admit(shown: CallerCredentials, wanted: Permitted): RequestAdmission | Promise<RequestAdmission> {
+    const { sessionToken: token } = shown
+    let good: SessionToken
+    if (token === undefined) {
+      const access = this.#accessTokenIn(shown)
+      if (access === null) {
+        return wanted.isForMonitors === true && this.isMonitor(shown)
+          ? { isAdmitted: true, principal: { kind: 'monitor' } }
+          : refused(shown.bearers().some(isNoToken) ? 'bearer-invalid' : 'missing')
+      }
+      if (access instanceof Promise) {
+        return access.then((judged) =>
+          typeof judged === 'string'
+            ? refused(`bearer-${judged}`)
+            : this.#confirm(shown, judged, wanted),
+        )
+      }
+      good = access
+    } else {
+      const finding = this.#tokens.judge(token, this.#parts.clock.nowMs())
+      if (finding === 'invalid') return refused('invalid')
+      if (typeof finding === 'string') return this.#learnKey(shown, token, wanted)
+      good = finding
+    }
+    const found = this.#sessions.find(good.sessionId)
+    if (found === 'unknown' || found === 'expired') return this.#confirm(shown, good, wanted)
+    if (lacksFactor(found, wanted.permission)) return this.#confirm(shown, good, wanted)
+    if ('text' in good && typeof found !== 'string' && isNotBoundToApi(found.session)) {
+      return this.#confirm(shown, good, wanted)
+    }
+    const admission = this.#accept(shown, found, good, wanted)
+    // A refusal because of the API or a missing certificate may be wrong: this state may lack a
+    // certificate of the session that another controller has just issued.
+    const isOther = admission === notShown.session || admission === notShown.bearer
+    return isOther && shown.peerChain() !== null ? this.#confirm(shown, good, wanted) : admission
+  }
+
+  /**
+   * The first bearer token that is an access token of the controllers; the others are second
+   * factors. A promise if its signature has to be verified; null: none.
+   */
+  #accessTokenIn(
+    shown: CallerCredentials,
+  ): OidcToken | null | Promise<OidcToken | 'invalid' | 'expired'> {
+    for (const text of shown.bearers()) {
+      const known = this.#accessTokens.recall(text)
+      if (known !== null) return known
+      if (seemsAccessToken(text)) {
+        return this.#accessTokens.judge(text, ['access'], shown.source)
+      }
+    }
+    return null
+  }
+
+  /** Binds the session to the API of its first use. */
+  async #settle(
+    shown: CallerCredentials,
+    token: SessionToken,
+    wanted: Permitted,
+  ): Promise<RequestAdmission> {
+    const api = wanted.api === 'client' ? 'client' : 'management'
+    await this.#sessions.settle(token.sessionId, api)
+    return await this.#accept(shown, this.#sessions.find(token.sessionId), token, wanted)
+  }
+
+  /**
+   * Admits a request again after it waited for a later state: if its session or key ended
+   * meanwhile, the caller must not see that state.
+   * @param principal the principal from the earlier admission.
+   * @param permission the permission of the operation; a public operation keeps its earlier
+   * admission.
+   */
+  admitAgain(
+    shown: CallerCredentials,
+    principal: SessionPrincipal,
+    wanted: CalledOperation,
+    permission: Permission,
+  ): RequestAdmission {
+    const { sessionToken = '' } = shown
+    const { accessToken } = principal
+    const finding =
+      accessToken === undefined
+        ? this.#tokens.judge(sessionToken, this.#parts.clock.nowMs())
+        : this.#accessTokens.isInForce(accessToken)
+          ? accessToken
+          : 'invalid'
+    if (typeof finding === 'string') {
+      return refused(accessToken === undefined ? 'invalid' : 'bearer-invalid')
+    }
+    const found = this.#sessions.find(finding.sessionId)
+    const before = { ...wanted, permission: principal.permission }
+    return this.#seat(shown, found, finding, before, principal.token ?? null, permission)
+  }
+
+  /**
+   * Reason why a long-lived request must end now; null if it may continue. The call does not count
+   * as a use of the session.
+   */
+  endReason(
+    caller: Caller,
+    wanted: Pick<Permitted, 'api' | 'method' | 'permission'>,
+  ): string | null {
+    // The host user has no session that could end.
+    if (caller.kind === 'hostUser') return null
+    try {
+      if (!this.#isStillAccepted(caller)) return 'the session token is no longer accepted'
+      const found = this.#sessions.find(caller.session.id)
+      if (typeof found === 'string') return 'the session has ended'
+      const now = this.#factor.completed(found, caller.token ?? null)
+      return mayCall(now, wanted.permission, wanted)
+        ? null
+        : 'the identity of the session is no longer permitted to see these events'
+    } catch (error) {
+      if (error instanceof Problem)
+        return 'this controller cannot check whether the session is still valid'
+      throw error
+    }
+  }
+
+  #isStillAccepted(caller: SessionPrincipal): boolean {
+    const nowMs = this.#parts.clock.nowMs()
+    const { accessToken } = caller
+    if (accessToken !== undefined) return this.#accessTokens.isInForce(accessToken)
+    const token = this.#tokens.tokenOf(caller.session.id, caller.keyVersion)
+    const finding = this.#tokens.judge(token, nowMs)
+    if (typeof finding === 'string') return false
+    return !finding.isOfOldKey || isSameAddress(caller.address, caller.session.ipAddress)
+  }
+
+  async #confirm(
+    shown: CallerCredentials,
+    token: SessionToken,
+    wanted: Permitted,
+  ): Promise<RequestAdmission> {
+    await this.#parts.reads.reachLatest()
+    const found = this.#sessions.find(token.sessionId)
+    if ('text' in token && typeof found !== 'string' && isNotBoundToApi(found.session)) {
+      return await this.#settle(shown, token, wanted)
+    }
+    return await this.#accept(shown, found, token, wanted)
+  }
+
+  /** Loads the newest keys and decides by them; that decision is final. */
+  async #learnKey(
+    shown: CallerCredentials,
+    token: string,
+    wanted: Permitted,
+  ): Promise<RequestAdmission> {
+    if (this.#waiting >= UNKNOWN_VERSIONS_WAITING_MAX) {
+      throw new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
+    }
+    const { reads, keys, clock } = this.#parts
+    this.#waiting += 1
+    try {
+      await reads.reachLatest()
+      await keys.refresh()
+    } finally {
+      this.#waiting -= 1
+    }
+    const finding = this.#tokens.judge(token, clock.nowMs())
+    if (finding === 'no-key') this.#tokens.requireKey()
+    if (typeof finding === 'string') return refused('invalid')
+    return await this.#accept(shown, this.#sessions.find(finding.sessionId), finding, wanted)
+  }
+
+  #accept(
+    shown: CallerCredentials,
+    found: SessionLookup,
+    token: SessionToken,
+    wanted: Permitted,
+  ): RequestAdmission | Promise<RequestAdmission> {
+    const isFull = typeof found === 'string' || found.pendingFactors.length === 0
+    const factor = isFull ? null : this.#factor.tokenFor(shown, found)
+    if (!(factor instanceof Promise)) return this.#seat(shown, found, token, wanted, factor)
+    return factor.then((verified) => {
+      // Looks the session up again, because it may have ended while the token was verified.
+      const again = this.#sessions.find(token.sessionId)
+      return this.#seat(shown, again, token, wanted, verified)
+    })
+  }
+
+  #seat(
+    shown: CallerCredentials,
+    found: SessionLookup,
+    token: SessionToken,
+    wanted: Permitted,
+    factor: VerifiedToken | null,
+    asked: Permission = wanted.permission,
+  ): RequestAdmission {
+    const isBearer = 'text' in token
+    const invalid = isBearer ? 'bearer-invalid' : 'invalid'
+    if (found === 'unknown' || found === 'refused') return refused(invalid)
+    if (found === 'expired') return refused(isBearer ? 'bearer-expired' : 'expired')
+    const { address } = shown
+    // @guard oidc/code-flow--derived
+    const isOfSession =
+      'text' in token ? isTokenForSession(token, found.session) : !found.session.clientId
+    if (!isOfSession) return refused(invalid)
+    if (
+      'isOfOldKey' in token &&
+      token.isOfOldKey &&
+      !isSameAddress(address, found.session.ipAddress)
+    ) {
+      return refused(invalid)
+    }
+    if (!this.#isHonouredAt(shown, wanted.api, found.session)) {
+      return isBearer ? notShown.bearer : notShown.session
+    }
+    const principal: SessionPrincipal = {
+      ...(factor === null ? found : this.#factor.completed(found, factor)),
+      kind: 'session',
+      address,
+      permission: permissionOnApi(wanted.api, wanted.permission),
+      ...('text' in token ? { accessToken: token } : { keyVersion: token.version }),
+    }
+    const isPermitted = mayCall(principal, asked, wanted)
+    this.#sessions.use(found.session.id)
+    if (isPermitted) return { isAdmitted: true, principal }
+    const challenge = missingFactorChallenge(this.#parts, shown, principal)
+    return { isAdmitted: false, principal, challenge }
+  }
+
+  /**
+   * Whether the API accepts the session. Routers know the tokens of their clients, so a session of
+   * the client API is valid only there, and only for the client with the certificate that opened
+   * it.
+   */
+  #isHonouredAt(shown: CallerCredentials, api: ApiName, session: ApiSession): boolean {
+    const { state } = this.#parts
+    if (api !== 'client' && !isAcceptedByManagement(state, session)) return false
+    if (api !== 'client' && !session.clientId) return true
+    const chain = shown.peerChain()
+    // A client with an extended certificate keeps its open connections.
+    if (chain !== null && this.#proven.get(chain) === session.id) return true
+    const isShown = isUsableWithCertificate(state, session, chain?.[0].sha1 ?? null)
+    if (isShown && chain !== null) this.#proven.set(chain, session.id)
+    return isShown
+  }
+}
+
+/** Whether a text is not a JWT at all. */
+function isNoToken(text: string): boolean {
+  return unverifiedClaims(text) === null
+}
+
+/**
+ * Whether a factor is missing in this state. The latest state may contain the factor: another
+ * controller may have just accepted a code.
+ */
+function lacksFactor(found: SessionLookup, permission: SessionPermission): boolean {
+  if (typeof found === 'string' || permission === 'partial') return false
+  return found.pendingFactors.length > 0 && lacksSessionFactor(found.pendingFactors)
+}
+
+/**
+ * Refusals of a session that is used at an API that does not accept it, or without its certificate.
+ */
+const notShown = { session: refused('invalid'), bearer: refused('bearer-invalid') }
+
+function refused(challenge: ChallengeReason): RequestAdmission {
+  return { isAdmitted: false, principal: null, challenge }
+}

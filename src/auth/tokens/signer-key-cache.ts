@@ -1,0 +1,178 @@
+import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
+import { isObject } from '../../entities/check-fields.ts'
+import type { Json } from '../../lib/text/canonical-json.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { jsonDepth } from '../../lib/bounds/json-depth.ts'
+import { type KeyEndpoint, KeyFetchError } from './key-endpoint.ts'
+import { verificationKeyFromJwk, type VerificationKey } from './verification-key.ts'
+import type { ServiceLogger } from '../../ports/logger.ts'
+
+interface KeySetLimits {
+  readonly keySetKeysMax: number
+  readonly keySetFreshMs: number
+  readonly keySetStaleMsMax: number
+  readonly keyFetchMsMin: number
+  readonly keyFetchesPerMinuteMax: number
+  readonly keySetsMax: number
+}
+
+/** Keys that were fetched together. When they change, another object replaces this one. */
+export interface FetchedKeySet {
+  readonly text: string
+  readonly keys: readonly VerificationKey[]
+}
+
+interface Source {
+  /**
+   * URL from which the keys were fetched. If the signer gets another URL, it starts without keys.
+   */
+  readonly endpoint: string
+  set: FetchedKeySet | null
+  /** Monotonic ms. */
+  fetchedAtMs: number
+  triedAtMs: number
+  fetching: Promise<void> | null
+  isFailing: boolean
+}
+
+const DEPTH_MAX = 8
+const MINUTE_MS = 60_000
+
+/**
+ * The keys of signers that publish them at a URL. Keys are cached, and fetched again when they are
+ * stale or a token names an unknown key: one fetch at a time per signer, with a minimum interval,
+ * and a limit per minute for all signers. Keys that the provider withdrew are dropped with the next
+ * fetch. While the provider does not respond, known keys stay valid until they are stale.
+ */
+export class SignerKeyCache {
+  readonly #endpoint: Pick<KeyEndpoint, 'fetch'>
+  readonly #limits: KeySetLimits
+  readonly #clock: Clock
+  readonly #logger: ServiceLogger
+  /** Keys by signer id, in order of their first use. */
+  readonly #sources = new Map<string, Source>()
+  #minuteEndsAtMs = 0
+  #fetchesInMinute = 0
+
+  constructor(
+    endpoint: Pick<KeyEndpoint, 'fetch'>,
+    limits: KeySetLimits,
+    { clock, logger }: { readonly clock: Clock; readonly logger: ServiceLogger },
+  ) {
+    this.#endpoint = endpoint
+    this.#limits = limits
+    this.#clock = clock
+    this.#logger = logger
+  }
+
+  /** Cached keys of a signer; null: none are valid. */
+  known(signer: ExternalJwtSigner): FetchedKeySet | null {
+    const source = this.#sources.get(signer.id)
+    if (source === undefined || source.endpoint !== signer.jwksEndpoint) return null
+    const ageMs = this.#clock.monotonicMs() - source.fetchedAtMs
+    return ageMs <= this.#limits.keySetStaleMsMax ? source.set : null
+  }
+
+  /**
+   * The set that contains the key with this id, fetched if necessary. If no set contains the key,
+   * the cached set of the signer; null if no set is cached.
+   */
+  async holding(signer: ExternalJwtSigner, kid: string): Promise<FetchedKeySet | null> {
+    const source = this.#sourceOf(signer)
+    const ageMs = this.#clock.monotonicMs() - source.fetchedAtMs
+    const isKnown = source.set?.keys.some((key) => key.kid === kid) === true
+    if (isKnown && ageMs <= this.#limits.keySetStaleMsMax) {
+      if (ageMs > this.#limits.keySetFreshMs) void this.#refresh(signer, source)
+      return source.set
+    }
+    await this.#refresh(signer, source)
+    return this.known(signer)
+  }
+
+  #sourceOf({ id, jwksEndpoint }: ExternalJwtSigner): Source {
+    const known = this.#sources.get(id)
+    if (known !== undefined && known.endpoint === jwksEndpoint) return known
+    const source: Source = {
+      endpoint: jwksEndpoint ?? '',
+      set: null,
+      fetchedAtMs: -Infinity,
+      // The time of the last attempt stays, so that a signer with a new URL does not get an
+      // additional fetch.
+      triedAtMs: known?.triedAtMs ?? -Infinity,
+      fetching: null,
+      isFailing: false,
+    }
+    this.#sources.delete(id)
+    this.#sources.set(id, source)
+    if (this.#sources.size > this.#limits.keySetsMax) {
+      for (const [oldest] of this.#sources) {
+        this.#sources.delete(oldest)
+        break
+      }
+    }
+    return source
+  }
+
+  /** Fetches the keys if the rate limits allow it. Concurrent callers share one fetch. */
+  #refresh(signer: ExternalJwtSigner, source: Source): Promise<void> {
+    if (source.fetching !== null) return source.fetching
+    if (!this.#mayFetch(source)) return Promise.resolve()
+    source.triedAtMs = this.#clock.monotonicMs()
+    source.fetching = this.#fetch(signer, source).finally(() => {
+      source.fetching = null
+    })
+    return source.fetching
+  }
+
+  #mayFetch({ triedAtMs }: Source): boolean {
+    const nowMs = this.#clock.monotonicMs()
+    // @guard signer-keys--rate
+    if (nowMs - triedAtMs < this.#limits.keyFetchMsMin) return false
+    if (nowMs >= this.#minuteEndsAtMs) {
+      this.#minuteEndsAtMs = nowMs + MINUTE_MS
+      this.#fetchesInMinute = 0
+    }
+    if (this.#fetchesInMinute >= this.#limits.keyFetchesPerMinuteMax) return false
+    this.#fetchesInMinute += 1
+    return true
+  }
+
+  async #fetch(signer: ExternalJwtSigner, source: Source): Promise<void> {
+    try {
+      const text = await this.#endpoint.fetch(source.endpoint)
+      if (text !== source.set?.text) source.set = keySetOf(text, this.#limits.keySetKeysMax)
+      source.fetchedAtMs = this.#clock.monotonicMs()
+      source.isFailing = false
+    } catch (error) {
+      // Only the first failure is logged, until the endpoint responds again, because senders of
+      // tokens could otherwise fill the log.
+      if (!source.isFailing) {
+        const reason = error instanceof KeyFetchError ? error.message : 'the keys cannot be read'
+        const fields = { signer: signer.id, reason }
+        this.#logger.warn(fields, `cannot fetch the keys of the external JWT signer ${signer.id}`)
+      }
+      source.isFailing = true
+    }
+  }
+}
+
+/** @throws {KeyFetchError} if the document is not a JWK set. */
+export function keySetOf(text: string, keysMax: number): FetchedKeySet {
+  const document = parsed(text)
+  const members = isObject(document) ? document['keys'] : null
+  if (!Array.isArray(members)) throw new KeyFetchError('response is not a JWK set')
+  if (members.length > keysMax) throw new KeyFetchError(`it has more than ${keysMax} keys`)
+  return {
+    text,
+    keys: (members as readonly Json[]).map(verificationKeyFromJwk).filter((key) => key !== null),
+  }
+}
+
+function parsed(text: string): Json {
+  if (jsonDepth(text) > DEPTH_MAX) throw new KeyFetchError('response nested too deep')
+  try {
+    return JSON.parse(text) as Json
+  } catch (error) {
+    throw new KeyFetchError('response is not JSON', { cause: error })
+  }
+}

@@ -1,0 +1,55 @@
+import { removeSessions } from '../fsm/restored-state.ts'
+import type { NormalizedRecord } from '../fsm/records/record-blocks.ts'
+import { type KindReplacement, planReplacement, restoredKinds } from '../fsm/cluster/replacement.ts'
+import type { State } from '../fsm/records/state.ts'
+
+/** Changes that a restore would make to records of one kind. */
+export interface KindChangeCounts {
+  readonly kind: string
+  /** Number of records that only the backup contains. */
+  readonly created: number
+  readonly changed: number
+  /** Number of records that only the live state contains. */
+  readonly deleted: number
+  /** The first ids of each group in order, at most `SHOWN_IDS_MAX`. */
+  readonly ids: Readonly<Record<'created' | 'changed' | 'deleted', readonly string[]>>
+}
+
+const SHOWN_IDS_MAX = 20
+
+/**
+ * Changes that a restore of `backup` would make in the cluster with the state `live`. The restore
+ * itself uses the same function.
+ * @param backup changed by this call: its sessions are removed, because a restore never brings them
+ * back.
+ */
+export function planRestoreChanges(live: State, backup: State): KindReplacement[] {
+  removeSessions(backup)
+  const isSame = live.clusterId === backup.clusterId
+  return planReplacement(live, shapedFor(live, backup), isSame ? null : live.position.index + 1)
+}
+
+function* shapedFor(live: State, backup: State): Generator<NormalizedRecord> {
+  for (const kind of restoredKinds) {
+    for (const { record } of backup.table(kind).rows.values()) yield live.shaped(kind, record)
+  }
+}
+
+/** Counts by kind, for display and for scripts; unchanged records are not counted. */
+export function countRestoreChanges(replacement: readonly KindReplacement[]): KindChangeCounts[] {
+  return replacement.map(({ kind, created, changed, deleted }) => ({
+    kind,
+    created: created.length,
+    changed: changed.length,
+    deleted: deleted.length,
+    ids: { created: idsOf(created), changed: idsOf(changed), deleted: shown([...deleted]) },
+  }))
+}
+
+function idsOf(records: readonly NormalizedRecord[]): string[] {
+  return shown(records.map(({ record }) => record.id))
+}
+
+function shown(ids: string[]): string[] {
+  return ids.sort().slice(0, SHOWN_IDS_MAX)
+}

@@ -1,0 +1,157 @@
+import {
+  flagShape,
+  listShape,
+  nullableShape,
+  numberShape,
+  objectShape,
+  optionalShape,
+  type Shape,
+  textShape,
+} from '../client/response-shape.ts'
+
+/**
+ * The printed fields of a row of `GET /access/explain`. A field is null if the caller may not see
+ * it.
+ */
+
+export interface NamedRecord {
+  readonly id: string
+  readonly name: string
+}
+
+export interface ExplainedPairRight {
+  readonly isGranted: boolean
+  readonly isReachable: boolean
+  readonly policies:
+    | readonly (ExplainedPolicyMatch & { readonly checks: readonly ExplainedCheck[] | null })[]
+    | null
+  readonly policiesCount: number | null
+  readonly missing: readonly {
+    readonly code: string
+    readonly message: string
+    readonly records: readonly NamedRecord[]
+  }[]
+  /** An older controller sends neither `endsAt` nor `nearestPolicy`. */
+  readonly endsAt?: string | null
+  readonly nearestPolicy?:
+    | (NamedRecord & {
+        readonly identityLacks: readonly string[]
+        readonly serviceLacks: readonly string[]
+      })
+    | null
+}
+
+export interface ExplainedPolicyMatch extends NamedRecord {
+  readonly semantic: string
+  readonly identityRoles?: readonly string[]
+  readonly serviceRoles?: readonly string[]
+  readonly edgeRouterRoles?: readonly string[]
+}
+
+export interface ExplainedCheck extends NamedRecord {
+  readonly typeId: string
+  readonly state: 'passes' | 'fails' | 'unknown'
+  readonly passing: number
+  readonly failing: number
+}
+
+export interface ExplainedPair {
+  readonly identity: NamedRecord
+  readonly service: NamedRecord
+  readonly dial: ExplainedPairRight
+  readonly bind: ExplainedPairRight
+  readonly routers: {
+    readonly commonCount: number
+    readonly common: readonly (NamedRecord & { readonly isOnline: boolean })[]
+    readonly identityPolicies: readonly ExplainedPolicyMatch[] | null
+    readonly servicePolicies: readonly ExplainedPolicyMatch[] | null
+  } | null
+  readonly terminators: {
+    readonly totalCount: number
+    readonly items: readonly {
+      readonly address: string
+      readonly router: NamedRecord | null
+      readonly isOnline: boolean
+    }[]
+  } | null
+  /** `notIntercepted` is optional, because an older controller does not send it. */
+  readonly configs:
+    | readonly (NamedRecord & { readonly notIntercepted?: readonly string[] })[]
+    | null
+  readonly withheld: readonly string[]
+}
+
+const named = objectShape<NamedRecord>({ id: textShape, name: textShape })
+const texts = listShape(textShape)
+const linkMembers = {
+  id: textShape,
+  name: textShape,
+  semantic: textShape,
+  identityRoles: optionalShape(texts),
+  serviceRoles: optionalShape(texts),
+  edgeRouterRoles: optionalShape(texts),
+}
+const check = objectShape<ExplainedCheck>({
+  id: textShape,
+  name: textShape,
+  typeId: textShape,
+  // A string, because a newer controller may send a state that this version does not know; it is
+  // printed as received.
+  state: textShape as Shape<ExplainedCheck['state']>,
+  passing: numberShape,
+  failing: numberShape,
+})
+const right = objectShape<ExplainedPairRight>({
+  isGranted: flagShape,
+  isReachable: flagShape,
+  policies: nullableShape(
+    listShape(objectShape({ ...linkMembers, checks: nullableShape(listShape(check)) })),
+  ),
+  policiesCount: nullableShape(numberShape),
+  missing: listShape(
+    objectShape({ code: textShape, message: textShape, records: listShape(named) }),
+  ),
+  endsAt: optionalShape(nullableShape(textShape)),
+  nearestPolicy: optionalShape(
+    nullableShape(
+      objectShape({
+        id: textShape,
+        name: textShape,
+        identityLacks: texts,
+        serviceLacks: texts,
+      }),
+    ),
+  ),
+})
+const links = nullableShape(listShape(objectShape<ExplainedPolicyMatch>(linkMembers)))
+
+export const pairsShape = listShape(
+  objectShape<ExplainedPair>({
+    identity: named,
+    service: named,
+    dial: right,
+    bind: right,
+    routers: nullableShape(
+      objectShape({
+        commonCount: numberShape,
+        common: listShape(objectShape({ id: textShape, name: textShape, isOnline: flagShape })),
+        identityPolicies: links,
+        servicePolicies: links,
+      }),
+    ),
+    terminators: nullableShape(
+      objectShape({
+        totalCount: numberShape,
+        items: listShape(
+          objectShape({ address: textShape, router: nullableShape(named), isOnline: flagShape }),
+        ),
+      }),
+    ),
+    configs: nullableShape(
+      listShape(
+        objectShape({ id: textShape, name: textShape, notIntercepted: optionalShape(texts) }),
+      ),
+    ),
+    withheld: texts,
+  }),
+)

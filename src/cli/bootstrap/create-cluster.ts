@@ -1,0 +1,270 @@
+import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { create, toBinary } from '@bufbuild/protobuf'
+
+import {
+  CommandKind,
+  CommandSchema,
+  FormSchema,
+  type SeedRecord,
+} from '../../../proto/gen/command_pb.ts'
+import { ConfigurationSchema, type Member, MemberSchema } from '../../../proto/gen/membership_pb.ts'
+import { hashPassword } from '../../auth/factors/password-verifier.ts'
+import { type BootstrapMember, bootstrapSecrets } from '../../cluster/secrets/wrap-secrets.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
+import { initialRecords } from '../../fsm/seed/seed.ts'
+import { newOpaqueId, newShortId } from '../../lib/random.ts'
+import { formatUuid, newUuidv7 } from '../../lib/text/uuid.ts'
+import {
+  type CertifiedKey,
+  createIssuingAuthority,
+  createRootAuthority,
+  issueControllerCertificate,
+  ISSUING_LIFETIME_MS,
+  LEAF_LIFETIME_MS,
+  ROOT_LIFETIME_MS,
+  validityStartingAt,
+} from '../../pki/authority/authority.ts'
+import { parseCertificates } from '../../pki/certificate.ts'
+import { syncFolder, writePublicFile, writeSecretFile } from '../../pki/secret-file.ts'
+import { limitValidity } from '../../pki/authority/renewal.ts'
+import { createSystemActor } from '../../ports/actor.ts'
+import { FEATURE_LEVEL, commandLevel } from '../../ports/feature-level.ts'
+import type { Entry } from '../../raft/types.ts'
+import { createDataFolder } from '../../store/folder/create-data-folder.ts'
+import { makeFolder } from '../terminal/make-folder.ts'
+import { advertisedHosts } from '../../config/controller/advertised-hosts.ts'
+import type { PlannedConfig } from './config-from-flags.ts'
+import type { SuppliedAuthorities } from './supplied-authorities.ts'
+
+/**
+ * Marker file next to a configuration while its controller is being created. As long as the marker
+ * exists and there is no data folder, this program wrote the files there and may overwrite them.
+ */
+export const CREATION_MARKER_NAME = '.forming'
+const MARK_SUPPLIED = 'with an authority that was supplied\n'
+
+interface FormInput {
+  /** The first members (`cluster init` has one). All must have the same trust domain. */
+  readonly controllers: readonly [PlannedConfig, ...PlannedConfig[]]
+  readonly adminName: string
+  readonly password: string
+  readonly nowMs: number
+  /** Supplied authorities, used instead of generated ones; only for a single controller. */
+  readonly supplied?: SuppliedAuthorities | null
+  /**
+   * Called after everything except the data folders is written; no controller can start without its
+   * data folder.
+   */
+  readonly beforeData?: () => void
+}
+
+interface FormedCluster {
+  readonly clusterId: string
+  /**
+   * Path of the root key (mode 0600); the key is only needed to renew the issuing authority. Null
+   * when the authority was supplied.
+   */
+  readonly rootKeyPath: string | null
+  readonly caPem: string
+}
+
+interface Authorities {
+  readonly issuing: CertifiedKey
+  readonly caPem: string
+  /** PEM of the root key; null when the operator keeps the root key. */
+  readonly rootKeyPem: string | null
+}
+
+interface FormedMember {
+  readonly planned: PlannedConfig
+  readonly leaf: CertifiedKey
+  readonly member: Member
+}
+
+/** Path of the root key of a cluster that was created with this configuration. */
+export function clusterRootKeyPath(folder: string): string {
+  return join(folder, 'pki', 'root.key')
+}
+
+/**
+ * Creates everything that a new cluster needs to start: authorities, keys, certificates, the
+ * default admin, and a data folder for each of its first controllers. The data folders are created
+ * last and complete, and no controller can run without one. So the same call can be repeated after
+ * a crash at any point. The caller must have checked that this overwrites nothing of value.
+ */
+export async function createCluster(input: FormInput): Promise<FormedCluster> {
+  const { controllers, nowMs } = input
+  const supplied = input.supplied ?? null
+  const [first] = controllers
+  const { trustDomain } = first.config
+  const clusterId = formatUuid(newUuidv7(nowMs))
+  for (const { folder } of controllers) {
+    makeFolder(folder, 0o700)
+    writePublicFile(join(folder, CREATION_MARKER_NAME), markOf(supplied))
+  }
+  const authorities = await authoritiesOf(supplied, trustDomain, nowMs)
+  const rootKeyPath = writeRootKey(first.folder, authorities)
+  const members: FormedMember[] = []
+  for (const planned of controllers) members.push(await makeMember(planned, authorities, input))
+  const secrets = await bootstrapSecrets({
+    clusterId,
+    admissions: members.map(admissionOf),
+    issuing: authorities.issuing,
+    nowMs,
+  })
+  const admin = await adminRecords(input)
+  const entries = firstEntries(
+    members.map(({ member }) => member),
+    formingCommand(clusterId, [...admin, ...secrets]),
+    nowMs,
+  )
+  for (const { planned, leaf } of members) {
+    writeCredentials(planned.config, leaf, supplied, authorities.caPem)
+    if (!planned.isThere) writePublicFile(planned.path, planned.text)
+  }
+  input.beforeData?.()
+  for (const { planned, member } of members) {
+    const { id: nodeId, storeId } = member
+    createDataFolder(planned.config.data, { nodeId, storeId, clusterId, generation: 1, entries })
+    rmSync(join(planned.folder, CREATION_MARKER_NAME), { force: true })
+    // Syncs the folder after the marker was removed: if a power failure restored the marker, a
+    // later attempt could replace the keys of this cluster.
+    syncFolder(planned.folder)
+  }
+  return { clusterId, rootKeyPath, caPem: authorities.caPem }
+}
+
+/**
+ * True when an interrupted attempt to create the cluster left its marker next to this
+ * configuration.
+ * @param isSupplied true when the operator supplies the authority: only then may files next to the
+ * marker belong to the operator.
+ */
+export function isClusterCreationInterrupted(folder: string, isSupplied: boolean): boolean {
+  const path = join(folder, CREATION_MARKER_NAME)
+  return existsSync(path) && readFileSync(path, 'utf8') === (isSupplied ? MARK_SUPPLIED : '')
+}
+
+function markOf(supplied: SuppliedAuthorities | null): string {
+  return supplied === null ? '' : MARK_SUPPLIED
+}
+
+/** @returns null when an operator supplied the authority. */
+function writeRootKey(folder: string, { rootKeyPem }: Authorities): string | null {
+  if (rootKeyPem === null) return null
+  const path = clusterRootKeyPath(folder)
+  makeFolder(dirname(path), 0o700)
+  writeSecretFile(path, rootKeyPem)
+  return path
+}
+
+/** Writes keys and certificates; files that the operator supplied stay unchanged. */
+function writeCredentials(
+  config: ControllerConfig,
+  leaf: CertifiedKey,
+  supplied: SuppliedAuthorities | null,
+  caPem: string,
+): void {
+  const { cert, key, ca } = config.identity
+  for (const path of [cert, key, ca, config.data]) makeFolder(dirname(path))
+  if (supplied === null) writePublicFile(ca, caPem)
+  if (supplied !== null && supplied.leaf !== null) return
+  writeSecretFile(key, leaf.privateKeyPem)
+  writePublicFile(cert, leaf.certificatePem)
+}
+
+async function authoritiesOf(
+  supplied: SuppliedAuthorities | null,
+  trustDomain: string,
+  nowMs: number,
+): Promise<Authorities> {
+  if (supplied === null) return await makeAuthorities(trustDomain, nowMs)
+  return { issuing: supplied.issuing, caPem: supplied.caPem, rootKeyPem: null }
+}
+
+async function makeAuthorities(trustDomain: string, nowMs: number): Promise<Authorities> {
+  const root = await createRootAuthority({
+    commonName: `${trustDomain} root`,
+    validity: validityStartingAt(nowMs, ROOT_LIFETIME_MS),
+  })
+  const issuing = await createIssuingAuthority({
+    commonName: `${trustDomain} issuing`,
+    root,
+    validity: validityStartingAt(nowMs, ISSUING_LIFETIME_MS),
+  })
+  return { issuing, caPem: root.certificatePem, rootKeyPem: root.privateKeyPem }
+}
+
+async function makeMember(
+  planned: PlannedConfig,
+  { issuing }: Authorities,
+  { nowMs, supplied }: FormInput,
+): Promise<FormedMember> {
+  const { config } = planned
+  const [issuer] = parseCertificates(issuing.certificatePem)
+  const leaf =
+    supplied?.leaf ??
+    (await issueControllerCertificate({
+      issuer: issuing,
+      trustDomain: config.trustDomain,
+      id: config.id,
+      hosts: advertisedHosts(config),
+      // The leaf expires no later than its issuer, because a supplied authority may expire soon.
+      validity: limitValidity(issuer, nowMs, LEAF_LIFETIME_MS),
+    }))
+  const [certificate] = parseCertificates(leaf.certificatePem)
+  const member = create(MemberSchema, {
+    id: config.id,
+    voter: true,
+    address: config.cluster.advertise,
+    storeId: newOpaqueId(),
+    publicKeySha256: certificate.publicKeySha256,
+  })
+  return { planned, leaf, member }
+}
+
+function admissionOf({ leaf, member }: FormedMember): BootstrapMember {
+  const { id: nodeId, storeId, address } = member
+  const { certificatePem } = leaf
+  const [{ native }] = parseCertificates(certificatePem)
+  const publicKeySpki = native.publicKey.export({ type: 'spki', format: 'der' })
+  return { nodeId, storeId, address, certificatePem, publicKeySpki }
+}
+
+async function adminRecords({ adminName, password }: FormInput): Promise<SeedRecord[]> {
+  return initialRecords({
+    adminId: newShortId(),
+    adminAuthenticatorId: newShortId(),
+    adminName,
+    passwordHash: await hashPassword(password),
+  })
+}
+
+function formingCommand(clusterId: string, records: SeedRecord[]): Uint8Array {
+  return toBinary(
+    CommandSchema,
+    create(CommandSchema, {
+      kind: CommandKind.FORM,
+      level: commandLevel(CommandKind.FORM),
+      actor: createSystemActor({ name: 'bootstrap' }),
+      payload: toBinary(
+        FormSchema,
+        create(FormSchema, { clusterId, records, featureLevel: FEATURE_LEVEL }),
+      ),
+    }),
+  )
+}
+
+/** The first log entries, which are identical on all members byte for byte. */
+function firstEntries(members: readonly Member[], command: Uint8Array, timeMs: number): Entry[] {
+  const sorted = [...members].sort((a, b) => (a.id < b.id ? -1 : 1))
+  const configuration = toBinary(
+    ConfigurationSchema,
+    create(ConfigurationSchema, { members: sorted }),
+  )
+  return [
+    { index: 1, term: 1, timeMs, type: 'configuration', data: configuration },
+    { index: 2, term: 1, timeMs, type: 'command', data: command },
+  ]
+}

@@ -1,0 +1,158 @@
+import { existsSync } from 'node:fs'
+
+import { type Command, Option } from 'commander'
+
+import { CommandFailure, EXIT_USAGE } from '../controller/command-failure.ts'
+import { unknownCommandFailure } from './command-names.ts'
+import { addHelpCommand } from './help.ts'
+import { type OutputFormat, outputFormats, setOutputFormat } from './terminal/output.ts'
+
+/** Default path of the controller's configuration. */
+export const DEFAULT_CONFIG_PATH = '/etc/flotilla/config.yml'
+export const CONFIG_VARIABLE = 'FLOTILLA_CONFIG'
+
+const CONFIG_PLACES = `$${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG_PATH}`
+
+/** If one of these options is given, the verb does not require a configuration. */
+const insteadOfConfig = ['context', 'url', 'data', 'router', 'tunnel'] as const
+
+/**
+ * Adds the common conventions to every verb: `-o` with its alias `--json`, the search for the
+ * configuration, and `help` with several words. Called once, after all verbs are defined.
+ */
+export function addCommonCommandOptions(program: Command): void {
+  const commands = allCommands(program)
+  const withFormats = new Set(commands.filter(addOutput))
+  const required = new Set(commands.filter(addConfig))
+  for (const command of commands) addConfigArgument(command)
+  for (const group of [program, ...commands.filter(isGroup)]) {
+    addHelpCommand(group, program)
+    refuseUnknown(group)
+  }
+  for (const command of commands) showUsageAfterError(command)
+  program.hook('preAction', (_, command) => {
+    useOutput(command, withFormats.has(command))
+    useConfig(command, required.has(command))
+  })
+}
+
+/** Every verb and group below the command. */
+export function allCommands(command: Command): Command[] {
+  return command.commands.flatMap((inner) => [inner, ...allCommands(inner)])
+}
+
+function isGroup(command: Command): boolean {
+  return command.commands.length > 0
+}
+
+/**
+ * Replaces Commander's suggestions for unknown commands: they come from one group only, and most
+ * commands are in another group.
+ */
+function refuseUnknown(group: Command): void {
+  group.on('command:*', ([word = '']: string[]) => {
+    throw unknownCommandFailure(group, word)
+  })
+}
+
+/**
+ * After an error, the whole usage line is shown, because it is clearer than the name of the missing
+ * argument.
+ */
+function showUsageAfterError(command: Command): void {
+  if (isGroup(command)) return
+  const usage = command.createHelp().commandUsage(command)
+  command.showHelpAfterError(`usage: ${usage}; --help explains it`)
+}
+
+function optionOf(command: Command, long: string): Option | undefined {
+  return command.options.find((option) => option.long === long)
+}
+
+/**
+ * Adds `-o` to a verb that can print JSON, so that it can also print YAML.
+ * @returns false if the verb has no JSON output, or has additional formats.
+ */
+function addOutput(command: Command): boolean {
+  const json = optionOf(command, '--json')
+  if (json === undefined) return false
+  // `--json` stays because scripts use it; it is hidden, because a second line in each help would
+  // add nothing.
+  json.description = 'same as -o json'
+  json.hidden = true
+  if (optionOf(command, '--output') !== undefined) return false
+  command.addOption(
+    new Option('-o, --output <format>', 'output format')
+      .choices(outputFormats)
+      .default('table' satisfies OutputFormat),
+  )
+  return true
+}
+
+/**
+ * Applies the chosen output format. A verb with additional formats, such as `list -o name`, selects
+ * the format itself.
+ */
+function useOutput(command: Command, hasFormats: boolean): void {
+  const { json, output = 'table' } = command.opts<{ json?: boolean; output?: OutputFormat }>()
+  const chosen = json === true ? 'json' : hasFormats ? output : 'table'
+  setOutputFormat(chosen)
+  if (chosen !== 'table') command.setOptionValue('json', true)
+}
+
+/**
+ * Adds the search for the configuration to the `--config` option.
+ * @returns true if the verb requires a configuration.
+ */
+function addConfig(command: Command): boolean {
+  const option = optionOf(command, '--config')
+  if (option === undefined) return false
+  const isRequired = option.mandatory
+  // Not mandatory for Commander: it would refuse the command before this code has read the
+  // environment.
+  option.mandatory = false
+  option.description = `${option.description} (default: ${CONFIG_PLACES})`
+  return isRequired
+}
+
+function useConfig(command: Command, isRequired: boolean): void {
+  const option = optionOf(command, '--config')
+  if (option === undefined || isAnswered(command) || isConfigArgumentGiven(command)) return
+  const found =
+    process.env[CONFIG_VARIABLE] || (existsSync(DEFAULT_CONFIG_PATH) ? DEFAULT_CONFIG_PATH : null)
+  if (found !== null) {
+    command.setOptionValueWithSource('config', found, 'env')
+    return
+  }
+  if (!isRequired) return
+  const message = `name a configuration: --config FILE, or ${CONFIG_VARIABLE} in the environment; there is none at ${DEFAULT_CONFIG_PATH}`
+  throw new CommandFailure(EXIT_USAGE, message)
+}
+
+/**
+ * The argument `[config]` of a verb that needs an existing configuration has the same default as
+ * the option.
+ */
+function addConfigArgument(command: Command): void {
+  const argument = command.registeredArguments.find((one) => one.name() === 'config')
+  // In a verb with both argument and option, the argument has another meaning, so it gets no
+  // default.
+  if (argument === undefined || argument.required || optionOf(command, '--config')) return
+  argument.default(process.env[CONFIG_VARIABLE] || DEFAULT_CONFIG_PATH, CONFIG_PLACES)
+}
+
+function isConfigArgumentGiven(command: Command): boolean {
+  const at = command.registeredArguments.findIndex((one) => one.name() === 'config')
+  return at >= 0 && command.args[at] !== undefined
+}
+
+/**
+ * True if the command line gives a configuration, or an option that makes the configuration
+ * unnecessary.
+ */
+function isAnswered(command: Command): boolean {
+  const options = command.opts<Record<string, unknown>>()
+  const hasFiles =
+    command.registeredArguments.some(({ variadic }) => variadic) && command.args.length > 0
+  return hasFiles || ['config', ...insteadOfConfig].some((name) => options[name] !== undefined)
+}

@@ -1,0 +1,39 @@
+import { statfsSync } from 'node:fs'
+import { arch, availableParallelism, freemem, loadavg, release, totalmem, uptime } from 'node:os'
+
+import { programRevision, programVersion } from '../../controller/version.ts'
+
+/** One file of a bundle. */
+export interface BundlePart {
+  readonly name: string
+  /** @throws any error; the bundle then contains the error message instead. */
+  readonly read: () => unknown
+}
+
+/** The program that a bundle describes. */
+export interface BundleSubject {
+  readonly kind: 'controller' | 'router' | 'tunnel'
+  readonly id: string
+  readonly parts: readonly BundlePart[]
+}
+
+/**
+ * Facts about this program and this machine.
+ * @param folder folder of the program's files.
+ */
+export function hostFacts(folder: string): unknown {
+  const { bavail, blocks, bsize } = statfsSync(folder)
+  return {
+    program: { version: programVersion(), revision: programRevision(), node: process.version },
+    system: { platform: process.platform, arch: arch(), release: release(), load: loadavg() },
+    processors: availableParallelism(),
+    uptimeSeconds: Math.round(uptime()),
+    memory: { totalBytes: totalmem(), freeBytes: freemem() },
+    dataFolder: { freeBytes: bavail * bsize, totalBytes: blocks * bsize },
+    // Only the names, because a value may be secret. The names help to explain why an option
+    // differs from the file.
+    variables: Object.keys(process.env)
+      .filter((name) => name.startsWith('FLOTILLA_'))
+      .sort(),
+  }
+}

@@ -1,0 +1,31 @@
+import { ApiClient, type ApiClientOptions } from '../client/api-client.ts'
+import type { LogInMethod, Renewal } from '../client/context-file.ts'
+import type { Credential } from './credential.ts'
+
+export interface SessionOpeningOptions {
+  /** Origins of the controllers, in the order in which they are tried. */
+  readonly controllers: readonly string[]
+  readonly caPem: string | null
+  readonly method: LogInMethod
+  readonly credential: Credential
+  /** Prompts for the TOTP code. */
+  readonly code: () => Promise<string>
+}
+
+export interface LogInResult {
+  /** A secret. */
+  readonly token: string
+  readonly renewal: Renewal | null
+  /** Name of the identity. */
+  readonly identity: string
+}
+
+/** A client that has no session yet. */
+export function sessionlessClient(
+  { controllers, caPem, credential }: SessionOpeningOptions,
+  token: string | null,
+): ApiClient {
+  const { client } = credential
+  const options: ApiClientOptions = { controllers, caPem, token, logInAgain: 'flotilla login' }
+  return new ApiClient(client === undefined ? options : { ...options, client })
+}

@@ -1,0 +1,284 @@
+import { Validator } from '../../api/schemas/validator.ts'
+import { nearestWord } from '../../config/engine/nearest-word.ts'
+import { parseYamlTree, type YamlEntry, type YamlTree } from '../../config/engine/yaml-tree.ts'
+import { usageFailure } from '../../controller/command-failure.ts'
+import { requestSchema } from '../../entities/schema.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import { treeToJson, missingFields, findUnknownMember } from '../records/bodies.ts'
+import type { KindField } from '../records/fields.ts'
+import {
+  entityForKind,
+  kindNameInWords,
+  unknownFieldMessage,
+  withArticle,
+} from '../records/kinds.ts'
+import { readStandardInput } from '../terminal/secret-input.ts'
+import { readTextFile } from '../terminal/text-file.ts'
+import { disabledFault, disabledFields } from './disabled-state.ts'
+import { toRequestBody, canonicalFields, fileFieldName, portableFields } from './portable.ts'
+import {
+  allSections,
+  NETWORK_FILE_VERSION,
+  identityExtraFields,
+  objectKey,
+  objectLabel,
+  networkLimits,
+  type NetworkObject,
+  type NetworkSection,
+} from './sections.ts'
+import { assignDuplicateNumbers } from './live-network.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+
+/** An object of a file. */
+export interface NetworkFileObject extends NetworkObject {
+  readonly line: number
+  /** The line of each field. */
+  readonly lines: ReadonlyMap<string, number>
+}
+
+/** A fault in the file with its line, as one sentence. */
+export interface FileFault {
+  readonly line: number
+  readonly problem: string
+}
+
+/** Contents of a file, with all faults that do not depend on the network. */
+export interface NetworkFile {
+  readonly objects: readonly NetworkFileObject[]
+  readonly faults: readonly FileFault[]
+}
+
+/**
+ * @param path path of the file, or `-` for standard input.
+ * @throws {CommandFailure} exit 2.
+ */
+export function readNetworkText(path: string): string {
+  if (path === '-') return readStandardInput('the network', networkLimits.fileBytesMax)
+  try {
+    return readTextFile(path, networkLimits.fileBytesMax)
+  } catch (error) {
+    throw usageFailure(`${path} cannot be read (${errorMessage(error)})`)
+  }
+}
+
+/** Parses a YAML text; JSON is valid too. */
+export function parseYamlDocument(text: string): {
+  readonly tree: YamlTree | null
+  readonly faults: readonly FileFault[]
+} {
+  const parsed = parseYamlTree(text, networkLimits)
+  if (parsed.ok) return { tree: parsed.tree, faults: [] }
+  const faults = parsed.faults.map(({ line, problem }) => ({ line: line ?? 1, problem }))
+  return { tree: null, faults }
+}
+
+/** Never throws: unusable content becomes a fault. */
+export function parseNetworkFile(text: string): NetworkFile {
+  const { tree, faults } = parseYamlDocument(text)
+  if (tree === null) return { objects: [], faults }
+  const reader = new NetworkFileReader()
+  reader.readTop(tree)
+  return reader.file()
+}
+
+export class NetworkFileReader {
+  readonly #objects: NetworkFileObject[] = []
+  readonly #faults: FileFault[] = []
+  readonly #validator = new Validator()
+  readonly #checks = new Map<string, (value: unknown) => void>()
+
+  file(): NetworkFile {
+    const objects = allSections().flatMap((section) =>
+      assignDuplicateNumbers(this.#objects.filter((one) => one.section === section)),
+    )
+    return {
+      objects,
+      faults: [...this.#faults, ...doubles(objects)].sort((a, b) => a.line - b.line),
+    }
+  }
+
+  readTop(tree: YamlTree): void {
+    if (tree.kind !== 'map') {
+      this.fault(tree.line, 'expected the sections of a network, such as services:')
+      return
+    }
+    let version: Json = null
+    for (const { key, line, value } of tree.entries) {
+      if (key === 'version') version = treeToJson(value)
+      else this.#readSection(key, line, value)
+    }
+    if (version === NETWORK_FILE_VERSION) return
+    this.fault(tree.line, `expected version: ${NETWORK_FILE_VERSION}`)
+  }
+
+  fault(line: number, problem: string): void {
+    this.#faults.push({ line, problem })
+  }
+
+  #readSection(name: string, line: number, tree: YamlTree): void {
+    const section = allSections().find((one) => one.name === name)
+    if (section === undefined) {
+      const near = nearestWord(
+        name,
+        allSections().map((one) => one.name),
+      )
+      const hint =
+        near === null
+          ? `known sections: ${allSections()
+              .map((one) => one.name)
+              .join(', ')}`
+          : `did you mean ${near}?`
+      this.fault(line, `unknown section ${JSON.stringify(name)}; ${hint}`)
+      return
+    }
+    if (tree.kind !== 'list') {
+      // An empty section.
+      if (tree.kind === 'scalar' && tree.value === null) return
+      this.fault(line, `${name}: expected a list of ${kindNameInWords(section.kind.plural)}`)
+      return
+    }
+    for (const item of tree.items) this.#readItem(section, item)
+  }
+
+  #readItem(section: NetworkSection, tree: YamlTree): void {
+    const { kind } = section
+    if (tree.kind !== 'map') {
+      this.fault(tree.line, `expected the fields of ${withArticle(kindNameInWords(kind.name))}`)
+      return
+    }
+    const before = this.#faults.length
+    for (const entry of tree.entries) this.#judgeEntry(section, entry)
+    // Stop at these faults, because later checks could report their consequences as faults.
+    if (this.#faults.length > before) return
+    const fields = Object.fromEntries(
+      tree.entries.map(({ key, value }) => [this.#named(section, key), treeToJson(value)]),
+    )
+    const lines = new Map(tree.entries.map(({ key, line }) => [this.#named(section, key), line]))
+    this.take(section, fields, tree.line, lines)
+  }
+
+  /** Checks an object on its own, without other objects. */
+  take(
+    section: NetworkSection,
+    fields: JsonObject,
+    line: number,
+    lines: ReadonlyMap<string, number>,
+  ): void {
+    const { kind } = section
+    const body = toRequestBody(kind, fields)
+    const label = objectLabel(section, fields)
+    if (kind.id === 'identity' && disabledFields.every((name) => name in fields)) {
+      this.fault(line, `${label}: give disabled or disabledUntil, not both`)
+      return
+    }
+    const missing = missingFields(kind, body)
+    if (missing.length > 0) {
+      this.fault(line, `${label}: ${missing.join(', ')} must be given`)
+      return
+    }
+    try {
+      this.#checkOf(section)(structuredClone(body))
+      const normal = canonicalFields(kind, fields)
+      this.#objects.push({
+        section,
+        key: objectKey(section, normal),
+        label,
+        fields: normal,
+        line,
+        lines,
+      })
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      const { field = '', reason = error.message } = error.fault ?? {}
+      const named = portableFields(kind).find(({ name }) => name === field.split('.')[0])
+      const at = named === undefined ? undefined : lines.get(fileFieldName(named))
+      this.fault(at ?? line, `${label}: ${reason}`)
+    }
+  }
+
+  #judgeEntry({ kind }: NetworkSection, { key, line, value }: YamlEntry): void {
+    const extra =
+      kind.id === 'identity' ? identityExtraFields.find((one) => one === key) : undefined
+    if (extra !== undefined) {
+      const problem = identityExtraFault(extra, treeToJson(value))
+      if (problem !== null) this.fault(line, problem)
+      return
+    }
+    const field = portable(kind.fields, portableFields(kind), key)
+    if (field === null) this.fault(line, unknownFieldMessage(kind, key))
+    else if (field === 'read-only') {
+      this.fault(
+        line,
+        `${key} of ${withArticle(kindNameInWords(kind.name))} cannot be part of a network file`,
+      )
+    } else {
+      const found = findUnknownMember(field.schema, value, key)
+      if (found !== null) this.fault(found.line, found.problem)
+    }
+  }
+
+  #named({ kind }: NetworkSection, key: string): string {
+    const field = portableFields(kind).find(({ name, alias }) => name === key || alias === key)
+    return field === undefined ? key : fileFieldName(field)
+  }
+
+  #checkOf({ kind }: NetworkSection): (value: unknown) => void {
+    let check = this.#checks.get(kind.id)
+    if (check === undefined) {
+      const entity = entityForKind(kind)
+      check =
+        entity === undefined
+          ? () => undefined
+          : this.#validator.checkOf(requestSchema(entity, 'create'))
+      this.#checks.set(kind.id, check)
+    }
+    return check
+  }
+}
+
+/** Fault of an identity field that is not part of a request body; null if it is valid. */
+export function identityExtraFault(
+  name: (typeof identityExtraFields)[number],
+  value: Json,
+): string | null {
+  if (name !== 'isDefaultAdmin') return disabledFault(name, value)
+  return typeof value === 'boolean' ? null : `${name}: expected true or false`
+}
+
+function portable(
+  all: readonly KindField[],
+  usable: readonly KindField[],
+  key: string,
+): KindField | 'read-only' | null {
+  const isCalled = ({ name, alias }: KindField): boolean => name === key || alias === key
+  return usable.find(isCalled) ?? (all.some(isCalled) ? 'read-only' : null)
+}
+
+/**
+ * Faults for objects with the same name, because a reference to such a name would be ambiguous.
+ */
+function doubles(objects: readonly NetworkFileObject[]): FileFault[] {
+  const first = new Map<string, NetworkFileObject>()
+  const faults: FileFault[] = []
+  for (const object of [...objects].sort((a, b) => a.line - b.line)) {
+    const key = `${object.section.name} ${object.key}`
+    const known = first.get(key)
+    if (known === undefined) first.set(key, object)
+    else {
+      const problem = `${object.label} is given twice, first on line ${known.line}`
+      faults.push({ line: object.line, problem })
+    }
+  }
+  return faults
+}
+
+/** @throws {CommandFailure} exit 2, one line for each fault. */
+export function requireNoFaults(path: string, faults: readonly FileFault[]): void {
+  if (faults.length === 0) return
+  const shown = faults.slice(0, networkLimits.faultsMax)
+  const lines = shown.map(({ line, problem }) => `${path}: line ${line}: ${problem}`)
+  const more = faults.length - shown.length
+  if (more > 0) lines.push(`${path}: and ${more} more faults`)
+  throw usageFailure(`nothing was changed\n${lines.join('\n')}`)
+}

@@ -1,0 +1,56 @@
+import type { ApiClient } from '../client/api-client.ts'
+import { ApiRefusal } from '../client/api-refusal.ts'
+import { allKinds, type Kind, kindNameInWords } from './kinds.ts'
+import { toFilterLiteral, type Row } from './names.ts'
+import { readRows } from './read.ts'
+import { rowName } from './table.ts'
+
+const SHOWN_MAX = 10
+const ROWS_MAX = 10_000
+
+/**
+ * Names of the records that reference this record (such as the services of a config) and that a
+ * deletion would change. Omits records that the caller may not read.
+ */
+export async function findReferencingRecordNames(
+  client: ApiClient,
+  kind: Kind,
+  id: string,
+): Promise<string[]> {
+  const found = new Map<string, string>()
+  for (const holder of allKinds()) {
+    const fields = holder.fields.filter(
+      ({ reference }) => reference?.shape === 'many' && reference.to === kind.id,
+    )
+    if (fields.length === 0 || holder.shapes.list === undefined) continue
+    for (const { name } of fields) {
+      for (const row of await rowsWith(client, holder, name, id)) {
+        found.set(row.id, `${kindNameInWords(holder.name)} ${rowName(holder, row)}`)
+      }
+    }
+  }
+  const labels = [...found.values()].sort()
+  const more = labels.length - SHOWN_MAX
+  return more > 0 ? [...labels.slice(0, SHOWN_MAX), `${more} more`] : labels
+}
+
+async function rowsWith(
+  client: ApiClient,
+  kind: Kind,
+  field: string,
+  id: string,
+): Promise<readonly Row[]> {
+  const filter = `anyOf(${field}) = ${toFilterLiteral(id)}`
+  try {
+    return (await readRows(client, kind, { filter }, SHOWN_MAX + 1)).rows
+  } catch (error) {
+    if (!(error instanceof ApiRefusal)) throw error
+    // A caller that may not read these records is not an error: the response to the deletion also
+    // lists the changed records.
+    if (error.code === 'UNAUTHORIZED') return []
+    if (error.code !== 'INVALID_FILTER') throw error
+  }
+  // The API has no such filter for routers. A network has few routers, so all of them are read.
+  const { rows } = await readRows(client, kind, {}, ROWS_MAX)
+  return rows.filter((row) => [row[field]].flat().includes(id))
+}

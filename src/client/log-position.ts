@@ -1,0 +1,23 @@
+const POSITION = /^([0-9]{1,15}):([0-9]{1,15})$/
+
+/**
+ * Parses a position in the log of a cluster, `<generation>:<index>`; null for any other string.
+ */
+export function parseLogPosition(text: string | null): readonly [number, number] | null {
+  const [, generation, index] = POSITION.exec(text ?? '') ?? []
+  return generation === undefined ? null : [Number(generation), Number(index)]
+}
+
+/** The later of two positions. A string that is not a position is ignored. */
+export function laterPosition(known: string | null, seen: string | null): string | null {
+  const [a, b] = [parseLogPosition(known), parseLogPosition(seen)]
+  if (b === null) return known
+  const isLater = a === null || b[0] > a[0] || (b[0] === a[0] && b[1] > a[1])
+  return isLater ? seen : known
+}
+
+/** False if one of them is no position. */
+export function isOfEarlierGeneration(one: string | null, other: string | null): boolean {
+  const [a, b] = [parseLogPosition(one), parseLogPosition(other)]
+  return a !== null && b !== null && a[0] < b[0]
+}

@@ -1,0 +1,36 @@
+import type { PeerChannel } from '../peer-channel.ts'
+import type { RecordOf, StateView } from '../../ports/state-view.ts'
+import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
+import type { Index, NodeId, Role } from '../../raft/types.ts'
+import type { ConfigurationInForce } from '../cluster-node-deps.ts'
+import type { PeerReport } from '../thread-channel.ts'
+
+/** The part of the cluster node that membership management uses. */
+export interface MembershipConsensus {
+  readonly selfId: NodeId
+  readonly peers: PeerChannel
+  leaderId(): NodeId | null
+  status(): { readonly role: Role; readonly commit: Index }
+  configuration(): ConfigurationInForce
+  peerStatuses(): readonly PeerReport[]
+  /** @throws {Problem} CLUSTER_NO_LEADER. */
+  readIndex(): Promise<Index>
+  /**
+   * @param basedOn index of the configuration that `target` was derived from; the change is refused
+   * when another configuration is in force.
+   * @returns null when the change was logged, or the core's reason for the refusal.
+   */
+  changeConfiguration(target: ConfigurationRecord, basedOn: Index): Promise<string | null>
+  /** @throws {Problem} TRANSFER_LEADERSHIP_ERROR. */
+  transferLeadership(target: NodeId | null): Promise<void>
+}
+
+/** The part of the replicated state that membership management reads. */
+export type AdmissionState = Pick<StateView, 'get' | 'waitForApplied' | 'featureLevel'>
+
+export function findAdmission(
+  state: AdmissionState,
+  id: NodeId,
+): RecordOf<'admission'> | undefined {
+  return state.get('admission', id)
+}

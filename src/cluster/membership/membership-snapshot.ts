@@ -1,0 +1,53 @@
+import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
+import { admissionKeySha256 } from './member-keys.ts'
+import type { NodeId } from '../../raft/types.ts'
+import {
+  findAdmission,
+  type AdmissionState,
+  type MembershipConsensus,
+} from './membership-consensus.ts'
+
+/** The members as the leader knows them at one time. */
+export interface MembershipSnapshot {
+  /** Committed and not joint. */
+  readonly record: ConfigurationRecord
+  readonly leaderId: NodeId
+  /** Feature level in force. */
+  readonly featureLevel: number
+  /** Connected members, including the leader. */
+  readonly inContact: ReadonlySet<NodeId>
+  /**
+   * Number of committed entries that a member may lack; null when the progress of the member is
+   * unknown.
+   */
+  readonly lagEntries: (id: NodeId) => number | null
+  /** SHA-256 of the admitted key of an id; null without an admission. */
+  readonly admittedKeySha256: (id: NodeId) => Uint8Array | null
+}
+
+/** Meaningful only on the leader, because others do not know the progress of members. */
+export function takeMembershipSnapshot(
+  consensus: MembershipConsensus,
+  state: AdmissionState,
+): MembershipSnapshot {
+  const { record } = consensus.configuration()
+  const { commit } = consensus.status()
+  const peers = consensus.peerStatuses()
+  const matches = new Map(peers.map(({ id, matchIndex }) => [id, matchIndex]))
+  const connected = peers.flatMap(({ id, isConnected }) => (isConnected ? [id] : []))
+  return {
+    record,
+    leaderId: consensus.selfId,
+    featureLevel: state.featureLevel,
+    inContact: new Set([consensus.selfId, ...connected]),
+    lagEntries: (id) => {
+      if (id === consensus.selfId) return 0
+      const match = matches.get(id) ?? 0
+      return match === 0 ? null : Math.max(0, commit - match)
+    },
+    admittedKeySha256: (id) => {
+      const admission = findAdmission(state, id)
+      return admission === undefined ? null : admissionKeySha256(admission)
+    },
+  }
+}

@@ -1,0 +1,108 @@
+import type { Member } from '../../../proto/gen/membership_pb.ts'
+import type { CallRequest, CallResponse, ForwardFrame, Hello } from '../../../proto/gen/mesh_pb.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Random } from '../../lib/random.ts'
+import type { Index, NodeId } from '../../raft/types.ts'
+import type { PeerCaller } from '../peer-channel.ts'
+import type { AddressBook } from './address-book.ts'
+import type { Logger } from '../logger.ts'
+import type { RaftStreamFrame } from '../message-codec.ts'
+import type { PeerVerificationFacts } from './handshake.ts'
+import type { MeshRefusal } from './mesh-refusal.ts'
+import type { MeshIdentity } from './mesh-service.ts'
+import type { RollbackDetector } from './rollback-detector.ts'
+
+export interface MeshOptions {
+  readonly selfId: NodeId
+  readonly clusterId: string
+  readonly generation: number
+  readonly trustDomain: string
+  /** host:port to listen on for peers. */
+  readonly bind: string
+  readonly identity: MeshIdentity
+  /** Returns the current Hello of this member, the first frame on every stream. */
+  readonly hello: () => Hello
+  /**
+   * False while `hello` would report a lower position than this member has already acknowledged.
+   */
+  readonly canDial?: () => boolean
+  readonly members: readonly Member[]
+  /** Index at which `members` are known to be committed; sent to refused peers. */
+  readonly configurationIndex?: Index
+  readonly book: AddressBook
+  /**
+   * Detects rolled-back disks, also by reports to earlier processes of this member. Absent: only
+   * reports of peers since the start of this process are compared.
+   */
+  readonly witness?: RollbackDetector
+  /** See {@link SeedFinder}. */
+  readonly seeds?: readonly string[]
+  /** address:port of DNS servers for names; the system's resolver when empty. */
+  readonly resolvers?: readonly string[]
+  /**
+   * File that stores the last resolved addresses of host names (lib/runtime/cached-resolver.ts);
+   * null: they are kept in memory only.
+   */
+  readonly lastAddressesFile?: string | null
+  /**
+   * Maximum bytes of Raft frames queued for one peer. Further frames are dropped, and the core
+   * sends them again.
+   */
+  readonly raftQueueBytesMax?: number
+  readonly forwardQueueBytesMax?: number
+  /** Time without data after which a peer counts as disconnected. */
+  readonly silenceMsMax?: number
+}
+
+export interface MeshDeps {
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Logger
+}
+
+/** Called in the order in which frames arrive on a stream. */
+export interface MeshEvents {
+  readonly onRaft: (from: NodeId, content: RaftStreamFrame, storeId: Uint8Array) => void
+  /** `isAnswer`: the frame arrived on a stream that this member dialed. */
+  readonly onForward: (from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean) => void
+  /** A single request outside of streams, from a controller that may not be a member. */
+  readonly onCall: (
+    caller: PeerCaller,
+    request: CallRequest,
+    answer: (response: CallResponse) => void,
+  ) => void
+  /**
+   * The dialed streams to a peer are ready, or have ended. When they end, frames forwarded before
+   * may be lost.
+   */
+  readonly onLink: (to: NodeId, isReady: boolean) => void
+  /** A member with a proven pinned key refuses this one. */
+  readonly onRefusedByPeer: (by: NodeId, refusal: MeshRefusal) => void
+  /** The address book has learned an address from a peer itself. */
+  readonly onAddresses: () => void
+  /** `isConnected` of a peer may have changed. */
+  readonly onPeers: () => void
+}
+
+export interface MeshPeer {
+  readonly id: NodeId
+  readonly address: string
+  /** True: streams are open in both directions, and the peer sent data recently. */
+  readonly isConnected: boolean
+  /** Time since the last data from the peer; null if there was none in this process. */
+  readonly silentMs: number | null
+  /** The accepted Hello of the peer; null if there was none. */
+  readonly hello: Hello | null
+  /** The leaf certificate that the peer has proven; empty before that. */
+  readonly leafPem: string
+}
+
+/** Facts about a member with these options, with which its peers are compared. */
+export function peerVerificationFacts(
+  options: MeshOptions,
+  members: readonly Member[],
+): PeerVerificationFacts {
+  const { selfId, clusterId, generation, trustDomain } = options
+  const byId = new Map(members.map((member) => [member.id, member]))
+  return { selfId, clusterId, generation, trustDomain, members: byId }
+}

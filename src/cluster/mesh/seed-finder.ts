@@ -1,0 +1,136 @@
+import { connect, type SecureContext } from 'node:tls'
+
+import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
+import type { Resolution } from '../../lib/runtime/cached-resolver.ts'
+import { parseHostPort } from '../../lib/text/names.ts'
+import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
+import { leafControllerId, parseCertificate } from '../../pki/certificate.ts'
+import type { NodeId } from '../../raft/types.ts'
+
+interface SeedFinderOptions {
+  /** host:port; a name may resolve to many addresses. */
+  readonly seeds: readonly string[]
+  readonly trustDomain: string
+}
+
+interface SeedFinderDeps {
+  /** Resolves a seed to host:port with IP addresses. */
+  readonly resolve: (seed: string) => Promise<Resolution>
+  readonly secureContext: () => SecureContext
+  /** Whether any member is missing. */
+  readonly isSearching: () => boolean
+  /** Whether a known member uses this address; an address in use is not probed. */
+  readonly isTaken: (address: string) => boolean
+  /** A controller with a certificate of this cluster's CA responded at this address. */
+  readonly onFound: (id: NodeId, address: string) => void
+}
+
+const SEARCH_MS = 1000
+const TIMEOUT_MS = 1500
+/**
+ * Pause before the same address is probed again. It also limits probes of this controller's own
+ * address, which is often a seed.
+ */
+const REST_MS = 5000
+const RESTING_MAX = 1000
+export const SEED_LIMITS = {
+  /** Maximum addresses probed in one search; further addresses are ignored. */
+  addressesMax: 64,
+} as const
+
+/**
+ * While members are unreachable, probes every address of the seeds with a TLS handshake, without
+ * sending a request. So the members find each other through one DNS name, without a quorum, even if
+ * all their addresses have changed.
+ */
+export class SeedFinder {
+  readonly #options: SeedFinderOptions
+  readonly #deps: SeedFinderDeps
+  readonly #asking = new Set<string>()
+  /**
+   * Monotonic ms until which an address is not probed again, because its controller was just found.
+   */
+  readonly #restingUntilMs = new Map<string, number>()
+  #stopTimer: (() => void) | null = null
+  #isSearching = false
+
+  constructor(options: SeedFinderOptions, deps: SeedFinderDeps) {
+    this.#options = options
+    this.#deps = deps
+  }
+
+  start(): void {
+    if (this.#options.seeds.length === 0 || this.#stopTimer !== null) return
+    this.#stopTimer = periodicScheduler.every(SEARCH_MS, () => void this.#search())
+    void this.#search()
+  }
+
+  stop(): void {
+    this.#stopTimer?.()
+    this.#stopTimer = null
+  }
+
+  async #search(): Promise<void> {
+    if (this.#isSearching || !this.#deps.isSearching()) return
+    this.#isSearching = true
+    const { seeds } = this.#options
+    const found = await Promise.all(seeds.map(async (seed) => await this.#deps.resolve(seed)))
+    this.#isSearching = false
+    const addresses = new Set(found.flatMap((one) => one.addresses))
+    for (const address of [...addresses].slice(0, SEED_LIMITS.addressesMax)) void this.#ask(address)
+  }
+
+  async #ask(address: string): Promise<void> {
+    const isResting = (this.#restingUntilMs.get(address) ?? 0) > performance.now()
+    if (this.#stopTimer === null || this.#asking.has(address) || isResting) return
+    if (this.#deps.isTaken(address)) return
+    this.#asking.add(address)
+    const id = await whoIsAt(address, this.#deps.secureContext(), this.#options.trustDomain)
+    this.#asking.delete(address)
+    if (id === null || this.#stopTimer === null) return
+    if (this.#restingUntilMs.size >= RESTING_MAX) this.#restingUntilMs.clear()
+    this.#restingUntilMs.set(address, performance.now() + REST_MS)
+    this.#deps.onFound(id, address)
+  }
+}
+
+/**
+ * @returns null when no peer responds in time, or the peer is not a controller of this CA and trust
+ * domain.
+ */
+async function whoIsAt(
+  address: string,
+  secureContext: SecureContext,
+  trustDomain: string,
+): Promise<NodeId | null> {
+  const target = parseHostPort(address)
+  if (target === null) return null
+  return await new Promise((resolve) => {
+    const socket = connect({
+      ...target,
+      secureContext,
+      ALPNProtocols: ['h2'],
+      servername: 'mesh.flotilla',
+      timeout: TIMEOUT_MS,
+      // TLS verifies the chain against the cluster CA. The SPIFFE id in the certificate is checked
+      // in place of the host name.
+      checkServerIdentity: () => undefined,
+    })
+    const timer = setTimeout(() => end(null), TIMEOUT_MS)
+    const end = (id: NodeId | null): void => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(id)
+    }
+    socket.on('error', () => end(null))
+    socket.on('close', () => end(null))
+    socket.on('secureConnect', () => {
+      try {
+        const shown = peerLeafDer(socket)
+        end(shown === null ? null : leafControllerId(parseCertificate(shown), trustDomain))
+      } catch {
+        end(null)
+      }
+    })
+  })
+}

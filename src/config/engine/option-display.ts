@@ -1,0 +1,58 @@
+import type { SchemaFields, Option, SchemaNode } from './schema.ts'
+
+export const REDACTED = '(redacted)'
+
+/** Formats one value for the documentation and the display of the effective configuration. */
+export function formatOptionValue(option: Option<unknown>, value: unknown): string {
+  if (isHidden(option, value)) return redactedText(option, value)
+  const { type } = option
+  if (type.show !== undefined) return type.show(value)
+  if (value === null) return ''
+  return Array.isArray(value) ? value.join(', ') : String(value)
+}
+
+/** All values for a support bundle; secret values are redacted. */
+export function redactedValues(fields: SchemaFields, values: object): Record<string, unknown> {
+  const given = new Map(Object.entries(values))
+  return Object.fromEntries(
+    Object.entries(fields).map(([key, node]) => [key, shownNode(node, given.get(key), values)]),
+  )
+}
+
+function shownNode(node: SchemaNode, value: unknown, siblings: object): unknown {
+  if (value === null || value === undefined) return null
+  switch (node.kind) {
+    case 'option':
+      return isHidden(node, value) ? redactedText(node, value) : value
+    case 'section':
+      return redactedValues(node.fields, value)
+    case 'list':
+      return (value as readonly object[]).map((item) => redactedValues(node.fields, item))
+    case 'keyed':
+      return Object.fromEntries(
+        Object.entries(value as Record<string, object>).map(([name, item]) => [
+          name,
+          redactedValues(node.fields, item),
+        ]),
+      )
+    case 'variants': {
+      const kind = (siblings as Readonly<Record<string, unknown>>)[node.by]
+      return redactedValues(node.fieldsOf[String(kind)] ?? {}, value)
+    }
+    case 'ignored':
+      return null
+  }
+}
+
+/**
+ * Whether a value must be hidden. A default is never hidden: it is not secret, and it shows that
+ * nothing was configured.
+ */
+function isHidden({ isSecret, default: initial }: Option<unknown>, value: unknown): boolean {
+  if (isSecret !== true || value === null) return false
+  return JSON.stringify(initial) !== JSON.stringify(value)
+}
+
+function redactedText({ type }: Option<unknown>, value: unknown): string {
+  return type.redacted?.(value) ?? REDACTED
+}

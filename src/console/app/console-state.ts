@@ -1,0 +1,70 @@
+import { computed, signal } from '@preact/signals'
+
+import { MANAGEMENT_API_PATH } from '../../client/cluster-client.ts'
+import { ApiRefusalError } from '../../client/client-errors.ts'
+import { ApiClient } from '../client/api-client.ts'
+import { EventFeed } from '../client/event-feed.ts'
+import { Members } from '../client/members.ts'
+import { TabSession } from '../client/session.ts'
+import { SharedSession } from '../client/shared-session.ts'
+import { isTabInUse } from './loaded.ts'
+
+// The services of this tab; each is created once.
+
+export const clusterMembers = new Members(location.origin)
+export const session = new TabSession(sessionStorage, isTabInUse)
+export const consoleApiClient = new ApiClient(clusterMembers, session)
+session.attach(consoleApiClient)
+export const sharedSession = new SharedSession(session)
+export const eventFeed = new EventFeed(consoleApiClient, navigator.locks)
+
+/**
+ * If a controller has not heard from a leader for this long, the cluster counts as having no
+ * leader.
+ */
+const LEADERLESS_MS = 3_000
+const writeRefused = signal(false)
+
+/** True when nothing can be changed because there is no leader. */
+export const isReadOnly = computed(
+  () => writeRefused.value || consoleApiClient.leaderSilenceMs.value >= LEADERLESS_MS,
+)
+
+/**
+ * Called when a change was refused because there is no leader. The next response that names a
+ * leader resets this.
+ */
+export function noteLeaderlessRefusal(error: unknown): void {
+  const isLeaderless = error instanceof ApiRefusalError && error.code === 'CLUSTER_NO_LEADER'
+  if (isLeaderless) writeRefused.value = true
+}
+
+const PROBE_MS = 3_000
+
+/**
+ * Sends a request to the members that failed; each member that responds counts as reachable again.
+ */
+export async function probeFailedMembers(): Promise<void> {
+  const asked = clusterMembers.failed.value.filter(
+    (origin) => origin !== clusterMembers.current.value,
+  )
+  await Promise.allSettled(
+    asked.map((origin) =>
+      consoleApiClient.ask({
+        path: `${MANAGEMENT_API_PATH}/version`,
+        origin,
+        timeoutMs: PROBE_MS,
+        showsSession: false,
+      }),
+    ),
+  )
+}
+
+export async function refreshMembers(): Promise<void> {
+  const query = { limit: '64' }
+  clusterMembers.learn(
+    (await consoleApiClient.served('GET /edge/management/v1/controllers', { query })).data,
+  )
+  clusterMembers.store(sessionStorage)
+  if (consoleApiClient.leaderSilenceMs.value < LEADERLESS_MS) writeRefused.value = false
+}

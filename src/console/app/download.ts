@@ -1,0 +1,27 @@
+/** Makes the browser save a string as a file. */
+export function downloadText(
+  fileName: string,
+  text: string,
+  type = 'application/octet-stream',
+): void {
+  const url = URL.createObjectURL(new Blob([text], { type }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = fileName.replace(/[^A-Za-z0-9._-]/g, '_')
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(url), 1_000)
+}
+
+/** Pattern of a cell that spreadsheets would execute as a formula (OWASP, CSV injection). */
+const FORMULA = /^\s*[=+\-@\t\r\n|%\uFF1D\uFF0B\uFF0D\uFF20]/
+
+/** Formats one cell of a CSV file (RFC 4180) so that no spreadsheet executes it. */
+function csvCell(value: string): string {
+  const inert = FORMULA.test(value) ? `'${value}` : value
+  return `"${inert.replaceAll('"', '""')}"`
+}
+
+/** Formats rows as a CSV file; the first row contains the column names. */
+export function csvText(rows: readonly (readonly string[])[]): string {
+  return rows.map((row) => `${row.map(csvCell).join(',')}\r\n`).join('')
+}

@@ -1,0 +1,87 @@
+import { useSignal } from '@preact/signals'
+
+import { FailureNotice } from '../../app/failure.tsx'
+import { consolePath } from '../../app/navigation.ts'
+import { isReadOnly } from '../../app/services.ts'
+import { Button } from '../../controls/button.tsx'
+import type { AccessExplained, AccessExplainedIdentity } from '../../client/served-types.ts'
+import { texts } from '../../texts.ts'
+import { ChangeDialog, type RecordChange } from '../records/change-dialog.tsx'
+import { readRecord } from '../records/record-data.ts'
+import { type AccessDirection, recordRefText } from './explain-data.ts'
+
+/** The policy that needs the smallest change to grant access, and that change. */
+export function NearestPolicyPanel(props: {
+  readonly row: AccessExplained
+  readonly direction: AccessDirection
+  readonly onChanged: () => void
+}) {
+  const { access } = texts
+  const { row, direction, onChanged } = props
+  const { nearestPolicy: nearest } = direction
+  if (nearest === null || nearest === undefined) return null
+  const sides = [
+    { collection: 'identities', record: row.identity, lacks: nearest.identityLacks },
+    { collection: 'services', record: row.service, lacks: nearest.serviceLacks },
+  ].filter(({ lacks }) => lacks.length > 0)
+  return (
+    <div class="nearest">
+      <p>
+        {access.nearest}{' '}
+        <a href={consolePath('service-policies', nearest.id)}>{recordRefText(nearest)}</a>.{' '}
+        {sides.map(({ record, lacks }) => access.lacks(recordRefText(record), lacks)).join('; ')}.
+      </p>
+      <div class="row">
+        {sides.map((side) => (
+          <Fix key={side.collection} {...side} onChanged={onChanged} />
+        ))}
+      </div>
+    </div>
+  )
+}
+
+/** Adds the missing role attributes to one record, after showing how this affects access. */
+function Fix(props: {
+  readonly collection: string
+  readonly record: AccessExplainedIdentity
+  readonly lacks: readonly string[]
+  readonly onChanged: () => void
+}) {
+  const { access } = texts
+  const { collection, record, lacks, onChanged } = props
+  const change = useSignal<RecordChange | null>(null)
+  const error = useSignal<unknown>(null)
+  const open = (): void => {
+    error.value = null
+    readRecord(collection, record.id)
+      .then(({ record: now, etag }) => {
+        const own = Array.isArray(now['roleAttributes']) ? now['roleAttributes'] : []
+        const data = { roleAttributes: [...new Set([...own, ...lacks])] }
+        change.value = {
+          collection,
+          id: record.id,
+          name: recordRefText(record),
+          data,
+          ifMatch: etag,
+        }
+      })
+      .catch((failure: unknown) => (error.value = failure))
+  }
+  return (
+    <>
+      <Button icon="plus" refused={isReadOnly.value ? texts.banner.refused : null} onClick={open}>
+        {access.fix(recordRefText(record), lacks)}
+      </Button>
+      <FailureNotice error={error.value} />
+      {change.value === null ? null : (
+        <ChangeDialog
+          title={access.fixTitle(recordRefText(record))}
+          verb={access.fixVerb}
+          changes={[change.value]}
+          onClose={() => (change.value = null)}
+          onDone={onChanged}
+        />
+      )}
+    </>
+  )
+}

@@ -1,0 +1,182 @@
+import { hasPermission } from '../../app/management-document.ts'
+import { consoleApiClient } from '../../app/console-state.ts'
+import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
+import { kindAt } from '../records/kinds.ts'
+import { parseRowPage, type RowPage } from '../records/record-data.ts'
+import { texts } from '../../texts.ts'
+
+/**
+ * Records of one kind that need an operator's attention: those that match one option of a filter
+ * choice (facet) of the kind's list.
+ */
+interface Matter {
+  readonly kind: string
+  readonly facet: string
+  readonly option: string
+  readonly tone: 'bad' | 'warn' | 'plain'
+  readonly sort: string
+  /**
+   * Field with the time since when, or at which, the record needs attention, shown beside the name;
+   * null if there is no such field.
+   */
+  readonly since: string | null
+  /** Its state in one word. */
+  readonly word: string
+  readonly title: (amount: number) => string
+}
+
+const { matters: titles, words } = texts.home
+
+/** In the order in which they are shown. */
+const matters: readonly Matter[] = [
+  {
+    kind: 'edge-routers',
+    facet: 'state',
+    option: 'offline',
+    tone: 'bad',
+    sort: 'offlineSince desc',
+    since: 'offlineSince',
+    word: words.down,
+    title: titles.offlineRouters,
+  },
+  {
+    kind: 'services',
+    facet: 'hosts',
+    option: 'none',
+    tone: 'bad',
+    sort: 'name asc',
+    since: null,
+    word: words.down,
+    title: titles.unhosted,
+  },
+  {
+    kind: 'identities',
+    facet: 'state',
+    option: 'locked',
+    tone: 'warn',
+    sort: 'name asc',
+    since: null,
+    word: words.locked,
+    title: titles.locked,
+  },
+  {
+    kind: 'external-jwt-signers',
+    facet: 'certificate',
+    option: 'month',
+    tone: 'warn',
+    sort: 'notAfter asc',
+    since: 'notAfter',
+    word: words.soon,
+    title: titles.signers,
+  },
+  {
+    kind: 'enrollments',
+    facet: 'expiry',
+    option: 'day',
+    tone: 'warn',
+    sort: 'expiresAt asc',
+    since: 'expiresAt',
+    word: words.soon,
+    title: titles.expiring,
+  },
+  {
+    kind: 'enrollments',
+    facet: 'expiry',
+    option: 'over',
+    tone: 'plain',
+    sort: 'expiresAt desc',
+    since: 'expiresAt',
+    word: words.expired,
+    title: titles.expired,
+  },
+  {
+    kind: 'identities',
+    facet: 'seen',
+    option: 'never',
+    tone: 'plain',
+    sort: 'createdAt desc',
+    since: 'createdAt',
+    word: words.unused,
+    title: titles.neverSeen,
+  },
+  {
+    kind: 'identities',
+    facet: 'seen',
+    option: '90',
+    tone: 'plain',
+    sort: 'name asc',
+    since: 'lastSeenAt',
+    word: words.unused,
+    title: titles.unseen,
+  },
+]
+
+/** Number of records that are shown by name; the others only count in the total. */
+const SHOWN = 3
+
+export interface FoundAttentionItem extends Matter {
+  readonly page: RowPage
+}
+
+/** Everything that needs attention among the kinds that the caller may read. */
+export async function readAttentionItems(
+  signal: AbortSignal,
+): Promise<readonly FoundAttentionItem[]> {
+  const found = await Promise.all(
+    matters.filter(({ kind }) => isReadable(kind)).map((matter) => readMatter(matter, signal)),
+  )
+  return found.filter(({ page }) => page.totalCount > 0)
+}
+
+async function readMatter(matter: Matter, signal: AbortSignal): Promise<FoundAttentionItem> {
+  const options = kindAt(matter.kind)?.facets.find(({ name }) => name === matter.facet)?.options
+  const filter = options?.find(({ value }) => value === matter.option)?.filter(Date.now())
+  if (filter === undefined) throw new Error(`${matter.kind} has no facet ${matter.facet}`)
+  const query = { limit: String(SHOWN), filter, sort: matter.sort }
+  return { ...matter, page: await readRows(matter.kind, query, signal) }
+}
+
+/** The number of all records of a kind, and of those that are online now. */
+export interface RecordCount {
+  readonly kind: string
+  readonly all: number
+  /** Null for a kind whose records are neither online nor offline. */
+  readonly online: number | null
+}
+
+const counted = [
+  { kind: 'identities', online: 'hasEdgeRouterConnection = true' },
+  { kind: 'services', online: null },
+  { kind: 'edge-routers', online: 'online = true' },
+  { kind: 'service-policies', online: null },
+] as const
+
+export async function readRecordCounts(signal: AbortSignal): Promise<readonly RecordCount[]> {
+  const count = async (kind: string, filter: string | null): Promise<number> => {
+    const query = { limit: '1', ...(filter === null ? {} : { filter }) }
+    return (await readRows(kind, query, signal)).totalCount
+  }
+  return await Promise.all(
+    counted
+      .filter(({ kind }) => isReadable(kind))
+      .map(async ({ kind, online }) => ({
+        kind,
+        all: await count(kind, null),
+        online: online === null ? null : await count(kind, online),
+      })),
+  )
+}
+
+async function readRows(
+  kind: string,
+  query: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<RowPage> {
+  const path = `${MANAGEMENT_API_PATH}/${kind}?${new URLSearchParams(query)}`
+  return parseRowPage((await consoleApiClient.ask({ path, signal })).body)
+}
+
+function isReadable(path: string): boolean {
+  const kind = kindAt(path)
+  return kind !== null && hasPermission(`${kind.permission}.read`)
+}

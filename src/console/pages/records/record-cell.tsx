@@ -1,0 +1,218 @@
+import type { ComponentChildren } from 'preact'
+
+import { consolePath } from '../../app/navigation.ts'
+import { visibleText } from '../../app/visible-text.ts'
+import { Badge } from '../../controls/status.tsx'
+import { Time } from '../../controls/time.tsx'
+import { texts } from '../../texts.ts'
+import { expiryText } from '../../controls/end-input.tsx'
+import { isObject } from './json-values.ts'
+import { kindAt } from './kinds.ts'
+import { attributeWithExpiryText } from './role-ends.tsx'
+
+const SHOWN_ITEMS = 3
+const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/
+
+/** Badges for states that have the same meaning for every kind. */
+const states: Readonly<
+  Record<
+    string,
+    { readonly on: readonly ['good' | 'warn' | 'plain', string]; readonly off: string }
+  >
+> = {
+  isOnline: { on: ['good', texts.cell.online], off: texts.cell.offline },
+  hasApiSession: { on: ['good', texts.cell.loggedIn], off: '' },
+  disabled: { on: ['warn', texts.cell.disabled], off: '' },
+  isVerified: { on: ['good', texts.cell.verified], off: texts.cell.unverified },
+  enabled: { on: ['good', texts.cell.enabled], off: texts.cell.disabled },
+}
+
+interface RowCell {
+  readonly row: Readonly<Record<string, unknown>>
+  readonly name: string
+  /** Called with a role attribute to filter the list by. */
+  readonly onAttribute?: (attribute: string) => void
+}
+
+/** Columns whose cells need more than one field of the record. */
+const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildren>> = {
+  hasEdgeRouterConnection: (row) => <IdentityState row={row} />,
+  isOnline: (row) => <RouterState row={row} />,
+  onlineSince: ({ onlineSince, offlineSince }) => {
+    const since = onlineSince ?? offlineSince
+    return typeof since === 'string' ? <Time at={since} /> : ''
+  },
+  lastSeenAt: ({ lastSeenAt }) => <LastSeen at={lastSeenAt} />,
+  sdkInfo: (row) => clientDescription(row),
+  versionInfo: (row) => memberText(row['versionInfo'], 'version'),
+  supportedProtocols: (row) =>
+    isObject(row['supportedProtocols']) ? Object.keys(row['supportedProtocols']).join(', ') : '',
+  expiresAt: (row) => <PolicyExpiryState row={row} />,
+  type: ({ type }) => (typeof type === 'string' ? (texts.cell.rights[type] ?? type) : ''),
+}
+
+/** The value of a field of a record in a list. */
+export function FieldCell({ row, name, onAttribute }: RowCell) {
+  const draw = rowCells[name]
+  if (draw !== undefined) {
+    const drawn = draw(row)
+    return drawn === '' ? <span class="faint">–</span> : <>{drawn}</>
+  }
+  const display = row[`${name}Display`]
+  const value = Array.isArray(display) && display.length > 0 ? display : row[name]
+  const ends = name === 'roleAttributes' ? row['roleAttributesExpireAt'] : undefined
+  const more = onAttribute === undefined ? {} : { onAttribute }
+  return <RecordCell name={name} value={value} ends={ends} {...more} />
+}
+
+/** Shows when a policy will end, or that the policy has ended. */
+export function PolicyExpiryState({ row }: { readonly row: RowCell['row'] }) {
+  const end = expiryText(row['expiresAt'])
+  if (end === null) return <span class="faint">–</span>
+  return row['isEnded'] === true ? (
+    <Badge tone="warn">{end}</Badge>
+  ) : (
+    <time dateTime={String(row['expiresAt'])} title={String(row['expiresAt'])}>
+      {end}
+    </time>
+  )
+}
+
+const SEEN_NOW_MS = 120_000
+
+/**
+ * Shows when an identity was last seen. That time is accurate only to the minute, so a time within
+ * the last two minutes is shown as now.
+ */
+export function LastSeen({ at }: { readonly at: unknown }) {
+  if (typeof at !== 'string') return <Time at={null} />
+  return Date.now() - Date.parse(at) < SEEN_NOW_MS ? <>{texts.time.now}</> : <Time at={at} />
+}
+
+/** Whether an identity is connected, in one word. */
+export function IdentityState({ row }: { readonly row: RowCell['row'] }) {
+  const { cell } = texts
+  if (row['disabled'] === true) return <Badge tone="warn">{cell.disabled}</Badge>
+  if (row['hasEdgeRouterConnection'] === true) return <Badge tone="good">{cell.online}</Badge>
+  if (row['hasApiSession'] === true) return <Badge tone="good">{cell.loggedIn}</Badge>
+  const hasNone = isObject(row['authenticators']) && Object.keys(row['authenticators']).length === 0
+  if (hasNone) return <Badge icon="key">{cell.notEnrolled}</Badge>
+  return <Badge icon="minus">{cell.offline}</Badge>
+}
+
+/** Whether a router is connected, in one word. */
+export function RouterState({ row }: { readonly row: RowCell['row'] }) {
+  const { cell } = texts
+  if (row['disabled'] === true) return <Badge tone="warn">{cell.disabled}</Badge>
+  if (row['isVerified'] === false) return <Badge icon="key">{cell.notEnrolled}</Badge>
+  if (row['isOnline'] === true) return <Badge tone="good">{cell.online}</Badge>
+  return <Badge tone="bad">{cell.offline}</Badge>
+}
+
+/**
+ * Program and operating system of an identity's client; '' before the identity's first log-in.
+ */
+export function clientDescription(row: RowCell['row']): string {
+  const { sdkInfo, envInfo } = row
+  const program = [memberText(sdkInfo, 'type'), memberText(sdkInfo, 'version')]
+  const parts = [program.filter((part) => part !== '').join(' '), memberText(envInfo, 'os')]
+  return parts.filter((part) => part !== '').join(' · ')
+}
+
+function memberText(value: unknown, name: string): string {
+  return isObject(value) && typeof value[name] === 'string' ? visibleText(value[name]) : ''
+}
+
+/** Shows the value of a record in a table, always as text. */
+export function RecordCell({
+  name,
+  value,
+  ends,
+  onAttribute,
+}: {
+  readonly name: string
+  readonly value: unknown
+  /** Ends of role attributes. */
+  readonly ends?: unknown
+  readonly onAttribute?: (attribute: string) => void
+}) {
+  if (value === null || value === undefined || value === '') return <span class="faint">–</span>
+  const state = states[name]
+  if (typeof value === 'boolean' && state !== undefined) return <State isOn={value} {...state} />
+  if (typeof value === 'boolean') return <>{value ? texts.cell.yes : texts.cell.no}</>
+  if (Array.isArray(value)) {
+    return <Items name={name} items={value} ends={ends} onAttribute={onAttribute ?? null} />
+  }
+  if (isObject(value)) return <Reference value={value} />
+  const text = String(value)
+  if (TIME.test(text)) return <Time at={text} />
+  return <span class="clip">{visibleText(text)}</span>
+}
+
+function State(props: {
+  readonly isOn: boolean
+  readonly on: readonly ['good' | 'warn' | 'plain', string]
+  readonly off: string
+}) {
+  const { isOn, on, off } = props
+  if (isOn) return <Badge tone={on[0]}>{on[1]}</Badge>
+  return off === '' ? <span class="faint">–</span> : <Badge icon="minus">{off}</Badge>
+}
+
+function Items(props: {
+  readonly name: string
+  readonly items: readonly unknown[]
+  readonly ends: unknown
+  readonly onAttribute: ((attribute: string) => void) | null
+}) {
+  const { name, items, ends, onAttribute } = props
+  if (items.length === 0) return <span class="faint">–</span>
+  const isAttribute = name === 'roleAttributes'
+  const shown = items.slice(0, SHOWN_ITEMS)
+  return (
+    <span class="chips">
+      {shown.map((item, at) => (
+        <Item
+          key={at}
+          text={
+            isAttribute ? visibleText(attributeWithExpiryText(String(item), ends)) : itemText(item)
+          }
+          onClick={isAttribute && onAttribute !== null ? () => onAttribute(String(item)) : null}
+        />
+      ))}
+      {items.length > shown.length ? (
+        <span class="faint tiny">{texts.cell.more(items.length - shown.length)}</span>
+      ) : null}
+    </span>
+  )
+}
+
+function Item({ text, onClick }: { readonly text: string; readonly onClick: (() => void) | null }) {
+  if (onClick === null) {
+    return (
+      <span class="chip">
+        <span>{text}</span>
+      </span>
+    )
+  }
+  return (
+    <button type="button" class="chip" title={texts.list.byAttribute(text)} onClick={onClick}>
+      <span>{text}</span>
+    </button>
+  )
+}
+
+function itemText(item: unknown): string {
+  const text = isObject(item) ? (item['name'] ?? item['id'] ?? '') : item
+  return visibleText(String(text))
+}
+
+function Reference({ value }: { readonly value: Readonly<Record<string, unknown>> }) {
+  const { entity, id, name } = value
+  if (typeof entity !== 'string' || typeof id !== 'string') {
+    return <span class="clip mono">{JSON.stringify(value)}</span>
+  }
+  const text = visibleText(typeof name === 'string' && name !== '' ? name : id)
+  if (kindAt(entity) === null) return <>{text}</>
+  return <a href={consolePath(entity, id)}>{text}</a>
+}

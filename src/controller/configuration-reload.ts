@@ -1,0 +1,109 @@
+import type { ReloadControl, ReloadedOption, ReloadResult } from '../api/host/reload-control.ts'
+import type { Logger } from '../cluster/logger.ts'
+import { type ChangedOption, compareConfigs } from '../config/controller/changed-options.ts'
+import { loadControllerConfig } from '../config/controller/load.ts'
+import type { ControllerConfig } from '../config/controller/options.ts'
+import type { Environment } from '../config/engine/environment.ts'
+import { checkOptionRelations } from '../config/controller/option-relations.ts'
+import { formatFault } from '../config/engine/fault.ts'
+import { errorMessage } from '../lib/error-code.ts'
+import { Problem } from '../lib/problems.ts'
+import { fileFaultFields } from '../pki/file-fault.ts'
+import type { Actor } from '../ports/actor.ts'
+import type { ActionRecorder } from '../ports/membership.ts'
+import type { RunningOptions } from './running-options.ts'
+
+interface ReloadDeps {
+  /** Absolute path of the configuration file. */
+  readonly path: string
+  readonly environment: Environment
+  readonly running: RunningOptions
+  /**
+   * Reads certificate, key and CA files again.
+   * @throws when the files are rejected.
+   */
+  readonly certificates: () => Promise<void>
+  readonly actions: ActionRecorder
+  readonly log: Logger
+}
+
+/** Reads the configuration again, and applies the options that can change without a restart. */
+export class ConfigurationReload implements ReloadControl {
+  readonly #deps: ReloadDeps
+  /** The reload that was requested last; reloads run one after another. */
+  #latest: Promise<unknown> = Promise.resolve()
+
+  constructor(deps: ReloadDeps) {
+    this.#deps = deps
+  }
+
+  async reload(by: Actor): Promise<ReloadResult> {
+    const reloaded = this.#latest.then(() => this.#reload())
+    this.#latest = reloaded.catch(() => undefined)
+    const result = await reloaded
+    const { actions, running } = this.#deps
+    const keys = result.changed.filter(({ isInForce }) => isInForce).map(({ key }) => key)
+    const reason = keys.length === 0 ? {} : { reason: keys.join(', ') }
+    const target = running.config.id
+    // Not awaited, so that a reload works without a quorum.
+    void actions.note({ action: 'configuration-reload', target, outcome: 'done', ...reason }, by)
+    return result
+  }
+
+  async #reload(): Promise<ReloadResult> {
+    const { path, running, log } = this.#deps
+    const { changes, merged } = compareConfigs(running.config, this.#read())
+    this.#judge(merged)
+    await running.replace(merged)
+    for (const change of changes) log.info({ key: change.key }, changeSentence(change))
+    const refusedCertificates = await this.#rereadCertificates()
+    return { path, changed: changes.map(reloadedOption), refusedCertificates }
+  }
+
+  #read(): ControllerConfig {
+    const { path, environment } = this.#deps
+    const loaded = loadControllerConfig(path, environment)
+    if (loaded.ok) return loaded.config
+    throw this.#refused(loaded.faults.map(formatFault).join('\n'))
+  }
+
+  /**
+   * Checks the rules between options, because new values may contradict options that only a restart
+   * changes.
+   */
+  #judge(merged: ControllerConfig): void {
+    const faults: string[] = []
+    checkOptionRelations(merged, (key, problem) => faults.push(`${key}: ${problem}`))
+    if (faults.length > 0) throw this.#refused(`${faults.join('\n')}; restart the controller`)
+  }
+
+  #refused(detail: string): Problem {
+    const { path, log } = this.#deps
+    log.error({ path }, `configuration rejected: ${detail}; nothing was changed`)
+    return new Problem('CONFIGURATION_REFUSED', { detail })
+  }
+
+  async #rereadCertificates(): Promise<string | null> {
+    const { certificates, log } = this.#deps
+    try {
+      await certificates()
+      return null
+    } catch (error) {
+      const message = errorMessage(error)
+      log.error(
+        fileFaultFields(error),
+        `certificate files rejected: ${message}; keeping the current ones`,
+      )
+      return message
+    }
+  }
+}
+
+function reloadedOption({ isReloaded, ...change }: ChangedOption): ReloadedOption {
+  return { ...change, isInForce: isReloaded }
+}
+
+function changeSentence({ key, from, to, isReloaded }: ChangedOption): string {
+  const values = from === null || to === null ? '' : ` from ${from} to ${to}`
+  return `option ${key} changed${values}; ${isReloaded ? 'it is in force' : 'a restart applies it'}`
+}

@@ -1,0 +1,147 @@
+import type { Logger } from 'pino'
+
+import { CertificateRenewer } from '../../cluster/secrets/certificate-renewer.ts'
+import type { AlarmRaiser } from '../../cluster/alarm-table.ts'
+import type { MeshIdentity } from '../../cluster/mesh/mesh-service.ts'
+import { advertisedHosts } from '../../config/controller/advertised-hosts.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
+import { systemClock } from '../../lib/clock.ts'
+import type { CertifiedKey } from '../../pki/authority/authority.ts'
+import { CertificateError } from '../../pki/certificate.ts'
+import type { ActionRecorder } from '../../ports/membership.ts'
+import type { PkiControl } from '../../api/cluster/pki-control.ts'
+import { createPkiControl } from '../admin/pki-control.ts'
+import type { Credentials } from '../start/check-certificates.ts'
+import { ServerCertificates } from './server-certificates.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+
+/** The issuing authority that all members share. */
+interface SharedAuthority {
+  /** null until this controller knows the authority. */
+  issuing(): CertifiedKey | null
+  /** Replaces the authority of the whole cluster. @throws {Problem} */
+  install(authority: CertifiedKey): Promise<void>
+}
+
+interface CertificatesDeps {
+  readonly config: ControllerConfig
+  readonly credentials: Credentials
+  readonly authority: SharedAuthority
+  readonly onRenewed: (identity: MeshIdentity) => void
+  readonly memberKeySha256: (id: string) => Uint8Array | null
+  readonly alarms: AlarmRaiser
+  readonly actions: ActionRecorder
+  readonly log: Logger
+}
+
+/**
+ * Renews and watches the certificates of one controller, and offers their operations to operators.
+ */
+export class ControllerCertificates {
+  readonly control: PkiControl
+  readonly servers: ServerCertificates
+  readonly #renewer: CertificateRenewer
+
+  /**
+   * Reads the server certificates at once, so that no listener uses a wrong certificate before the
+   * start. Nothing else is started.
+   */
+  constructor(deps: CertificatesDeps) {
+    this.#renewer = renewerOf(deps)
+    this.servers = serversOf(deps, this.#renewer)
+    this.control = controlOf(deps, this)
+    this.servers.reload()
+  }
+
+  get renewer(): CertificateRenewer {
+    return this.#renewer
+  }
+
+  start(): void {
+    this.#renewer.start()
+    this.servers.start()
+  }
+
+  async stop(): Promise<void> {
+    this.servers.stop()
+    await this.#renewer.stop()
+  }
+
+  /**
+   * Sets the list of server certificates, which the next reload reads, and the hosts for the
+   * controller's own certificate.
+   */
+  async configure(config: ControllerConfig): Promise<void> {
+    this.servers.configure(config.serverCertificates)
+    await this.#renewer.requireHosts(advertisedHosts(config))
+  }
+
+  /**
+   * Called when the issuing authority has changed: checks at once whether certificates must be
+   * renewed.
+   */
+  look(): void {
+    void this.#renewer.look()
+  }
+
+  /**
+   * Reads all files again and uses the valid ones.
+   * @throws {CertificateError | SecretFileError} for invalid files; the previous certificates stay
+   * in force.
+   */
+  async reload(): Promise<void> {
+    const faults = this.servers.reload()
+    try {
+      await this.#renewer.reload()
+    } catch (error) {
+      if (faults.length === 0) throw error
+      faults.unshift(errorMessage(error))
+    }
+    if (faults.length > 0) throw new CertificateError('untrusted', faults.join('; '))
+  }
+}
+
+function renewerOf(deps: CertificatesDeps): CertificateRenewer {
+  const { config, credentials, authority, onRenewed, alarms, log } = deps
+  const { certificatePem, privateKeyPem, caPem } = credentials
+  return new CertificateRenewer({
+    selfId: config.id,
+    trustDomain: config.trustDomain,
+    paths: config.identity,
+    hosts: advertisedHosts(config),
+    identity: { certificatePem, privateKeyPem, caPem },
+    issuing: () => authority.issuing(),
+    onRenewed,
+    alarms,
+    clock: systemClock,
+    log,
+  })
+}
+
+function serversOf(
+  { config, alarms, log }: CertificatesDeps,
+  renewer: CertificateRenewer,
+): ServerCertificates {
+  return new ServerCertificates({
+    files: config.serverCertificates,
+    ownLeaf: () => renewer.leaf,
+    alarms,
+    log,
+    clock: systemClock,
+  })
+}
+
+function controlOf(deps: CertificatesDeps, certificates: ControllerCertificates): PkiControl {
+  const { authority } = deps
+  return createPkiControl({
+    renewer: certificates.renewer,
+    serverCertificates: () => certificates.servers.view(),
+    reload: () => certificates.reload(),
+    trustDomain: deps.config.trustDomain,
+    clock: systemClock,
+    issuing: () => authority.issuing(),
+    installIssuing: (next) => authority.install(next),
+    actions: deps.actions,
+    memberKeySha256: deps.memberKeySha256,
+  })
+}

@@ -1,0 +1,27 @@
+import { computedField, type ComputedField, type DetailVisibility } from './fields.ts'
+import type { KindName } from './kind-names.ts'
+import * as shapes from './response-schemas.ts'
+
+interface RefRules {
+  readonly shown?: DetailVisibility
+}
+
+/** A reference to the record of kind `to` in the field `by`, in the form that all details use. */
+export function referenceField(to: KindName, by: string, rules: RefRules = {}): ComputedField {
+  return computedField({ from: 'entityRef', to, by }, shapes.entityRefSchema, rules)
+}
+
+/** Reference of an optional field; null when it is unset. */
+export function nullableReferenceField(to: KindName, by: string): ComputedField {
+  return computedField({ from: 'entityRef', to, by }, shapes.nullableEntityRefSchema)
+}
+
+/** A reference that also has the member `urlName`: the name of the record's kind in URL paths. */
+export function referenceWithUrlNameField(
+  to: KindName,
+  by: string,
+  rules: RefRules = {},
+): ComputedField {
+  const source = { from: 'entityRef', to, by, hasUrlName: true } as const
+  return computedField(source, shapes.entityRefWithUrlNameSchema, rules)
+}

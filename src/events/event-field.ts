@@ -1,0 +1,79 @@
+import type { EventNamespace } from '../lib/event-namespaces.ts'
+
+/** Which controllers emit an event. */
+type Emitter =
+  /** Every controller, with the same event id, because the event follows from the log. */
+  | 'every'
+  /** Only the controller that observed the event. */
+  | 'seer'
+  /** The leader, at a fixed interval. */
+  | 'leader'
+  /** Every controller, about itself, at a fixed interval. */
+  | 'itself'
+
+export interface EventField {
+  readonly name: string
+  readonly type: 'string' | 'number' | 'boolean' | 'object' | 'strings' | 'objects'
+  /** One sentence. */
+  readonly meaning: string
+  /** True if the field is absent when there is no value. */
+  readonly isOptional?: boolean
+}
+
+interface EventType {
+  readonly name: string
+  readonly emitter: Emitter
+  readonly when: string
+}
+
+/**
+ * A namespace of events: its events and their fields, in addition to the fields that every event
+ * has.
+ */
+export interface EventSubject {
+  readonly namespace: EventNamespace
+  /** Other names by which OpenZiti clients can subscribe to the namespace. */
+  readonly aliases: readonly string[]
+  readonly about: string
+  /** Name of the field that contains the event's type; null: all events have the same type. */
+  readonly typeField: 'event_type' | 'eventType' | null
+  readonly types: readonly EventType[]
+  readonly fields: readonly EventField[]
+}
+
+/** Fields of every event. */
+export const commonEventFields: readonly EventField[] = [
+  { name: 'namespace', type: 'string', meaning: 'What the event is about.' },
+  { name: 'event_src_id', type: 'string', meaning: 'The controller that emitted it.' },
+  {
+    name: 'timestamp',
+    type: 'string',
+    meaning: 'RFC 3339, UTC: log time of the entry, or when the controller saw it.',
+  },
+  {
+    name: 'event_id',
+    type: 'string',
+    meaning:
+      '`generation:index:sequence`, the same on every controller for events from the log; otherwise followed by `@` and the controller. Two events with the same one are the same event.',
+  },
+]
+
+/**
+ * Fields of an event, in the order in which they are printed, without the fields that every event
+ * has.
+ */
+export type EventFields = Readonly<Record<string, unknown>>
+
+/** An event without its position. */
+export interface NewEvent {
+  readonly namespace: EventNamespace
+  /** UTC ms. */
+  readonly atMs: number
+  readonly fields: () => EventFields
+  /** Value that filters compare: the entity type, or the name of the metric. */
+  readonly about?: string
+  /** Source of a metric. */
+  readonly source?: string
+  /** Approximate number of characters. Used for the limits until the text exists. */
+  readonly weight: number
+}

@@ -1,0 +1,77 @@
+import { KeyedCounts } from '../../lib/bounds/keyed-counts.ts'
+import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { AdmittedClient } from '../../ports/router-clients.ts'
+import { routerLimits } from '../limits.ts'
+import { CircuitRefusedError } from './admit-dial.ts'
+import type { CircuitTable } from './circuit-table.ts'
+import { edgeErrorCode } from '../../channel/messages/edge.ts'
+
+const { circuitsWaitingMax, routerRatesMax, circuitClientsMax } = routerLimits
+
+export interface CircuitRequestLimiterDeps {
+  readonly table: Pick<CircuitTable, 'hasRoomFor' | 'isFull'>
+  readonly clock: Pick<Clock, 'monotonicMs'>
+}
+
+/**
+ * Limits the concurrent circuit requests per router, and the request rate per router and per client
+ * across all routers. A router is identified by its certificate, so it cannot avoid the limit by
+ * presenting other sessions.
+ */
+export class CircuitRequestLimiter {
+  readonly #table: CircuitRequestLimiterDeps['table']
+  readonly #ofRouters: KeyedRate
+  readonly #ofClients: KeyedRate
+  /** Number of circuits that are being created, keyed by the router of the dialing client. */
+  readonly #waiting = new KeyedCounts()
+
+  constructor({ table, clock }: CircuitRequestLimiterDeps) {
+    this.#table = table
+    const { circuitsOfRouterBurst, circuitsOfRouterPerSecond } = routerLimits
+    const ofRouter = { burst: circuitsOfRouterBurst, perSecond: circuitsOfRouterPerSecond }
+    this.#ofRouters = new KeyedRate({ ...ofRouter, keysMax: routerRatesMax }, clock)
+    const { circuitsOfClientBurst, circuitsOfClientPerSecond } = routerLimits
+    const ofClient = { burst: circuitsOfClientBurst, perSecond: circuitsOfClientPerSecond }
+    this.#ofClients = new KeyedRate({ ...ofClient, keysMax: circuitClientsMax }, clock)
+  }
+
+  /**
+   * Counts the request as pending until `end` is called.
+   * @throws {CircuitRefusedError} when too many requests are pending.
+   */
+  begin(routerId: string): void {
+    // @guard circuits-of-one-router--waiting
+    if (this.#waiting.of(routerId) >= circuitsWaitingMax || this.#table.isFull) {
+      throw new CircuitRefusedError(edgeErrorCode.internal, 'too many circuits')
+    }
+    this.#waiting.add(routerId, 1)
+  }
+
+  end(routerId: string): void {
+    this.#waiting.add(routerId, -1)
+  }
+
+  /** @throws {CircuitRefusedError} when the admitted client or its router exceeds its rate. */
+  admit(routerId: string, { identityId }: Pick<AdmittedClient, 'identityId'>): void {
+    if (!this.#table.hasRoomFor(routerId, identityId)) {
+      throw new CircuitRefusedError(edgeErrorCode.internal, 'too many circuits')
+    }
+    // A router that dials for itself is limited as a router. Requests of a client that exceeds its
+    // own rate do not count against its router.
+    // @guard circuits-of-one-router--client
+    if (identityId !== routerId && !this.#ofClients.take(identityId)) {
+      throw new CircuitRefusedError(
+        edgeErrorCode.internal,
+        'the client asks for circuits too often',
+      )
+    }
+    // @guard circuits-of-one-router--router
+    if (!this.#ofRouters.take(routerId)) {
+      throw new CircuitRefusedError(
+        edgeErrorCode.internal,
+        'the router asks for circuits too often',
+      )
+    }
+  }
+}

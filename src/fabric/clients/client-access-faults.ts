@@ -1,0 +1,50 @@
+import type { ClientAccessFault } from '../../ports/router-clients.ts'
+import type { TunnelAccessFault } from '../../ports/router-tunnels.ts'
+import { edgeErrorCode, INVALID_SESSION, retryHint } from '../../channel/messages/edge.ts'
+
+/** Codes of {@link edgeErrorCode} for each fault of a claim. */
+export const clientAccessFaultCodes: Readonly<Record<ClientAccessFault, number>> = {
+  apiSession: edgeErrorCode.invalidApiSession,
+  session: edgeErrorCode.invalidSession,
+  sessionType: edgeErrorCode.wrongSessionType,
+  router: edgeErrorCode.invalidEdgeRouterForSession,
+  service: edgeErrorCode.invalidService,
+  access: edgeErrorCode.accessDenied,
+  posture: edgeErrorCode.postureCheckFailed,
+}
+
+/**
+ * Code for a refused dial. A client that names the service itself gets the same code for an unknown
+ * service as for one that it may not dial.
+ */
+export function dialRefusalErrorCode(fault: ClientAccessFault, isByService: boolean): number {
+  return clientAccessFaultCodes[isByService && fault === 'access' ? 'service' : fault]
+}
+
+/** Refusal message for the client. */
+export function clientAccessRefusalMessage(use: 'dial' | 'bind', fault: ClientAccessFault): string {
+  return fault === 'session' ? INVALID_SESSION : `${use} refused: ${fault}`
+}
+
+/**
+ * Retry hint for a refused host. With `start over`, the client requests a new service session from
+ * a controller, and the controller makes the final decision. With `not retriable`, the client may
+ * close its listener until the client is restarted.
+ */
+export const clientAccessFaultRetryHints: Readonly<Record<ClientAccessFault, number>> = {
+  apiSession: retryHint.startOver,
+  session: retryHint.startOver,
+  sessionType: retryHint.startOver,
+  router: retryHint.startOver,
+  service: retryHint.notRetriable,
+  access: retryHint.startOver,
+  posture: retryHint.startOver,
+}
+
+export const tunnelAccessFaultCodes: Readonly<Record<TunnelAccessFault, number>> = {
+  tunnel: edgeErrorCode.tunnelingNotEnabled,
+  service: clientAccessFaultCodes.service,
+  router: clientAccessFaultCodes.router,
+  access: clientAccessFaultCodes.access,
+  posture: clientAccessFaultCodes.posture,
+}

@@ -1,0 +1,109 @@
+import type { Clock } from '../../lib/clock.ts'
+import type { LatestReads } from '../../ports/latest-reads.ts'
+import type { PostureReport } from '../../ports/posture.ts'
+import type {
+  ClientAccessRequest,
+  ClientAccessDecision,
+  RouterClients,
+  ReportedClient,
+} from '../../ports/router-clients.ts'
+import { evaluateWithLatestState } from '../evaluate-with-latest-state.ts'
+import { routerLimits } from '../limits.ts'
+import { RefusedAccessCounter } from './refused-access-counter.ts'
+
+const { sessionsShownMax, sessionsShownPerRouterMax } = routerLimits
+
+/**
+ * Decides about claims, and stores the tokens of valid claims. A service session has a different
+ * token for each request, and older routers identify the session by the token that the client
+ * presented.
+ */
+export class PresentedSessionTokens implements Pick<RouterClients, 'judge' | 'report'> {
+  readonly #clients: Pick<RouterClients, 'judge' | 'report'>
+  readonly #reads: Pick<LatestReads, 'reachLatest'>
+  readonly #refused: RefusedAccessCounter
+  /** Tokens by router ID and session ID, oldest first. */
+  readonly #byRouter = new Map<string, Map<string, string>>()
+  #count = 0
+
+  constructor(
+    clients: Pick<RouterClients, 'judge' | 'report'>,
+    reads: Pick<LatestReads, 'reachLatest'>,
+    clock: Pick<Clock, 'monotonicMs'>,
+  ) {
+    this.#clients = clients
+    this.#reads = reads
+    this.#refused = new RefusedAccessCounter(clock)
+  }
+
+  /** @throws {Problem} when too many log entries of the client were rejected recently. */
+  async judge(claim: ClientAccessRequest): Promise<ClientAccessDecision> {
+    if (claim.type === 'Bind') this.#refused.beginEntry(claim)
+    const judged = await evaluateWithLatestState(
+      this.#reads,
+      () => this.#clients.judge(claim),
+      ({ ok }) => !ok && this.#refused.isWorthAnotherLook(claim),
+    )
+    if (!judged.ok) this.#refused.charge(claim, judged.fault)
+    else if (claim.sessionToken !== '') {
+      this.#note(claim.routerId, judged.client.sessionId, claim.sessionToken)
+    }
+    return judged
+  }
+
+  /**
+   * Forwards a report. It retries with the latest state, because the client may just have logged in
+   * at another controller.
+   * @throws {Problem} as `RouterClients.report`, and when the client reports too often.
+   */
+  async report(client: ReportedClient, reports: readonly PostureReport[]): Promise<boolean> {
+    this.#refused.beginReport(client)
+    const isTaken = await evaluateWithLatestState(
+      this.#reads,
+      () => this.#clients.report(client, reports),
+      (taken) => !taken && this.#refused.isWorthAnotherLook(client),
+    )
+    if (!isTaken) this.#refused.charge(client, 'apiSession')
+    return isTaken
+  }
+
+  /** Called when the log rejected the entry of a valid claim. */
+  onEntryRefused(claim: Pick<ClientAccessRequest, 'routerId' | 'apiSessionToken'>): void {
+    this.#refused.chargeEntry(claim)
+  }
+
+  /**
+   * Removes and returns the token that a client presented at a router for a session; null if there
+   * is none.
+   */
+  take(routerId: string, sessionId: string): string | null {
+    const own = this.#byRouter.get(routerId)
+    const token = own?.get(sessionId)
+    if (own === undefined || token === undefined) return null
+    own.delete(sessionId)
+    this.#count -= 1
+    if (own.size === 0) this.#byRouter.delete(routerId)
+    return token
+  }
+
+  forget(routerId: string): void {
+    this.#count -= this.#byRouter.get(routerId)?.size ?? 0
+    this.#byRouter.delete(routerId)
+  }
+
+  #note(routerId: string, sessionId: string, token: string): void {
+    this.take(routerId, sessionId)
+    const own = this.#byRouter.get(routerId) ?? new Map<string, string>()
+    if (own.size >= sessionsShownPerRouterMax || this.#count >= sessionsShownMax) {
+      const [oldest] = own.keys()
+      // Only the router's own tokens are evicted; if it has none, the new token is not stored, so
+      // that other routers lose nothing.
+      if (oldest === undefined) return
+      own.delete(oldest)
+      this.#count -= 1
+    }
+    own.set(sessionId, token)
+    this.#byRouter.set(routerId, own)
+    this.#count += 1
+  }
+}

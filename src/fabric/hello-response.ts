@@ -1,0 +1,52 @@
+import {
+  type Hello,
+  helloAcceptedMessage,
+  formatVersionLine,
+  type VersionLine,
+} from '../channel/hello.ts'
+import type { ChannelMessage } from '../channel/frame.ts'
+import { channelHeaderKey } from '../channel/numbers.ts'
+import { encodeMask, encodeText } from '../channel/headers.ts'
+import { controlHeaderKey, legacyHelloHeaderKey } from '../channel/messages/control.ts'
+
+/**
+ * Capabilities that newer routers expect of every controller: terminators of version 2, links
+ * reported by one router, circuits of version 3, the data model, and session tokens as JWTs.
+ * Routers reject a controller without the last capability. Capability 5, several sockets per
+ * channel, is not announced: a second socket for each router and controller would cost more than it
+ * gains. A router that learned this capability from an earlier controller may still open additional
+ * sockets.
+ */
+const capabilities = [1, 2, 3, 4, 6]
+
+export interface ControllerIdentity {
+  /** ID in the list of controllers that is sent to routers. */
+  readonly id: string
+  readonly clusterId: string
+  readonly version: VersionLine
+}
+
+/**
+ * The response to the hello of an admitted router: ID, version and capabilities of this controller.
+ */
+export function helloResponse(hello: Hello, identity: ControllerIdentity): ChannelMessage {
+  const { id, clusterId, version } = identity
+  const mask = encodeMask(capabilities)
+  return helloAcceptedMessage(
+    hello,
+    id,
+    new Map([
+      [channelHeaderKey.helloVersion, encodeText(formatVersionLine(version))],
+      [controlHeaderKey.capabilities, mask],
+      [legacyHelloHeaderKey.capabilities, mask],
+      [controlHeaderKey.clusterId, encodeText(clusterId)],
+      [legacyHelloHeaderKey.clusterId, encodeText(clusterId)],
+    ]),
+  )
+}
+
+/** The reason to reject a hello, regardless of its sender; null if the hello is valid. */
+export function helloFault(hello: Hello): string | null {
+  if (hello.version === null) return 'the hello has no version of five fields'
+  return null
+}

@@ -1,0 +1,24 @@
+import { Problem } from './problems.ts'
+
+/**
+ * Validates and writes, and repeats both with the current records while the write is refused
+ * because the validated records have changed.
+ * @param request the request of the write. A refusal reaches the caller only after this controller
+ * has applied it and all earlier entries.
+ * @throws {Problem} REVISION_MOVED after `judgementsMax` attempts, and any other error of `run`.
+ */
+export async function retryWhenRecordsChange<T>(
+  request: { readonly onProposed: (idempotency: null) => void },
+  { judgementsMax }: { readonly judgementsMax: number },
+  run: () => Promise<T>,
+): Promise<T> {
+  for (let judgements = 1; ; judgements += 1) {
+    try {
+      return await run()
+    } catch (error) {
+      const hasMoved = error instanceof Problem && error.code === 'REVISION_MOVED'
+      if (!hasMoved || judgements >= judgementsMax) throw error
+      request.onProposed(null)
+    }
+  }
+}

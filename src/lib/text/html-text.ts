@@ -1,4 +1,0 @@
-/** Escapes a string for use in HTML content and in quoted attribute values. */
-export function htmlText(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
-}

@@ -1,7 +1,0 @@
-const FIRST_CERTIFICATE = /-----BEGIN CERTIFICATE-----([^-]*)-----END CERTIFICATE-----/
-
-/** DER bytes of the first certificate in a PEM string; null if there is none. */
-export function firstOfPem(pem: string | null): Uint8Array | null {
-  const [, base64] = FIRST_CERTIFICATE.exec(pem ?? '') ?? []
-  return base64 === undefined ? null : Buffer.from(base64, 'base64')
-}

@@ -1,0 +1,87 @@
+/** How the database stores a field. */
+export type StoredType =
+  | 'text'
+  | 'boolean'
+  | 'int32'
+  | 'int64'
+  | 'time'
+  /** A set of texts. */
+  | 'texts'
+  /** A map that contains values, maps and lists. */
+  | 'map'
+  /** Bytes without a type. */
+  | 'bytes'
+  /** Keys whose values are bytes without a type. */
+  | 'bytes by key'
+  /** A bucket that contains further fields. */
+  | 'section'
+  /** A section for each key. */
+  | 'sections'
+  /** Links to other records, derived from fields of this record or of the others. */
+  | 'links'
+
+/** A field in a store, and how the migration handles it. */
+export interface StoredFieldRule {
+  readonly type: StoredType
+  /** OpenZiti version that introduced the field, if later than 1.5. */
+  readonly since: string
+  readonly fate: 'carried' | 'converted' | 'dropped' | 'derived'
+  /** How the field is converted, or why it is dropped; '' if it is migrated unchanged. */
+  readonly how: string
+  /** Fields of a section. */
+  readonly fields: StoredFieldRules
+}
+
+export type StoredFieldRules = Readonly<Record<string, StoredFieldRule>>
+
+interface RowOptions {
+  readonly since?: string
+  readonly fields?: StoredFieldRules
+}
+
+function row(
+  type: StoredType,
+  fate: StoredFieldRule['fate'],
+  how: string,
+  options: RowOptions,
+): StoredFieldRule {
+  return { type, fate, how, since: options.since ?? '1.5', fields: options.fields ?? {} }
+}
+
+export function unchangedFieldRule(type: StoredType, options: RowOptions = {}): StoredFieldRule {
+  return row(type, 'carried', '', options)
+}
+
+/** @param how one clause that describes the conversion. */
+export function convertedFieldRule(
+  type: StoredType,
+  how: string,
+  options: RowOptions = {},
+): StoredFieldRule {
+  return row(type, 'converted', how, options)
+}
+
+/** @param why one clause that says why nothing is lost. */
+export function droppedFieldRule(
+  type: StoredType,
+  why: string,
+  options: RowOptions = {},
+): StoredFieldRule {
+  return row(type, 'dropped', why, options)
+}
+
+/** Links are not even read. */
+export const linkFieldRule: StoredFieldRule = row(
+  'links',
+  'derived',
+  'follows from other fields',
+  {},
+)
+
+/** Fields that all records have, except enrollments. */
+export const baseFieldRules: StoredFieldRules = {
+  createdAt: convertedFieldRule('time', 'to milliseconds'),
+  updatedAt: convertedFieldRule('time', 'to milliseconds'),
+  tags: unchangedFieldRule('map'),
+  isSystem: unchangedFieldRule('boolean'),
+}

@@ -1,0 +1,221 @@
+import type { OutboundMessage } from '../../channel/frame.ts'
+import { BoundedQueue } from '../../lib/bounds/bounded-queue.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { circuitLimits } from './limits.ts'
+import {
+  type Acknowledgement,
+  payloadFlag,
+  payloadMessage,
+  type PayloadContent,
+  SEQUENCE_MAX,
+} from '../../channel/messages/payload.ts'
+import { type OutboundPayload, SendBuffer, payloadTimestamp } from './send-buffer.ts'
+import type { XgressOptions } from './xgress-options.ts'
+
+/**
+ * Kind of a frame. When the link is full, a payload that is sent for the first time stays queued;
+ * all other frames are dropped.
+ */
+export type TransmitKind = 'payload' | 'retransmission' | 'acknowledgement'
+export type TransmitFrame = (message: OutboundMessage, kind: TransmitKind) => 'sent' | 'full'
+
+interface OutboxDeps {
+  /** Id of the circuit, as the bytes that frames contain. */
+  readonly circuitId: Uint8Array
+  /** Flag in all messages of this circuit endpoint. */
+  readonly sideFlag: number
+  readonly options: XgressOptions
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly transmit: TransmitFrame
+}
+
+const empty = new Uint8Array(0)
+/** Both flags end the stream of their sender. */
+export const STREAM_END_FLAGS = payloadFlag.endOfFile | payloadFlag.circuitEnd
+
+/**
+ * Payloads of one circuit endpoint with their sequence numbers, from the application to the
+ * acknowledgment.
+ */
+export class PayloadOutbox {
+  readonly #deps: OutboxDeps
+  readonly #sent: SendBuffer
+  /** Payloads that were never sent. */
+  #unsent: BoundedQueue<OutboundPayload> | null = null
+  #unsentBytes = 0
+  /** Payloads that the protocol itself sends, at most one of each kind. */
+  #ahead: OutboundPayload[] | null = null
+  #nextSequence = 0
+  #isLinkFull = false
+  #isTransmitting = false
+  /** Whether the other endpoint supports a flag that ends a stream without ending the circuit. */
+  peerCanEndOfFile = false
+  /** Time when the payload with the end flag was sent. */
+  sentAllMs = Infinity
+
+  constructor(deps: OutboxDeps) {
+    this.#deps = deps
+    this.#sent = new SendBuffer(deps.options)
+  }
+
+  get inFlightBytes(): number {
+    return this.#sent.inFlightBytes
+  }
+
+  get windowBytes(): number {
+    return this.#sent.windowBytes
+  }
+
+  get bytes(): number {
+    return this.#sent.inFlightBytes + this.#unsentBytes
+  }
+
+  /** Whether everything sent is acknowledged. */
+  get isAcknowledged(): boolean {
+    return this.#sent.isEmpty
+  }
+
+  get isEmpty(): boolean {
+    return this.#unsent === null && this.#sent.isEmpty
+  }
+
+  /** Whether there is space for another payload of the application. */
+  get hasRoom(): boolean {
+    return (this.#unsent?.length ?? 0) < this.#deps.options.txQueueSize
+  }
+
+  get isExhausted(): boolean {
+    return this.#nextSequence >= SEQUENCE_MAX
+  }
+
+  /** @returns false when the application ignores backpressure and too much data waits. */
+  push(flags: number, { body, edgeFlags, traceId }: PayloadContent): boolean {
+    this.#unsent ??= new BoundedQueue(circuitLimits.xgressUnsentMax)
+    this.#unsentBytes += body.length
+    const payload = {
+      sequence: -1,
+      flags: flags | this.#deps.sideFlag,
+      body,
+      edgeFlags,
+      traceId,
+      capabilities: null,
+      sentMs: -1,
+    }
+    const isTaken = this.#unsent.push(payload)
+    return isTaken && this.#unsentBytes <= circuitLimits.xgressUnsentBytesMax
+  }
+
+  /** Sends a payload before all waiting ones, regardless of the window. */
+  pushAhead(flags: number, capabilities: number | null): void {
+    this.#ahead ??= []
+    this.#ahead.push({
+      sequence: this.#takeSequence(),
+      flags: flags | this.#deps.sideFlag,
+      body: empty,
+      edgeFlags: 0,
+      traceId: null,
+      capabilities,
+      sentMs: -1,
+    })
+  }
+
+  acknowledge(acknowledgement: Acknowledgement): void {
+    this.#sent.acknowledge(acknowledgement, this.#nowMs())
+  }
+
+  onLinkWritable(): void {
+    this.#isLinkFull = false
+  }
+
+  /** Sends all payloads that the window and the link allow. */
+  transmit(): void {
+    while (this.#ahead !== null) this.#transmitAhead(this.#ahead)
+    if (this.#isTransmitting) return
+    this.#isTransmitting = true
+    while (!this.#isLinkFull && !this.#sent.isBlocked && this.#transmitNext());
+    this.#isTransmitting = false
+  }
+
+  #transmitAhead(payloads: readonly OutboundPayload[]): void {
+    this.#ahead = null
+    for (const payload of payloads) {
+      this.#sent.add(payload, this.#nowMs())
+      if (this.#transmitOne(payload, 'payload') === 'full') this.#sent.makeDue(payload)
+    }
+  }
+
+  #transmitNext(): boolean {
+    const payload = this.#unsent?.peek()
+    if (payload === undefined) return false
+    if (payload.sequence === -1) this.#number(payload)
+    // The payload is added to the buffer before it is sent, because its acknowledgment may arrive
+    // synchronously.
+    this.#sent.add(payload, this.#nowMs())
+    if (this.#transmitOne(payload, 'payload') === 'full') {
+      this.#sent.remove(payload)
+      this.#isLinkFull = true
+      return false
+    }
+    // An acknowledgment that arrived synchronously may have cleared all payloads.
+    if (this.#unsent === null) return false
+    this.#unsent.shift()
+    this.#unsentBytes -= payload.body.length
+    if ((payload.flags & STREAM_END_FLAGS) !== 0) this.sentAllMs = this.#nowMs()
+    return true
+  }
+
+  /** Assigns the sequence number, which a payload then keeps. */
+  #number(payload: OutboundPayload): void {
+    payload.sequence = this.#takeSequence()
+    const isEnd = (payload.flags & payloadFlag.endOfFile) !== 0
+    if (isEnd && !this.peerCanEndOfFile) payload.flags ^= STREAM_END_FLAGS
+  }
+
+  transmitAgain(): void {
+    const nowMs = this.#nowMs()
+    for (const payload of this.#sent.due(nowMs)) {
+      if (!this.#sent.has(payload)) continue
+      payload.flags |= payloadFlag.sentAgain
+      if (this.#transmitOne(payload, 'retransmission') === 'full') return
+      this.#sent.onSentAgain(payload, nowMs)
+    }
+  }
+
+  /**
+   * Sends the payload that ends the circuit, once; if it is lost, the controller ends the circuit.
+   */
+  transmitEnd(): void {
+    const flags = payloadFlag.circuitEnd | this.#deps.sideFlag
+    const sequence = this.#takeSequence()
+    const end = { sequence, flags, body: empty, edgeFlags: 0, traceId: null, capabilities: null }
+    this.#transmitOne(end, 'payload')
+  }
+
+  clear(): void {
+    this.#unsent = null
+    this.#unsentBytes = 0
+    this.#ahead = null
+    this.#sent.clear()
+  }
+
+  /** Releases memory that is needed only during traffic. */
+  rest(): void {
+    this.#sent.rest()
+    if (this.#unsent?.length === 0) this.#unsent = null
+  }
+
+  #takeSequence(): number {
+    const sequence = this.#nextSequence
+    this.#nextSequence = Math.min(sequence + 1, SEQUENCE_MAX)
+    return sequence
+  }
+
+  #transmitOne(payload: Omit<OutboundPayload, 'sentMs'>, kind: TransmitKind): 'sent' | 'full' {
+    const stamp = payloadTimestamp(this.#nowMs())
+    return this.#deps.transmit(payloadMessage(this.#deps.circuitId, payload, stamp), kind)
+  }
+
+  #nowMs(): number {
+    return this.#deps.clock.monotonicMs()
+  }
+}

@@ -1,0 +1,24 @@
+import type { CircuitRequestCodec, CircuitData } from '../circuits/circuit-source.ts'
+import {
+  createTunnelCircuitMessage,
+  readCreatedCircuit,
+} from '../../channel/messages/circuit-requests.ts'
+
+/** How a tunnel requests a circuit from controllers. */
+export function createTunnelCircuitCodec(service: string, wish: CircuitData): CircuitRequestCodec {
+  return {
+    message: createTunnelCircuitMessage(service, wish.instanceId, wish.peerData),
+    read: (answer) => {
+      const created = readCreatedCircuit(answer)
+      if (typeof created === 'string') return created
+      return wish.take(created, created.peerData) ?? created
+    },
+  }
+}
+
+/** Data for a circuit that exchanges nothing with the other endpoint. */
+export const emptyCircuitData: CircuitData = {
+  instanceId: '',
+  peerData: new Map(),
+  take: () => null,
+}

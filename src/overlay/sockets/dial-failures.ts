@@ -1,0 +1,24 @@
+import { errorMessage } from '../../lib/error-code.ts'
+import { DialFailure } from '../circuits/circuit-endpoint.ts'
+import { toDialErrorCode } from '../circuits/dial-error.ts'
+import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
+
+/** Failure to connect to a target, with its code for controllers and clients. */
+export function targetDialFailure(destination: string, error: unknown): DialFailure {
+  if (error instanceof DialFailure) return error
+  const reason = `cannot reach ${destination}: ${errorMessage(error)}`
+  return new DialFailure(toDialErrorCode(error), reason)
+}
+
+/** @param destination as shown to operators. */
+export function dialTimeoutFailure(destination: string, timeoutMs: number): DialFailure {
+  return new DialFailure(
+    dialErrorCodes.timedOut,
+    `${destination} did not answer within ${timeoutMs} ms`,
+  )
+}
+
+/** Failure of a dial because of the configuration of the service. */
+export function misconfigurationFailure(reason: string): DialFailure {
+  return new DialFailure(dialErrorCodes.misconfiguredTerminator, reason)
+}

@@ -1,0 +1,30 @@
+import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { socketLimits } from './limits.ts'
+import type { ProgramLogger } from '../logger.ts'
+
+const { failureLoggedEveryMs, failureKindsMax } = socketLimits
+
+/** Limits the rate of warnings that clients can cause, separately for each kind. */
+export class RateLimitedWarnings {
+  readonly #log: Pick<ProgramLogger, 'warn'>
+  readonly #rate: KeyedRate
+
+  constructor(log: Pick<ProgramLogger, 'warn'>, clock: Pick<Clock, 'monotonicMs'>) {
+    this.#log = log
+    const perSecond = 1000 / failureLoggedEveryMs
+    this.#rate = new KeyedRate({ burst: 1, perSecond, keysMax: failureKindsMax }, clock)
+  }
+
+  warn(place: string, failure: string, fields: Readonly<Record<string, unknown>>): void {
+    this.warnOf(place, failure, { listener: place, ...fields })
+  }
+
+  /**
+   * @param subject the rate limit applies per subject and failure; the fields identify the subject
+   * in the log.
+   */
+  warnOf(subject: string, failure: string, fields: Readonly<Record<string, unknown>>): void {
+    if (this.#rate.take(`${subject} ${failure}`)) this.#log.warn(fields, failure)
+  }
+}

@@ -1,0 +1,211 @@
+import { createServer, type Server, type Socket } from 'node:net'
+import type { Server as TlsServer, TLSSocket } from 'node:tls'
+
+import { clientAddress } from '../../lib/bounds/client-address.ts'
+import { socketEndpoint, PendingConnections } from '../../lib/bounds/connections.ts'
+import type { FairShare } from '../../lib/bounds/fair-share.ts'
+import { sourceNetwork } from '../../lib/bounds/source-network.ts'
+import { listeningPort } from '../../lib/runtime/listening.ts'
+import type { ProgramLogger } from '../logger.ts'
+import { BalancerHeaders } from './balancer-headers.ts'
+import { bindServer } from './bind-server.ts'
+import { readTlsHello } from './client-hello.ts'
+import { readUntilDecoded } from './read-until-decoded.ts'
+
+export type BoundAddress = Parameters<typeof bindServer>[1]
+
+/** Selects the connections of a shared port that a TLS server gets. */
+export interface PortProtocols {
+  /** Application protocols (ALPN) of the server. */
+  readonly protocols: readonly string[]
+  /**
+   * Whether the server also gets clients that offer no application protocol; `rest`: only if no
+   * other server gets them.
+   */
+  readonly clientsWithout: 'all' | 'rest' | 'none'
+}
+
+/** A TLS server that listens. */
+export interface ListeningTlsServer {
+  /** The bound port, also if it was configured as 0. */
+  readonly port: number
+  /** Stops accepting, and resolves when the connections of the port have closed. */
+  readonly close: () => Promise<void>
+}
+
+export interface SharedTlsPortDeps {
+  /** Whether several servers share the port, so that the first message selects one. */
+  readonly isShared: boolean
+  /**
+   * Networks of load balancers; if there are any, only these may connect. Empty: all clients may.
+   */
+  readonly balancers: readonly string[]
+  /** Maximum time from the first packet to the end of the TLS handshake. */
+  readonly handshakeTimeoutMs: number
+  /** Maximum connections of a shared port without a complete hello, in total and per source. */
+  readonly hellosWaitingMax: number
+  readonly hellosWaitingPerSourceMax: number
+  /** Limit of open connections that these ports share with other listeners. */
+  readonly room?: FairShare
+  readonly log: Pick<ProgramLogger, 'warn'>
+}
+
+interface PortSide extends PortProtocols {
+  readonly server: TlsServer
+  readonly connections: Set<Socket>
+  /** Called when the server accepts no more connections and its last one has closed. */
+  onDrained: (() => void) | null
+}
+
+/**
+ * Accepts connections for TLS servers: reads the header of a load balancer, selects the server by
+ * the first message of the client, and hands the connection over.
+ */
+export class SharedTlsPort {
+  readonly #server: Server
+  readonly #deps: SharedTlsPortDeps
+  #headers: BalancerHeaders | null = null
+  readonly #sides = new Set<PortSide>()
+  /**
+   * Connections without a complete hello, whose server is unknown. The limits of a server apply
+   * only after the hello, so clients that send no hello cannot block handshakes of others.
+   */
+  readonly #unread: PendingConnections
+  readonly #unreadSockets = new Set<Socket>()
+  /** Timers of handshakes, by remote address and port. */
+  readonly #deadlines = new Map<string, NodeJS.Timeout>()
+
+  constructor(deps: SharedTlsPortDeps) {
+    this.#deps = deps
+    this.#unread = new PendingConnections({
+      handshakeTimeoutMs: deps.handshakeTimeoutMs,
+      // @guard one-port-kept-busy--all
+      handshakesMax: deps.hellosWaitingMax,
+      // @guard one-port-kept-busy--source
+      handshakesPerSourceMax: deps.hellosWaitingPerSourceMax,
+    })
+    this.#server = createServer((socket) => this.#accept(socket))
+  }
+
+  async listen(bind: BoundAddress, key: string): Promise<void> {
+    if (this.#server.listening) return
+    const { balancers, log } = this.#deps
+    if (balancers.length > 0) this.#headers = new BalancerHeaders({ ...this.#deps, listener: key })
+    await bindServer(this.#server, bind, key)
+    this.#server.on('error', (error) => log.warn({ err: error }, 'port failed'))
+  }
+
+  add(server: TlsServer, protocols: PortProtocols): ListeningTlsServer {
+    const side: PortSide = { server, ...protocols, connections: new Set(), onDrained: null }
+    this.#sides.add(side)
+    // With this event, an HTTP server begins to track its connections and to enforce its timeouts.
+    // @guard slow-requests-at-a-shared-port
+    server.emit('listening')
+    server.prependListener('secureConnection', (socket: TLSSocket) => {
+      this.#headers?.passAddressOn(socket)
+      this.#endDeadline(socketEndpoint(socket))
+    })
+    return {
+      port: listeningPort(this.#server),
+      close: async () => {
+        this.#sides.delete(side)
+        const { promise, resolve } = Promise.withResolvers<void>()
+        side.onDrained = resolve
+        if (side.connections.size === 0) resolve()
+        if (this.#sides.size === 0) {
+          this.#server.close()
+          this.#headers?.closeAll()
+          for (const socket of this.#unreadSockets) socket.destroy()
+        }
+        await promise
+      },
+    }
+  }
+
+  #accept(socket: Socket): void {
+    const endpoint = socketEndpoint(socket)
+    // Header, hello and handshake share one deadline, as on a port of a single server.
+    // @guard one-port-kept-busy--time
+    this.#deadlines.set(
+      endpoint,
+      setTimeout(() => socket.destroy(), this.#deps.handshakeTimeoutMs),
+    )
+    socket.on('error', () => undefined)
+    socket.once('close', () => this.#endDeadline(endpoint))
+    if (this.#headers === null) this.#select(socket)
+    else this.#headers.read(socket, () => this.#select(socket))
+  }
+
+  /** Hands the connection to its server; at a shared port, after the client's hello. */
+  #select(socket: Socket): void {
+    if (this.#deps.isShared) {
+      this.#readHello(socket)
+      return
+    }
+    const [side] = this.#sides
+    if (side === undefined) socket.destroy()
+    else this.#hand(socket, side)
+  }
+
+  #readHello(socket: Socket): void {
+    const { room } = this.#deps
+    const endpoint = socketEndpoint(socket)
+    const source = sourceNetwork(clientAddress(socket))
+    // @guard one-port-kept-busy--room
+    if (room?.hasRoomFor(source) === false) {
+      socket.destroy()
+      return
+    }
+    const read = (): void => {
+      if (!this.#unreadSockets.delete(socket)) return
+      this.#unread.end(endpoint)
+      room?.giveBack(source)
+    }
+    room?.take(source)
+    this.#unread.begin(endpoint, source, socket)
+    this.#unreadSockets.add(socket)
+    socket.once('close', read)
+    readUntilDecoded(socket, readTlsHello, (hello, bytes) => {
+      const side = hello.kind === 'hello' ? this.#sideFor(hello.protocols) : null
+      if (side === null) {
+        socket.destroy()
+        return
+      }
+      read()
+      socket.unshift(bytes)
+      this.#hand(socket, side)
+    })
+  }
+
+  #hand(socket: Socket, side: PortSide): void {
+    const { connections, server } = side
+    connections.add(socket)
+    socket.once('close', () => {
+      connections.delete(socket)
+      if (connections.size === 0) side.onDrained?.()
+    })
+    server.emit('connection', socket)
+  }
+
+  #endDeadline(endpoint: string): void {
+    clearTimeout(this.#deadlines.get(endpoint))
+    this.#deadlines.delete(endpoint)
+  }
+
+  /** The last offered protocol that any server supports selects the server, as in OpenZiti. */
+  #sideFor(protocols: readonly string[] | null): PortSide | null {
+    const sides = [...this.#sides]
+    if (protocols === null) return sideWithout(sides, 'all') ?? sideWithout(sides, 'rest') ?? null
+    const last = protocols.findLast((protocol) =>
+      sides.some((side) => side.protocols.includes(protocol)),
+    )
+    return sides.find((side) => last !== undefined && side.protocols.includes(last)) ?? null
+  }
+}
+
+function sideWithout(
+  sides: readonly PortSide[],
+  kind: PortProtocols['clientsWithout'],
+): PortSide | undefined {
+  return sides.find(({ clientsWithout }) => clientsWithout === kind)
+}

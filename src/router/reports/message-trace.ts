@@ -1,0 +1,107 @@
+import { closeSync, openSync, renameSync, writeSync } from 'node:fs'
+
+import type { ChannelMessage } from '../../channel/frame.ts'
+import { messageRefusalReason } from '../../channel/message-bounds.ts'
+import { channelContentType, channelHeaderKey } from '../../channel/numbers.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { readInspectionRequest } from '../../channel/messages/reports.ts'
+import { reportLimits } from './limits.ts'
+import { ProgramFailure } from '../../overlay/failure.ts'
+import { readAddresses } from '../controllers/addresses-update.ts'
+import { controlContentType, readLeaderIndex } from '../../channel/messages/control.ts'
+
+/** Headers that are secret or may be; only their length is written. */
+const secretHeaders: ReadonlySet<number> = new Set([channelHeaderKey.groupSecret])
+const VALUE_BYTES_MAX = 256
+
+const names = new Map<number, string>([
+  ...Object.entries(channelContentType).map(([name, type]) => [type, name] as const),
+  ...Object.entries(controlContentType).map(([name, type]) => [type, name] as const),
+])
+
+const decoders: Readonly<Record<number, (body: Uint8Array) => unknown>> = {
+  [controlContentType.updateCtrlAddresses]: readAddresses,
+  [controlContentType.updateClusterLeader]: readLeaderIndex,
+  [controlContentType.inspect]: readInspectionRequest,
+}
+
+/**
+ * Writes sent and received messages as JSON lines into a file of mode 0600. A full file is renamed
+ * and replaces the previous one.
+ */
+export class MessageTrace {
+  readonly #path: string
+  readonly #clock: Clock
+  #file: number
+  #bytes = 0
+
+  /** @throws {ProgramFailure} when the file cannot be written. */
+  constructor(path: string, clock: Clock) {
+    this.#path = path
+    this.#clock = clock
+    try {
+      this.#file = openSync(path, 'a', 0o600)
+    } catch (error) {
+      const reason = errorMessage(error)
+      throw new ProgramFailure(`trace.path: ${path} cannot be written: ${reason}`, { cause: error })
+    }
+  }
+
+  write(peer: string, direction: 'in' | 'out', message: ChannelMessage): void {
+    const line = `${JSON.stringify(lineOf(this.#clock.nowMs(), peer, direction, message))}\n`
+    try {
+      this.#bytes += writeSync(this.#file, line)
+      if (this.#bytes > reportLimits.traceBytesMax) this.#turn()
+    } catch {
+      // A full disk loses lines of the trace, but never ends a channel.
+    }
+  }
+
+  close(): void {
+    closeSync(this.#file)
+  }
+
+  #turn(): void {
+    renameSync(this.#path, `${this.#path}.1`)
+    const next = openSync(this.#path, 'a', 0o600)
+    closeSync(this.#file)
+    this.#file = next
+    this.#bytes = 0
+  }
+}
+
+function lineOf(nowMs: number, peer: string, direction: string, message: ChannelMessage): object {
+  const { contentType: type, sequence, headers, body } = message
+  return {
+    at: new Date(nowMs).toISOString(),
+    peer,
+    direction,
+    contentType: type,
+    name: names.get(type) ?? 'unknown',
+    sequence,
+    headers: Object.fromEntries([...headers].map(([key, value]) => [key, shownHeader(key, value)])),
+    bodyBytes: body.length,
+    body: messageRefusalReason(message) === null ? shownBody(type, body) : '(beyond its bound)',
+  }
+}
+
+function shownHeader(key: number, value: Uint8Array): string {
+  if (secretHeaders.has(key)) return `(${value.length} bytes)`
+  const bytes = Buffer.from(value.subarray(0, VALUE_BYTES_MAX))
+  const text = bytes.toString('utf8')
+  return /^[\x20-\x7e]{3,}$/.test(text) ? text : `0x${bytes.toString('hex')}`
+}
+
+function shownBody(type: number, body: Uint8Array): unknown {
+  const decode = decoders[type]
+  if (decode === undefined) return undefined
+  try {
+    const text = JSON.stringify(decode(body), (_, value: unknown) =>
+      typeof value === 'bigint' ? String(value) : value,
+    )
+    return JSON.parse(text) as unknown
+  } catch {
+    return '(cannot be read)'
+  }
+}
