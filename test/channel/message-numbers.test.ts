@@ -53,8 +53,8 @@ const headers = {
 
 /** Tables whose numbers are neither content types nor headers. */
 const otherTables: readonly string[] = [
-  'connType',
-  'dialError',
+  'connectionTypeCode',
+  'dialErrorCodes',
   'edgeErrorCode',
   'edgeFlag',
   'messageContentLimits',

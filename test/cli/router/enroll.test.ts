@@ -70,7 +70,7 @@ function refused(done: Finished, sentence: RegExp, code = 1): void {
 }
 
 /** Of the member of the test controller. */
-const ROUTER_ADDRESS = 'tls:localhost:1380'
+const ROUTER_ADDRESSES = ['tls:localhost:1380', 'tls:outside.example:443']
 
 const outputs = ['r.cert', 'r.server.cert', 'r.key', 'r.ca', 'endpoints.yml']
 const written = (): string[] => outputs.filter((name) => existsSync(at(name)))
@@ -122,7 +122,7 @@ describe('router enroll', () => {
     const claims = JSON.parse(
       Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString(),
     ) as object
-    expect(claims).toMatchObject({ ctrls: [ROUTER_ADDRESS] })
+    expect(claims).toMatchObject({ ctrls: ROUTER_ADDRESSES })
     writeFileSync(at('router.yml'), NO_CONTROLLER)
     const before = await runHere(['router', 'check', at('router.yml')])
     expect([before.code, before.stdout]).toEqual([
@@ -131,7 +131,7 @@ describe('router enroll', () => {
     ])
     expect((await enroll(jwt)).code).toBe(0)
     expect(readEndpoints(at('endpoints.yml'))).toMatchObject({
-      known: { endpoints: [ROUTER_ADDRESS] },
+      known: { endpoints: ROUTER_ADDRESSES },
     })
     const after = await runHere(['router', 'check', at('router.yml')])
     expect([after.code, after.stderr]).toEqual([0, ''])
