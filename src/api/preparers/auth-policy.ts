@@ -2,7 +2,7 @@ import { authPolicy } from '../../entities/kinds/auth-policy.ts'
 import { isObject } from '../../entities/check.ts'
 import { normalizeBody, type NormalizedFields } from '../../entities/normalise.ts'
 import type { RequestMode } from '../../entities/define.ts'
-import { passwordLengthMin } from '../../fsm/identities/auth-policy-rules.ts'
+import { passwordLengthMin } from '../../entities/parts/auth-policy-factors.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Preparer } from './preparer.ts'
 

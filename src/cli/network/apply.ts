@@ -6,7 +6,7 @@ import {
 } from '../../controller/failure.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
-import { createdShape } from '../records/names.ts'
+import { createdShape } from '../records/rows.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { promptLine, isInteractive } from '../terminal/prompt.ts'
 import {
@@ -16,7 +16,8 @@ import {
   previewText,
 } from '../access/previewed.ts'
 import { StepRunner } from './carry-out.ts'
-import { requireNoFaults, type NetworkFile, parseNetwork, readNetworkText } from './document.ts'
+import { type NetworkFile, parseNetwork } from './document.ts'
+import { readNetworkText, requireNoFaults, schemaChecks } from './network-file.ts'
 import { type LiveNetwork, readNetwork } from './live.ts'
 import { planOf, type Step, type FieldChange } from './plan.ts'
 import { previewSteps } from './preview-steps.ts'
@@ -35,7 +36,8 @@ const PAIRS_SHOWN = 100
 
 /** Changes the network to match a file. */
 export async function applyFile(options: ApplyOptions): Promise<void> {
-  await applyNetwork(options.file, parseNetwork(readNetworkText(options.file)), options)
+  const file = parseNetwork(readNetworkText(options.file), schemaChecks())
+  await applyNetwork(options.file, file, options)
 }
 
 /**

@@ -1,9 +1,9 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { systemClock } from '../../lib/clock.ts'
-import type { ApiClient } from '../client/api-client.ts'
+import type { RecordApi } from '../client/record-api.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { type Kind, recordPath } from '../records/kinds.ts'
-import { createdShape, rowShape } from '../records/names.ts'
+import { createdShape, rowShape } from '../records/rows.ts'
 import { disabledFields, isSameTime, disabledMinutes } from './disabled-state.ts'
 import type { FileObject } from './document.ts'
 import { type LiveNetwork, kindTable } from './live.ts'
@@ -18,11 +18,11 @@ import type { NetworkObject } from './sections.ts'
 
 /** Executes steps one after the other. Later steps can use the ids of created records. */
 export class StepRunner {
-  readonly #client: ApiClient
+  readonly #client: RecordApi
   readonly #live: LiveNetwork
   readonly #made = new Map<string, string>()
 
-  constructor(client: ApiClient, live: LiveNetwork) {
+  constructor(client: RecordApi, live: LiveNetwork) {
     this.#client = client
     this.#live = live
   }

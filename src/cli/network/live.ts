@@ -2,8 +2,8 @@ import { entitiesByName } from '../../entities/registry.ts'
 import { seededConfigTypes } from '../../fsm/seed/seed-config-types.ts'
 import { isSameJson, type JsonObject } from '../../lib/text/canonical-json.ts'
 import { listShape, objectShape, textShape } from '../client/answer-shape.ts'
-import type { ApiClient } from '../client/api-client.ts'
-import { filterText, type Row, rowsShape } from '../records/names.ts'
+import type { RecordApi } from '../client/record-api.ts'
+import { filterText, type Row, rowsShape } from '../records/rows.ts'
 import { canonicalFields, readPortableFields, translateReferences } from './portable.ts'
 import {
   allSections,
@@ -46,7 +46,7 @@ export function kindTable(kind: string): string {
 }
 
 /** Reads the whole network, one page at a time. */
-export async function readNetwork(client: ApiClient): Promise<LiveNetwork> {
+export async function readNetwork(client: RecordApi): Promise<LiveNetwork> {
   const reader = new NetworkReader(client)
   for (const section of allSections()) await reader.read(section)
   return reader.network()
@@ -62,12 +62,12 @@ interface Found {
 }
 
 class NetworkReader {
-  readonly #client: ApiClient
+  readonly #client: RecordApi
   readonly #found: Found[] = []
   readonly #nameOf = new Map<string, string>()
   readonly #idOf = new Map<string, string>()
 
-  constructor(client: ApiClient) {
+  constructor(client: RecordApi) {
     this.#client = client
   }
 

@@ -3,12 +3,11 @@ import { normalizePostureField } from '../../api/preparers/posture-check.ts'
 import { isObject } from '../../entities/check.ts'
 import { normalizeBody } from '../../entities/normalise.ts'
 import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical-json.ts'
-import { CertificateError, parseCertificate } from '../../pki/certificate.ts'
-import { pemBlocks } from '../../pki/pem.ts'
-import { completeBody } from '../records/bodies.ts'
+import { firstPemBlock } from '../../lib/text/pem-text.ts'
+import { completeBody } from '../records/body-members.ts'
 import { type KindField, type ReferenceShape, defaultValues } from '../records/fields.ts'
 import { kindEntity, type Kind } from '../records/kinds.ts'
-import { readMember, type Row, withMember } from '../records/names.ts'
+import { readMember, type Row, withMember } from '../records/rows.ts'
 import { normalizeGivenEnds, normalizeReadEnds } from './access-ends.ts'
 import { readDisabledFields, normalizeDisabled } from './disabled-state.ts'
 
@@ -119,21 +118,10 @@ export function canonicalFields(kind: Kind, fields: JsonObject): JsonObject {
 /** Normalizes fields whose form the descriptor does not define. */
 function ownForm(kind: Kind, name: string, value: Json): Json {
   if (value === null) return null
-  if (name === 'certPem') return onlyCertificate(String(value))
+  if (name === 'certPem') return firstPemBlock(String(value)) ?? value
   if (kind.id === 'postureCheck') return normalizePostureField(name, value)
   if (kind.id === 'terminator' && name === 'binding' && value === '') return 'transport'
   return value
-}
-
-function onlyCertificate(pem: string): string {
-  try {
-    const [block] = pemBlocks(pem, 1)
-    return block === undefined ? pem : parseCertificate(block.der).pem
-  } catch (error) {
-    // Keep the text: the API will report the fault.
-    if (error instanceof CertificateError || error instanceof RangeError) return pem
-    throw error
-  }
 }
 
 /** Translates a name or id that refers to a record of the kind `to`. */

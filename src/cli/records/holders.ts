@@ -1,7 +1,7 @@
 import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { allKinds, type Kind, kindWords } from './kinds.ts'
-import { filterText, type Row } from './names.ts'
+import { filterText, type Row } from './rows.ts'
 import { readRows } from './read.ts'
 import { rowName } from './table.ts'
 

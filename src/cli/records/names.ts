@@ -2,30 +2,12 @@ import { nearestWord } from '../../config/engine/suggest.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_NOT_FOUND } from '../../controller/failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import {
-  listShape,
-  nullableShape,
-  objectShape,
-  optionalShape,
-  type Shape,
-  textShape,
-} from '../client/answer-shape.ts'
+import type { Shape } from '../client/answer-shape.ts'
 import type { ApiAnswer, ApiClient, ApiRequest } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import type { ReferenceShape } from './fields.ts'
 import { type Kind, kindById, recordPath, kindWords, withArticle } from './kinds.ts'
-import { isJsonObject } from '../../lib/text/json-value.ts'
-
-/** A record as the API returns it. */
-export type Row = JsonObject & { readonly id: string }
-
-/** `name` is optional, because some kinds have no names. */
-export const rowShape = objectShape({
-  id: textShape,
-  name: optionalShape(nullableShape(textShape)),
-}) as Shape<Row>
-export const rowsShape = listShape(rowShape)
-export const createdShape = objectShape<{ readonly id: string }>({ id: textShape })
+import { filterText, readMember, type Row, rowShape, rowsShape, withMember } from './rows.ts'
 
 const SUGGESTIONS_MAX = 500
 const IDS_PER_QUERY = 100
@@ -193,34 +175,6 @@ export async function requestOfKind<T>(
     }
   }
   throw refusal
-}
-
-/**
- * The text as a string literal in a filter.
- * @throws {CommandFailure} exit 1 for text that a filter cannot express.
- */
-export function filterText(text: string): string {
-  if (/[\x00-\x07\x0b\x0e-\x1f]/.test(text)) {
-    throw failure('a name contains control characters; use the id of the record')
-  }
-  return JSON.stringify(text).replaceAll('\\b', '\b')
-}
-
-export function readMember(value: Json, path: readonly string[]): Json | undefined {
-  let found: Json | undefined = value
-  for (const name of path) {
-    if (typeof found !== 'object' || found === null || Array.isArray(found)) return undefined
-    found = Object.hasOwn(found, name) ? (found as JsonObject)[name] : undefined
-  }
-  return found
-}
-
-/** Sets the member at the path, and creates missing objects on the path. */
-export function withMember(object: JsonObject, path: readonly string[], value: Json): JsonObject {
-  const [name = '', ...rest] = path
-  if (rest.length === 0) return { ...object, [name]: value }
-  const inner = readMember(object, [name])
-  return { ...object, [name]: withMember(isJsonObject(inner) ? inner : {}, rest, value) }
 }
 
 /** Describes a reference for help and error messages. */

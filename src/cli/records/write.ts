@@ -8,18 +8,12 @@ import { connect, type ContextOptions } from '../client/context-client.ts'
 import { ApiRefusal } from '../client/refusal.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { promptLine, isInteractive } from '../terminal/prompt.ts'
-import { missingFields, type ChangeArguments, bodyFromArguments } from './bodies.ts'
+import { type ChangeArguments, bodyFromArguments } from './bodies.ts'
+import { missingFields } from './body-members.ts'
 import { referencingRecords } from './holders.ts'
 import { type Kind, findKind, requireShape, recordPath, kindWords, withArticle } from './kinds.ts'
-import {
-  requestOfKind,
-  createdShape,
-  readMember,
-  RecordNameResolver,
-  type Row,
-  rowShape,
-  withMember,
-} from './names.ts'
+import { requestOfKind, RecordNameResolver } from './names.ts'
+import { createdShape, readMember, type Row, rowShape, withMember } from './rows.ts'
 import { rowName } from './table.ts'
 import { parseDurationWord, parseTimeWord } from './time-words.ts'
 
