@@ -744,10 +744,25 @@ export const texts = {
       `Drawing of ${count(nodes, 'router', 'routers')} and ${count(links, 'link', 'links')}; the tables below have the same`,
     notDrawn: 'The drawing failed; the tables below have the same.',
     offline: (name: string) => `${name} (offline)`,
-    linkLabel: (latencyMs: number, cost: number) =>
-      latencyMs >= UNMEASURED_MS
-        ? 'not measured yet'
-        : `${latencyMs.toLocaleString('en', { maximumFractionDigits: 1 })} ms · cost ${cost.toLocaleString('en')}`,
+    linkLabel: (latencyMs: number, circuits: number) => {
+      const latency =
+        latencyMs >= UNMEASURED_MS
+          ? 'not measured yet'
+          : `${latencyMs.toLocaleString('en', { maximumFractionDigits: 1 })} ms`
+      return circuits === 0 ? latency : `${latency} · ${count(circuits, 'circuit', 'circuits')}`
+    },
+    routerLabel: (name: string, isOnline: boolean) => `${name}, ${isOnline ? 'online' : 'offline'}`,
+    legend: 'Wide link: many circuits',
+    zoomIn: 'Zoom in',
+    zoomOut: 'Zoom out',
+    showAll: 'Show the whole network',
+    details: 'Details',
+    pointAt: 'Point at a router or link, or choose one, to see its links, circuits and services.',
+    onlineSince: 'Online since',
+    offlineSince: 'Offline since',
+    linksOf: (amount: number) => count(amount, 'link', 'links'),
+    hosted: (amount: number) => `${count(amount, 'service', 'services')} hosted here`,
+    byRouter: 'by the router',
     circuits: (amount: number) => count(amount, 'circuit', 'circuits'),
     noCircuits: 'No circuit is open. Choose one, when there are some, to see its path.',
     routers: 'Routers',

@@ -47,9 +47,14 @@ export class ConsoleNetwork {
   /** A page of the console on which somebody has logged in. */
   async open(k: number, path = '', account: Account = this.cluster.admin): Promise<Page> {
     const page = await this.browser.page()
+    await this.logIn(page, path, k, account)
+    return page
+  }
+
+  /** Logs in on a page, and goes to a path of the console. */
+  async logIn(page: Page, path = '', k = 1, account: Account = this.cluster.admin): Promise<void> {
     await logIn(page, this.url(k), account)
     if (path !== '') await page.goto(this.url(k, path))
-    return page
   }
 
   async send(method: 'POST' | 'PATCH' | 'DELETE', path: string, body: Body = {}): Promise<Body> {

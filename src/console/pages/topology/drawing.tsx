@@ -1,25 +1,51 @@
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 
 import { visibleText } from '../../app/visible-text.ts'
+import { IconButton } from '../../controls/button.tsx'
 import { Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { type Circuit, type Graph, type GraphLink, usesLink } from './graph.ts'
+import {
+  type Circuit,
+  circuitsOver,
+  type Graph,
+  type GraphLink,
+  type GraphNode,
+  nodeToward,
+  usesLink,
+} from './graph.ts'
+import { type PlacedLabel, placeLabels } from './labels.ts'
 import { computeLayout, type Positions } from './layout.ts'
+import { moveBy, type Point, reveal, type Viewport, zoomBy } from './viewport.ts'
 
 const MARGIN = 70
 const NODE_RADIUS = 9
-const LABEL_BELOW = 26
+const ZOOM_STEP = 1.5
+const LINK_WIDTH = 1.5
+const LINK_WIDTH_MAX = 7
 
-interface Point {
-  readonly x: number
-  readonly y: number
+/** What the user points at or has chosen: a router or a link. */
+export interface Target {
+  readonly kind: 'router' | 'link'
+  readonly id: string
+}
+
+export interface DrawingProps {
+  readonly graph: Graph
+  readonly circuits: readonly Circuit[]
+  readonly circuit: Circuit | null
+  /** The router or link under the pointer; null: none. */
+  readonly pointed: Target | null
+  /** The router or link that the user has chosen; null: none. */
+  readonly chosen: Target | null
+  readonly onPoint: (target: Target | null) => void
+  readonly onChoose: (target: Target | null) => void
 }
 
 /** Draws the network as SVG. The tables below contain the same information as text. */
-export function Drawing(props: { readonly graph: Graph; readonly circuit: Circuit | null }) {
+export function Drawing(props: DrawingProps) {
   const { topology } = texts
-  const { graph, circuit } = props
+  const { graph } = props
   const places = useSignal<ReadonlyMap<string, Point> | null>(null)
   const fault = useSignal(false)
   const shape = [...graph.nodes.map(({ id }) => id), ...graph.links.map(({ id }) => id)].join(' ')
@@ -44,12 +70,71 @@ export function Drawing(props: { readonly graph: Graph; readonly circuit: Circui
       </div>
     )
   }
+  return <NetworkMap {...props} points={points} />
+}
+
+/** The drawing at the positions of its routers, with zoom and movement. */
+function NetworkMap(props: DrawingProps & { readonly points: ReadonlyMap<string, Point> }) {
+  const { topology } = texts
+  const { graph, circuits, circuit, points, pointed, chosen, onChoose } = props
+  const target = chosen ?? pointed
+  const whole = boxOf(points)
+  const chosenView = useSignal<Viewport | null>(null)
+  const view = fitting(whole, chosenView.value)
+  const svg = useRef<SVGSVGElement>(null)
+  // Labels and nodes keep their size on the screen, so that a zoom makes room between them.
+  const unit = view.width / whole.width
+  const setView = (next: Viewport): void => void (chosenView.value = next)
+  const zoom = (factor: number, at?: Point): void => setView(zoomBy(whole, view, factor, at))
+  const names = new Map(graph.nodes.map((node) => [node.id, labelOf(node)]))
+  const labels = placeLabels(
+    graph.nodes.flatMap(({ id }) => requestOf(id, points.get(id), names.get(id))),
+    graph.links.flatMap((link) => {
+      const to = points.get(link.to)
+      const [request] = requestOf(link.id, points.get(link.from), linkText(link, circuits))
+      return to === undefined || request === undefined ? [] : [{ ...request, to }]
+    }),
+    unit,
+  )
+  const near = target === null ? null : nearOf(graph, target)
+  const tabStop = chosen?.kind === 'router' ? chosen.id : (graph.nodes[0]?.id ?? '')
+  const goToward = (id: string, key: string): void => {
+    const from = points.get(id)
+    const next = from === undefined ? null : nodeToward(from, key, points)
+    const at = next === null ? undefined : points.get(next)
+    if (next === null || at === undefined) return
+    setView(reveal(whole, view, at))
+    svg.current?.querySelector<SVGGElement>(`[data-id="${CSS.escape(next)}"]`)?.focus()
+  }
+  const onKey = (event: KeyboardEvent, { id }: GraphNode): void => {
+    const { key } = event
+    if (key === 'Enter' || key === ' ') onChoose({ kind: 'router', id })
+    else if (key === 'Escape') onChoose(null)
+    else if (key === '+') zoom(ZOOM_STEP, points.get(id))
+    else if (key === '-') zoom(1 / ZOOM_STEP, points.get(id))
+    else if (key.startsWith('Arrow')) goToward(id, key)
+    else return
+    event.preventDefault()
+  }
   return (
     <figure class="panel drawing">
       <svg
-        viewBox={boxOf(points)}
-        role="img"
+        ref={svg}
+        viewBox={`${view.x} ${view.y} ${view.width} ${view.height}`}
+        role="group"
         aria-label={topology.drawing(graph.nodes.length, graph.links.length)}
+        onWheel={(event) => {
+          // Without a modifier, the wheel scrolls the page.
+          if (!event.ctrlKey && !event.metaKey) return
+          event.preventDefault()
+          zoom(Math.exp(-event.deltaY / 300), pointOf(event, view))
+        }}
+        onPointerDown={(event) =>
+          drag(event, (dx, dy) => setView(moveBy(whole, view, -dx, -dy)), view)
+        }
+        onClick={({ target: clicked }) => {
+          if (clicked === svg.current) onChoose(null)
+        }}
       >
         {graph.links.map((link) => (
           <Line
@@ -57,58 +142,218 @@ export function Drawing(props: { readonly graph: Graph; readonly circuit: Circui
             link={link}
             from={points.get(link.from)}
             to={points.get(link.to)}
-            isTaken={circuit !== null && usesLink(circuit, link)}
+            label={labels.get(link.id)}
+            text={linkText(link, circuits)}
+            circuitCount={circuitsOver(circuits, link).length}
+            unit={unit}
+            state={stateOf(near, link.id, circuit !== null && usesLink(circuit, link))}
+            onPoint={props.onPoint}
+            onChoose={onChoose}
           />
         ))}
-        {graph.nodes.map(({ id, name, isOnline }) => {
-          const point = points.get(id)
-          if (point === undefined) return null
-          const isOnWay = circuit?.routers.includes(id) === true
-          return (
-            <g key={id} class={`node ${isOnline ? 'on' : 'off'} ${isOnWay ? 'taken' : ''}`}>
-              <circle cx={point.x} cy={point.y} r={NODE_RADIUS} />
-              <text x={point.x} y={point.y + LABEL_BELOW} text-anchor="middle">
-                <title>{visibleText(name)}</title>
-                {labelOf(name, isOnline)}
-              </text>
-            </g>
-          )
-        })}
+        {graph.nodes.map((node) => (
+          <Router
+            key={node.id}
+            node={node}
+            point={points.get(node.id)}
+            label={labels.get(node.id)}
+            text={names.get(node.id) ?? ''}
+            unit={unit}
+            state={stateOf(near, node.id, circuit?.routers.includes(node.id) === true)}
+            isChosen={chosen?.kind === 'router' && chosen.id === node.id}
+            isTabStop={node.id === tabStop}
+            onPoint={props.onPoint}
+            onChoose={onChoose}
+            onKey={onKey}
+          />
+        ))}
       </svg>
+      <Foot onZoom={(factor) => zoom(factor)} onShowAll={() => (chosenView.value = null)} />
     </figure>
+  )
+}
+
+function Router(props: {
+  readonly node: GraphNode
+  readonly point: Point | undefined
+  readonly label: PlacedLabel | undefined
+  readonly text: string
+  readonly unit: number
+  readonly state: string
+  readonly isChosen: boolean
+  readonly isTabStop: boolean
+  readonly onPoint: (target: Target | null) => void
+  readonly onChoose: (target: Target | null) => void
+  readonly onKey: (event: KeyboardEvent, node: GraphNode) => void
+}) {
+  const { node, point, label, unit, isChosen } = props
+  if (point === undefined) return null
+  const target: Target = { kind: 'router', id: node.id }
+  return (
+    <g
+      data-id={node.id}
+      class={`node ${node.isOnline ? 'on' : 'off'} ${props.state} ${isChosen ? 'chosen' : ''}`}
+      role="button"
+      tabindex={props.isTabStop ? 0 : -1}
+      aria-pressed={isChosen}
+      onPointerEnter={() => props.onPoint(target)}
+      onPointerLeave={() => props.onPoint(null)}
+      onClick={() => props.onChoose(isChosen ? null : target)}
+      onKeyDown={(event) => props.onKey(event, node)}
+    >
+      <title>{texts.topology.routerLabel(visibleText(node.name), node.isOnline)}</title>
+      <circle
+        cx={point.x}
+        cy={point.y}
+        r={NODE_RADIUS * unit}
+        style={{ strokeWidth: `${3 * unit}px` }}
+      />
+      {label === undefined ? null : <Label at={label} text={props.text} size={13 * unit} />}
+    </g>
+  )
+}
+
+/** Legend and zoom of the drawing. */
+function Foot(props: {
+  readonly onZoom: (factor: number) => void
+  readonly onShowAll: () => void
+}) {
+  const { topology, cell } = texts
+  return (
+    <figcaption class="drawing-foot">
+      <span class="legend">
+        <i class="dot on" aria-hidden="true" /> {cell.online}
+        <i class="dot off" aria-hidden="true" /> {cell.offline}
+        <span class="faint">{topology.legend}</span>
+      </span>
+      <span class="zoom">
+        <IconButton
+          icon="minus"
+          label={topology.zoomOut}
+          onClick={() => props.onZoom(1 / ZOOM_STEP)}
+        />
+        <IconButton icon="plus" label={topology.zoomIn} onClick={() => props.onZoom(ZOOM_STEP)} />
+        <IconButton icon="whole" label={topology.showAll} onClick={props.onShowAll} />
+      </span>
+    </figcaption>
   )
 }
 
 const LABEL_CHARACTERS_MAX = 24
 
 /**
- * The label is shortened; the table below the drawing and the label's tooltip contain the whole
- * name.
+ * The label is shortened; the details and the table below the drawing contain the whole name.
  */
-function labelOf(name: string, isOnline: boolean): string {
+function labelOf({ name, isOnline }: GraphNode): string {
   const text = visibleText(name)
   const clipped =
     text.length <= LABEL_CHARACTERS_MAX ? text : `${text.slice(0, LABEL_CHARACTERS_MAX - 1)}…`
   return isOnline ? clipped : texts.topology.offline(clipped)
 }
 
+function linkText(link: GraphLink, circuits: readonly Circuit[]): string {
+  return texts.topology.linkLabel(link.latencyMs, circuitsOver(circuits, link).length)
+}
+
+function requestOf(id: string, at: Point | undefined, text: string | undefined) {
+  return at === undefined || text === undefined ? [] : [{ id, at, text }]
+}
+
+/** Ids of the target and of everything that is linked with it. */
+function nearOf({ links }: Graph, { kind, id }: Target): ReadonlySet<string> {
+  const near = new Set([id])
+  for (const link of links) {
+    const isNear = kind === 'link' ? link.id === id : link.from === id || link.to === id
+    if (isNear) for (const one of [link.id, link.from, link.to]) near.add(one)
+  }
+  return near
+}
+
+function stateOf(near: ReadonlySet<string> | null, id: string, isTaken: boolean): string {
+  return `${near !== null && !near.has(id) ? 'away' : ''} ${isTaken ? 'taken' : ''}`
+}
+
+function Label(props: { readonly at: PlacedLabel; readonly text: string; readonly size: number }) {
+  const { at, text, size } = props
+  return (
+    <text
+      aria-hidden="true"
+      x={at.x}
+      y={at.y}
+      text-anchor={at.anchor}
+      style={{ fontSize: `${size}px` }}
+    >
+      {text}
+    </text>
+  )
+}
+
 function Line(props: {
   readonly link: GraphLink
   readonly from: Point | undefined
   readonly to: Point | undefined
-  readonly isTaken: boolean
+  /** Undefined: its label would overlap another one. */
+  readonly label: PlacedLabel | undefined
+  readonly text: string
+  readonly circuitCount: number
+  readonly unit: number
+  readonly state: string
+  readonly onPoint: (target: Target | null) => void
+  readonly onChoose: (target: Target | null) => void
 }) {
-  const { link, from, to, isTaken } = props
+  const { link, from, to, label, circuitCount, unit, state, onPoint, onChoose } = props
   if (from === undefined || to === undefined) return null
-  const state = `${link.isDown ? 'down' : ''} ${isTaken ? 'taken' : ''}`
+  const ends = { x1: from.x, y1: from.y, x2: to.x, y2: to.y }
+  const width = Math.min(LINK_WIDTH_MAX, LINK_WIDTH + Math.log2(1 + circuitCount))
+  const target: Target = { kind: 'link', id: link.id }
   return (
-    <g class={`link ${state}`}>
-      <line x1={from.x} y1={from.y} x2={to.x} y2={to.y} />
-      <text x={(from.x + to.x) / 2} y={(from.y + to.y) / 2 - 6} text-anchor="middle">
-        {texts.topology.linkLabel(link.latencyMs, link.cost)}
-      </text>
+    <g
+      class={`link ${link.isDown ? 'down' : ''} ${state}`}
+      onPointerEnter={() => onPoint(target)}
+      onPointerLeave={() => onPoint(null)}
+      onClick={() => onChoose(target)}
+    >
+      <line {...ends} style={{ strokeWidth: `${width * unit}px` }} />
+      <line class="reach" {...ends} style={{ strokeWidth: `${14 * unit}px` }} />
+      {label === undefined ? null : <Label at={label} text={props.text} size={11 * unit} />}
     </g>
   )
+}
+
+/** A point of the drawing under the pointer. */
+function pointOf(event: MouseEvent & { currentTarget: SVGSVGElement }, view: Viewport): Point {
+  const { unit, left, top } = scaleOf(event.currentTarget, view)
+  return { x: view.x + (event.clientX - left) * unit, y: view.y + (event.clientY - top) * unit }
+}
+
+/** The drawing is centered in its element and keeps its proportions. */
+function scaleOf(svg: SVGSVGElement, view: Viewport) {
+  const box = svg.getBoundingClientRect()
+  const unit = Math.max(view.width / box.width, view.height / box.height)
+  return {
+    unit,
+    left: box.left + (box.width - view.width / unit) / 2,
+    top: box.top + (box.height - view.height / unit) / 2,
+  }
+}
+
+/** Calls `move` with the distance from where the pointer was pressed, until it is released. */
+function drag(
+  down: PointerEvent & { currentTarget: SVGSVGElement },
+  move: (dx: number, dy: number) => void,
+  view: Viewport,
+): void {
+  const svg = down.currentTarget
+  if (down.target !== svg || down.button !== 0) return
+  const { unit } = scaleOf(svg, view)
+  const onMove = ({ clientX, clientY }: PointerEvent): void =>
+    move((clientX - down.clientX) * unit, (clientY - down.clientY) * unit)
+  const end = new AbortController()
+  svg.setPointerCapture(down.pointerId)
+  svg.addEventListener('pointermove', onMove, { signal: end.signal })
+  for (const type of ['pointerup', 'pointercancel'] as const) {
+    svg.addEventListener(type, () => end.abort(), { signal: end.signal })
+  }
 }
 
 function pointsOf(positions: Positions): ReadonlyMap<string, Point> {
@@ -124,16 +369,21 @@ const PAGE_MARGINS = 40
 const HEIGHT_MIN = 340
 
 /** The rectangle that contains all points. */
-function boxOf(points: ReadonlyMap<string, Point>): string {
+function boxOf(points: ReadonlyMap<string, Point>): Viewport {
   const all = [...points.values()]
   const [xs, ys] = [all.map(({ x }) => x), all.map(({ y }) => y)]
   const width = Math.min(WIDTH_MAX, innerWidth - PAGE_MARGINS)
   const [left, right] = spanOf(Math.min(...xs), Math.max(...xs), width)
   const [top, bottom] = spanOf(Math.min(...ys), Math.max(...ys), HEIGHT_MIN)
-  return `${left} ${top} ${right - left} ${bottom - top}`
+  return { x: left, y: top, width: right - left, height: bottom - top }
 }
 
 function spanOf(from: number, to: number, least: number): readonly [number, number] {
   const lacking = Math.max(0, least - (to - from + 2 * MARGIN)) / 2
   return [from - MARGIN - lacking, to + MARGIN + lacking]
+}
+
+/** The chosen part, as long as it lies in the drawing: the network may have changed. */
+function fitting(whole: Viewport, view: Viewport | null): Viewport {
+  return view === null ? whole : moveBy(whole, zoomBy(whole, view, 1), 0, 0)
 }

@@ -1,10 +1,13 @@
 import type { LiveRow } from '../live/live-data.ts'
 import { pathRouters } from '../live/route.ts'
+import type { Point } from './viewport.ts'
 
 export interface GraphNode {
   readonly id: string
   readonly name: string
   readonly isOnline: boolean
+  /** Since when the router has been online or offline, RFC 3339; null: not known. */
+  readonly since: string | null
 }
 
 export interface GraphLink {
@@ -24,6 +27,8 @@ export interface Graph {
 export interface Circuit {
   readonly id: string
   readonly service: string
+  /** Id of the identity that dialed; '' if the circuit has none. */
+  readonly clientId: string
   /** Ids of the routers on the circuit's path, in order. */
   readonly routers: readonly string[]
 }
@@ -34,10 +39,11 @@ const NANOSECONDS_PER_MS = 1_000_000
 /** Sorts routers and links by id, so that the same network always looks the same. */
 export function buildGraph(routers: readonly LiveRow[], links: readonly LiveRow[]): Graph {
   const nodes = routers
-    .map(({ id, name, isOnline, connected }) => ({
+    .map(({ id, name, isOnline, connected, onlineSince, offlineSince }) => ({
       id,
       name: typeof name === 'string' && name !== '' ? name : id,
       isOnline: isOnline === true || connected === true,
+      since: textIn(onlineSince) ?? textIn(offlineSince),
     }))
     .sort((a, b) => (a.id < b.id ? -1 : 1))
   const known = new Set(nodes.map(({ id }) => id))
@@ -72,7 +78,8 @@ export function readCircuits(rows: readonly LiveRow[]): readonly Circuit[] {
     const { service } = row as { readonly service?: { readonly name?: unknown } }
     return {
       id: row.id,
-      service: typeof service?.name === 'string' ? service.name : '',
+      service: textIn(service?.name) ?? '',
+      clientId: textIn(row['clientId']) ?? '',
       routers: pathRouters(row['path']).map(({ id }) => id),
     }
   })
@@ -84,6 +91,52 @@ export function usesLink({ routers }: Circuit, { from, to }: GraphLink): boolean
     const next = routers[at + 1]
     return (id === from && next === to) || (id === to && next === from)
   })
+}
+
+/** The circuits whose path contains the router. */
+export function circuitsThrough(circuits: readonly Circuit[], id: string): readonly Circuit[] {
+  return circuits.filter(({ routers }) => routers.includes(id))
+}
+
+/** The circuits whose path contains the link. */
+export function circuitsOver(circuits: readonly Circuit[], link: GraphLink): readonly Circuit[] {
+  return circuits.filter((circuit) => usesLink(circuit, link))
+}
+
+/** The nearest node in the direction of an arrow key; null: there is none. */
+export function nodeToward(
+  from: Point,
+  key: string,
+  points: ReadonlyMap<string, Point>,
+): string | null {
+  let [best, least] = [null as string | null, Infinity]
+  for (const [id, { x, y }] of points) {
+    const [ahead, aside] = towards(key, x - from.x, y - from.y)
+    if (ahead <= 0) continue
+    // A node that is far to the side is not what the user means by the direction.
+    const distance = ahead + 2 * Math.abs(aside)
+    if (distance < least) [best, least] = [id, distance]
+  }
+  return best
+}
+
+function towards(key: string, dx: number, dy: number): readonly [number, number] {
+  switch (key) {
+    case 'ArrowRight':
+      return [dx, dy]
+    case 'ArrowLeft':
+      return [-dx, dy]
+    case 'ArrowDown':
+      return [dy, dx]
+    case 'ArrowUp':
+      return [-dy, dx]
+    default:
+      return [0, 0]
+  }
+}
+
+function textIn(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null
 }
 
 function idIn(value: unknown): string {

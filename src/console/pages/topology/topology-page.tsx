@@ -8,7 +8,8 @@ import { Field } from '../../controls/field.tsx'
 import { Badge, Empty, Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { type LiveRow, readFabric } from '../live/live-data.ts'
-import { Drawing } from './drawing.tsx'
+import { Details } from './details.tsx'
+import { Drawing, type Target } from './drawing.tsx'
 import {
   sortByName,
   type Circuit,
@@ -20,12 +21,16 @@ import {
 } from './graph.ts'
 import { client } from '../../app/services.ts'
 import { FABRIC } from '../../../client/cluster-client.ts'
+import { identityNames } from '../../app/identity-names.ts'
+import { visibleText } from '../../app/visible-text.ts'
 
 const REFRESH_MS = 5_000
 
 interface Topology {
   readonly graph: Graph
   readonly circuits: readonly Circuit[]
+  /** Names of the identities that opened the circuits, by id. */
+  readonly clients: ReadonlyMap<string, string>
   readonly silent: readonly string[]
 }
 
@@ -35,9 +40,14 @@ async function load(signal: AbortSignal): Promise<Topology> {
     readFabric('links', signal),
     readFabric('circuits', signal),
   ])
+  const open = readCircuits(circuits.rows)
   return {
     graph: buildGraph(routers, links.rows),
-    circuits: readCircuits(circuits.rows),
+    circuits: open,
+    clients: await identityNames(
+      open.map(({ clientId }) => clientId),
+      signal,
+    ),
     silent: [...new Set([...links.silent, ...circuits.silent])],
   }
 }
@@ -48,6 +58,8 @@ export function TopologyPage() {
   const loaded = useLoaded('topology', load, REFRESH_MS)
   const chosen = useSignal('')
   const circuitId = useSignal('')
+  const pointed = useSignal<Target | null>(null)
+  const chosenTarget = useSignal<Target | null>(null)
   const { value: shown } = loaded.data
   if (shown === null && loaded.error.value !== null) {
     return (
@@ -87,13 +99,27 @@ export function TopologyPage() {
               />
             ) : null}
             {isLarge && chosen.value === '' ? null : (
-              <Drawing
-                graph={isLarge ? neighborhood(shown.graph, chosen.value) : shown.graph}
-                circuit={circuit}
-              />
+              <div class="map">
+                <Drawing
+                  graph={isLarge ? neighborhood(shown.graph, chosen.value) : shown.graph}
+                  circuits={shown.circuits}
+                  circuit={circuit}
+                  pointed={pointed.value}
+                  chosen={chosenTarget.value}
+                  onPoint={(one) => (pointed.value = one)}
+                  onChoose={(one) => (chosenTarget.value = one)}
+                />
+                <Details
+                  graph={shown.graph}
+                  circuits={shown.circuits}
+                  target={chosenTarget.value ?? pointed.value}
+                  onChoose={(one) => (chosenTarget.value = one)}
+                />
+              </div>
             )}
             <Circuits
               circuits={shown.circuits}
+              clients={shown.clients}
               graph={shown.graph}
               chosen={circuitId.value}
               onChoose={(id) => (circuitId.value = id)}
@@ -135,12 +161,13 @@ function Neighbourhood(props: {
 
 function Circuits(props: {
   readonly circuits: readonly Circuit[]
+  readonly clients: ReadonlyMap<string, string>
   readonly graph: Graph
   readonly chosen: string
   readonly onChoose: (id: string) => void
 }) {
   const { topology } = texts
-  const { circuits, graph, chosen, onChoose } = props
+  const { circuits, clients, graph, chosen, onChoose } = props
   const names = new Map(graph.nodes.map(({ id, name }) => [id, name]))
   return (
     <section class="panel" aria-labelledby="circuits">
@@ -158,11 +185,11 @@ function Circuits(props: {
                 aria-pressed={circuit.id === chosen}
                 onClick={() => onChoose(circuit.id === chosen ? '' : circuit.id)}
               >
-                <span>{circuit.service}</span>
+                <span>{visibleText(circuit.service)}</span>
+                <span>{visibleText(clients.get(circuit.clientId) ?? circuit.clientId)}</span>
                 <span class="faint">
-                  {circuit.routers.map((id) => names.get(id) ?? id).join(' → ')}
+                  {circuit.routers.map((id) => visibleText(names.get(id) ?? id)).join(' → ')}
                 </span>
-                <span class="mono tiny faint">{circuit.id}</span>
               </button>
             </li>
           ))}
