@@ -784,11 +784,13 @@ export const texts = {
       service: 'Offer a service',
       identity: 'Enroll an identity',
       router: 'Add a router',
+      import: 'Import from a file',
     },
     what: {
       service: 'A service, where clients find it, where it is hosted, and who may use it.',
       identity: 'An identity for a device, with its token as QR code and file.',
       router: 'An edge router, with the token by which it enrolls.',
+      import: 'Services, identities and policies from a YAML or JSON file.',
     },
     controller: 'A ticket for one new controller, on the cluster page.',
     steps: {
@@ -851,6 +853,25 @@ export const texts = {
     openRouter: 'Open the router',
     another: 'Enroll another',
     plainIdentity: 'Create one without an enrollment',
+  },
+
+  import: {
+    lead: 'Creates and changes what the file names; deletes nothing. See “The network as a file”.',
+    file: 'File',
+    fileHint: 'YAML or JSON, as “flotilla export” writes it, at most 4 MB.',
+    tooLarge: 'The file is larger than 4 MB. Use flotilla apply.',
+    comparing: 'Comparing the file with the network …',
+    faults: (amount: number) =>
+      `${count(amount, 'fault', 'faults')} in the file; nothing was changed:`,
+    fault: (line: number, problem: string) => `Line ${line}: ${problem}`,
+    noChange: 'The network matches the file already.',
+    changes: (amount: number) => count(amount, 'change', 'changes'),
+    button: (amount: number) => `Make ${count(amount, 'change', 'changes')}`,
+    tooMany: 'The effect on access is computed for 64 changes at most. Split the file to see it.',
+    progress: (done: number, all: number) => `${done} of ${all}`,
+    stopped: (done: number, all: number, reason: string) =>
+      `${done} of ${all} changes are made, then: ${reason}. Choose the file again to continue.`,
+    done: (amount: number) => `Made ${count(amount, 'change', 'changes')}`,
   },
 
   backups: {

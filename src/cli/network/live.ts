@@ -45,10 +45,13 @@ export function kindTable(kind: string): string {
   return entitiesByName.get(kind)?.table ?? kind
 }
 
-/** Reads the whole network, one page at a time. */
-export async function readNetwork(client: RecordApi): Promise<LiveNetwork> {
+/** Reads the sections of the network, one page at a time. */
+export async function readNetwork(
+  client: RecordApi,
+  sections: readonly NetworkSection[] = allSections(),
+): Promise<LiveNetwork> {
   const reader = new NetworkReader(client)
-  for (const section of allSections()) await reader.read(section)
+  for (const section of sections) await reader.read(section)
   return reader.network()
 }
 

@@ -1,5 +1,5 @@
-import { prepareAuthPolicyBody } from '../../api/preparers/auth-policy.ts'
-import { normalizePostureField } from '../../api/preparers/posture-check.ts'
+import { prepareAuthPolicyBody } from '../../entities/auth-policy-body.ts'
+import { normalizePostureField } from '../../entities/posture-values.ts'
 import { isObject } from '../../entities/check.ts'
 import { normalizeBody } from '../../entities/normalise.ts'
 import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical-json.ts'

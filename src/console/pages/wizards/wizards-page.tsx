@@ -1,4 +1,5 @@
 import { pathTo } from '../../app/navigation.ts'
+import { lazyComponent } from '../../app/lazy.tsx'
 import { PageHead } from '../../app/page-head.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { texts } from '../../texts.ts'
@@ -6,10 +7,15 @@ import { IdentityWizard } from './identity-wizard.tsx'
 import { RouterWizard } from './router-wizard.tsx'
 import { ServiceWizard } from './service-wizard.tsx'
 
+const ImportPage = lazyComponent(() =>
+  import('../import/import-page.tsx').then((one) => one.ImportPage),
+)
+
 const cards = [
   { name: 'service', icon: 'service' },
   { name: 'identity', icon: 'identity' },
   { name: 'router', icon: 'router' },
+  { name: 'import', icon: 'config' },
 ] as const
 
 /** Tasks that create more than one record. */
@@ -18,6 +24,7 @@ export function WizardsPage({ name }: { readonly name: string | null }) {
   if (name === 'service') return <ServiceWizard />
   if (name === 'identity') return <IdentityWizard />
   if (name === 'router') return <RouterWizard />
+  if (name === 'import') return <ImportPage />
   return (
     <>
       <PageHead title={texts.pages.wizards} lead={wizards.lead} />
