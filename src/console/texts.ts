@@ -54,6 +54,43 @@ export const texts = {
   /** For example `2 services`; a title like `JWT signers` is not changed. */
   count: (amount: number, one: string, many: string) => count(amount, one, within(many)),
 
+  search: {
+    title: 'Search',
+    open: 'Search',
+    keys: 'Ctrl K',
+    placeholder: 'Name or ID, #attribute, page or task',
+    page: 'page',
+    task: 'task',
+    attribute: 'role attribute',
+  },
+
+  attributes: {
+    lead: 'Records that have this role attribute, and policies that choose by it',
+    none: 'Nothing has this role attribute, and no policy chooses by it.',
+    open: 'Open as a list',
+  },
+
+  profile: {
+    title: 'Your account',
+    lead: 'Your identity, your sign-in methods and your password',
+    id: 'ID',
+    username: 'User name',
+    permissions: 'Permissions',
+    admin: 'Administrator',
+    noPermissions: 'none',
+    factor: 'Second factor',
+    factorOn: 'On',
+    factorOff: 'Off. Set it up on the sign-in page.',
+    password: 'Password',
+    noPassword: 'You do not log in with a password.',
+    current: 'Current password',
+    next: 'New password',
+    repeat: 'New password, again',
+    differs: 'The two new passwords differ.',
+    change: 'Change the password',
+    changed: 'Changed your password',
+  },
+
   uses: {
     changed: (amount: string) => `Used by ${amount}, which will lose it:`,
     deleted: (amount: string) => `Deleted with it: ${amount}`,
@@ -71,6 +108,7 @@ export const texts = {
     activity: 'Activity',
     wizards: 'Set up',
     backups: 'Backups',
+    attributes: 'Role attributes',
     missing: 'Not found',
   },
 
@@ -150,6 +188,7 @@ export const texts = {
       ['Enter', 'Open the row'],
       ['e', 'Edit'],
       ['n', 'Create'],
+      ['Ctrl K', 'Search everywhere'],
       ['?', 'Show this list'],
     ],
   },
@@ -299,6 +338,21 @@ export const texts = {
     done: 'Done',
     once: 'The ticket is shown once. Move it to the new host by a private channel.',
     ticket: 'Ticket',
+    download: 'Download the ticket',
+    /** An even number of voters tolerates no more failures than one voter less. */
+    noGain: (voters: number, tolerated: number) =>
+      `${voters} voters tolerate ${count(tolerated, 'failure', 'failures')}, as ${voters - 1} do, and each write then needs ${Math.floor(voters / 2) + 1} of them. Add two controllers, or make this one a learner.`,
+    gain: (voters: number, tolerated: number) =>
+      `${voters} voters tolerate ${count(tolerated, 'failure', 'failures')}.`,
+    outstanding: 'Outstanding tickets',
+    outstandingHint: 'Each admits one controller until it expires.',
+    kinds: { voter: 'Voter', learner: 'Learner' },
+    created: 'Created',
+    expires: 'Expires',
+    revoke: 'Revoke',
+    revokeTitle: 'Revoke a ticket',
+    revokeWhat: 'No controller can join with it any more.',
+    revoked: 'Revoked the ticket',
     command: 'On the new host, with the ticket in the file ticket',
     commandText: 'flotilla cluster join /etc/flotilla/config.yml --ticket-file ticket',
   },
@@ -402,6 +456,8 @@ export const texts = {
   },
 
   record: {
+    giveAccess: 'Give access',
+    accessTo: (service: string) => `Access to ${service}`,
     create: (one: string) => `Create ${one}`,
     updated: 'changed',
     lastSeen: 'last seen',

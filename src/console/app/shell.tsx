@@ -5,15 +5,19 @@ import { IconButton } from '../controls/button.tsx'
 import { Icon, StatusMark } from '../controls/icon.tsx'
 import { texts } from '../texts.ts'
 import { loadCaller } from './api-documents.ts'
-import { loadPages } from './lazy.tsx'
+import { lazyComponent, loadPages } from './lazy.tsx'
 import { isWatched } from './loaded.ts'
 import { BASE, pathTo, place } from './navigation.ts'
 import { recordTitle } from './page-title.ts'
 import { navigation, pageAt, START_PAGE, usableLinks } from './pages.tsx'
 import { feed, isReadOnly, members, probeFailed, refreshMembers, session } from './services.ts'
 import { ShortcutHelp } from './shortcut-help.tsx'
-import { isHelpOpen } from './shortcuts.ts'
+import { isHelpOpen, isSearchOpen } from './shortcuts.ts'
 import { theme, toggleTheme } from './theme.ts'
+
+const SearchDialog = lazyComponent(() =>
+  import('../pages/search/search-dialog.tsx').then((one) => one.SearchDialog),
+)
 
 const REFRESH_MS = 10_000
 const isMenuOpen = signal(false)
@@ -101,6 +105,7 @@ export function Shell() {
         </div>
       </div>
       {isHelpOpen.value ? <ShortcutHelp /> : null}
+      {isSearchOpen.value ? <SearchDialog /> : null}
     </>
   )
 }
@@ -121,6 +126,11 @@ function Sidebar() {
         <StatusMark />
         {texts.product}
       </a>
+      <button type="button" class="nav-search" onClick={() => (isSearchOpen.value = true)}>
+        <Icon name="search" />
+        <span>{texts.search.open}</span>
+        <kbd>{texts.search.keys}</kbd>
+      </button>
       <nav class="nav" aria-label={texts.shell.navigation}>
         {groups.map(({ title, links }) => (
           <div key={title}>
@@ -155,7 +165,9 @@ function SidebarFoot() {
         {shell.via(members.currentName.value)}
       </p>
       <div class="who">
-        <span class="who-name">{session.current.value?.name}</span>
+        <a class="who-name" href={pathTo('profile')} title={texts.profile.title}>
+          {session.current.value?.name}
+        </a>
         <IconButton
           icon={theme.value === 'dark' ? 'light' : 'dark'}
           label={theme.value === 'dark' ? shell.toLight : shell.toDark}

@@ -24,6 +24,7 @@ export interface PickerProps {
   readonly placeholder?: string
   readonly load: (typed: string, signal: AbortSignal) => Promise<Options>
   readonly onPick: (option: Option) => void
+  readonly isFocused?: boolean
   readonly 'aria-describedby'?: string | undefined
   readonly 'aria-invalid'?: boolean
 }
@@ -38,6 +39,9 @@ export function Picker(props: PickerProps) {
   const fault = useSignal(false)
   const isOpen = useSignal(false)
   const at = useSignal(0)
+  /** Typed text to which the suggestions belong; null before the first ones. */
+  const foundFor = useRef<string | null>(null)
+  const isPickWanted = useRef(false)
   const listId = useId()
   const root = useRef<HTMLDivElement>(null)
   useEffect(() => {
@@ -49,6 +53,8 @@ export function Picker(props: PickerProps) {
           found.value = options
           fault.value = false
           at.value = 0
+          foundFor.current = typed.value
+          if (isPickWanted.current) pick(options.options[0])
         },
         (error: unknown) => {
           if (!(error instanceof CancelledError)) fault.value = true
@@ -63,6 +69,7 @@ export function Picker(props: PickerProps) {
   const options = found.value?.options ?? []
   const pick = (option: Option | undefined): void => {
     if (option === undefined) return
+    isPickWanted.current = false
     onPick(option)
     typed.value = ''
     isOpen.value = false
@@ -75,7 +82,9 @@ export function Picker(props: PickerProps) {
       if (options.length > 0) at.value = (at.value + step + options.length) % options.length
     } else if (event.key === 'Enter' && isOpen.value) {
       event.preventDefault()
-      pick(options[at.value])
+      // The suggestions for the typed text may still be on their way.
+      if (foundFor.current === typed.value) pick(options[at.value])
+      else isPickWanted.current = true
     } else if (event.key === 'Escape' && isOpen.value) {
       event.stopPropagation()
       isOpen.value = false
@@ -107,9 +116,11 @@ export function Picker(props: PickerProps) {
         aria-describedby={props['aria-describedby']}
         aria-invalid={props['aria-invalid']}
         placeholder={placeholder}
+        autofocus={props.isFocused}
         value={typed.value}
         onInput={(event) => {
           typed.value = event.currentTarget.value
+          isPickWanted.current = false
           isOpen.value = true
         }}
         onClick={() => (isOpen.value = true)}

@@ -4,6 +4,7 @@ import type {
   ClusterChangePlan,
   ClusterInvitationDetail,
   ClusterStatus,
+  ClusterTicketDetail,
 } from '../../client/served-types.ts'
 import { FABRIC } from '../../../client/cluster-client.ts'
 
@@ -59,4 +60,29 @@ export async function invite(
 ): Promise<ClusterInvitationDetail> {
   const body = { isVoter, lifetimeMs }
   return (await client.served('POST /fabric/v1/cluster/invite', { body, isOnceOnly: true })).data
+}
+
+/** Tickets with which a controller can still join. */
+export async function readTickets(signal: AbortSignal): Promise<readonly ClusterTicketDetail[]> {
+  const { data } = await client.served('GET /fabric/v1/cluster/list-tickets', { signal })
+  return data.filter(({ usedBy }) => usedBy === null)
+}
+
+export async function revokeTicket(id: string): Promise<void> {
+  await client.ask({
+    method: 'POST',
+    path: `${FABRIC}/cluster/revoke-ticket`,
+    body: { id },
+    isOnceOnly: true,
+  })
+}
+
+/** Number of voters, as counted by the leader's plan of a change that changes nothing. */
+export async function countVoters(selfId: string): Promise<number> {
+  return (await planChange('promote', selfId)).votersBefore.length
+}
+
+/** Number of voters that may fail while the others can still write. */
+export function toleranceOf(voters: number): number {
+  return Math.floor((voters - 1) / 2)
 }

@@ -128,7 +128,7 @@ function Planned({ plan }: { readonly plan: NetworkImport }) {
   return (
     <>
       <section aria-label={words.changes(steps.length)}>
-        <h3>{words.changes(steps.length)}</h3>
+        <h2>{words.changes(steps.length)}</h2>
         <ul class="preview-rows import-steps" tabIndex={0}>
           {steps.map((step, at) => (
             <li key={at}>{visibleText(stepText(step))}</li>

@@ -6,7 +6,6 @@ import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { Cell, FieldCell } from './cell.tsx'
-import { formatListState } from './filters.ts'
 import { fieldLabel, isObject } from './form-model.ts'
 import type { Kind } from './kinds.ts'
 import type { RecordRow } from './record-data.ts'
@@ -56,7 +55,7 @@ export function Overview({ kind, record }: { readonly kind: Kind; readonly recor
       <dl class="panel-body facts wide">
         {names.map((name) => (
           <Fact key={name} label={labelOf(kind, name)}>
-            <FactValue kind={kind} record={record} name={name} />
+            <FactValue record={record} name={name} />
           </Fact>
         ))}
         {tags.map(([name, value]) => (
@@ -95,15 +94,7 @@ function Fact(props: { readonly label: string; readonly children: ComponentChild
   )
 }
 
-function FactValue({
-  kind,
-  record,
-  name,
-}: {
-  readonly kind: Kind
-  readonly record: RecordRow
-  readonly name: string
-}) {
+function FactValue({ record, name }: { readonly record: RecordRow; readonly name: string }) {
   const value = record[name]
   const ended = name === 'roleAttributes' ? endedAttributes(record) : []
   if (name === 'roleAttributes' && Array.isArray(value) && value.length + ended.length > 0) {
@@ -111,7 +102,7 @@ function FactValue({
     return (
       <span class="chips">
         {value.map((one) => (
-          <a class="chip" key={String(one)} href={attributePath(kind, String(one))}>
+          <a class="chip" key={String(one)} href={pathTo('attributes', String(one))}>
             <span>{visibleText(attributeText(String(one), ends))}</span>
           </a>
         ))}
@@ -134,12 +125,6 @@ function FactValue({
     return <Cell name={name} value={value} />
   }
   return <FieldCell row={record} name={name} />
-}
-
-/** Path of the kind's list, filtered by the attribute. */
-function attributePath(kind: Kind, attribute: string): string {
-  const state = { typed: `#${attribute}`, sort: '', isDescending: false, offset: 0, facets: {} }
-  return pathTo(kind.path) + formatListState(state)
 }
 
 function environmentText(value: unknown): string {

@@ -35,9 +35,18 @@ interface RecordFormProps {
   readonly etag: string | null
   readonly fields: readonly FormField[]
   readonly values: Draft
+  /** Values that the page filled in for a new record. */
+  readonly prefilled?: Prefilled | null
   readonly refused: string | null
   readonly onSaved: (id: string | null) => void
   readonly onReload: () => void
+}
+
+/** Values for the form of a new record that another page has opened. */
+export interface Prefilled {
+  /** Record that the new record is about; each has a draft of its own. */
+  readonly about: string
+  readonly values: Draft
 }
 
 /**
@@ -59,23 +68,26 @@ function callOf(props: RecordFormProps, draft: Draft, changes: readonly FormFiel
 
 export function RecordForm(props: RecordFormProps) {
   const { kind, id, fields, values, refused, onSaved, onReload } = props
-  const key = `${kind.path}/${id ?? 'new'}`
+  const { prefilled = null } = props
+  const key = `${kind.path}/${id ?? 'new'}${prefilled === null ? '' : `/${prefilled.about}`}`
+  const initial = { ...values, ...prefilled?.values }
   const restored = storedDraft(key)
-  const draft = useSignal<Draft>(restored ?? values)
-  const isRestored = useSignal(restored !== null && !isSame(restored, values))
+  const draft = useSignal<Draft>(restored ?? initial)
+  const isRestored = useSignal(restored !== null && !isSame(restored, initial))
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
   const isReviewing = useSignal(false)
   const badJson = useBadJson()
   const changes = changedFormFields(values, cleanDraft(draft.value, fields), fields)
   const isDirty = changes.length > 0
+  const isTouched = isDirty && !isSame(draft.value, initial)
   useEffect(() => {
-    if (isDirty) storeDraft(key, draft.value, fields)
+    if (isTouched) storeDraft(key, draft.value, fields)
     else dropDraft(key)
   }, [draft.value])
   useEffect(
-    () => guardLeaving(() => !isDirty || isBusy.value || confirm(texts.form.leave)),
-    [isDirty],
+    () => guardLeaving(() => !isTouched || isBusy.value || confirm(texts.form.leave)),
+    [isTouched],
   )
   const call = callOf(props, draft.value, changes)
   const discard = (): void => {
