@@ -31,9 +31,11 @@ export interface PickerProps {
 
 const PAUSE_MS = 150
 
-/** A text field that shows the first matches from the server, and the number of all matches. */
-export function Picker(props: PickerProps) {
-  const { load, onPick, placeholder, label } = props
+/**
+ * Loads suggestions while the user types.
+ * @param onWanted called with the first suggestion if the user pressed Enter before it came.
+ */
+function useSuggestions(load: PickerProps['load'], onWanted: (first: Option | undefined) => void) {
   const typed = useSignal('')
   const found = useSignal<Options | null>(null)
   const fault = useSignal(false)
@@ -42,8 +44,6 @@ export function Picker(props: PickerProps) {
   /** Typed text to which the suggestions belong; null before the first ones. */
   const foundFor = useRef<string | null>(null)
   const isPickWanted = useRef(false)
-  const listId = useId()
-  const root = useRef<HTMLDivElement>(null)
   useEffect(() => {
     if (!isOpen.value) return undefined
     const cancel = new AbortController()
@@ -54,7 +54,7 @@ export function Picker(props: PickerProps) {
           fault.value = false
           at.value = 0
           foundFor.current = typed.value
-          if (isPickWanted.current) pick(options.options[0])
+          if (isPickWanted.current) onWanted(options.options[0])
         },
         (error: unknown) => {
           if (!(error instanceof CancelledError)) fault.value = true
@@ -66,6 +66,16 @@ export function Picker(props: PickerProps) {
       cancel.abort()
     }
   }, [typed.value, isOpen.value])
+  return { typed, found, fault, isOpen, at, foundFor, isPickWanted }
+}
+
+/** A text field that shows the first matches from the server, and the number of all matches. */
+export function Picker(props: PickerProps) {
+  const { load, onPick, placeholder, label } = props
+  const suggestions = useSuggestions(load, (option) => pick(option))
+  const { typed, found, fault, isOpen, at, isPickWanted } = suggestions
+  const listId = useId()
+  const root = useRef<HTMLDivElement>(null)
   const options = found.value?.options ?? []
   const pick = (option: Option | undefined): void => {
     if (option === undefined) return
@@ -83,7 +93,7 @@ export function Picker(props: PickerProps) {
     } else if (event.key === 'Enter' && isOpen.value) {
       event.preventDefault()
       // The suggestions for the typed text may still be on their way.
-      if (foundFor.current === typed.value) pick(options[at.value])
+      if (suggestions.foundFor.current === typed.value) pick(options[at.value])
       else isPickWanted.current = true
     } else if (event.key === 'Escape' && isOpen.value) {
       event.stopPropagation()

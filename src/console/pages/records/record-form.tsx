@@ -66,14 +66,19 @@ function callOf(props: RecordFormProps, draft: Draft, changes: readonly FormFiel
   }
 }
 
-export function RecordForm(props: RecordFormProps) {
-  const { kind, id, fields, values, refused, onSaved, onReload } = props
-  const { prefilled = null } = props
+/** The draft of the form; one that the user left earlier in this tab continues. */
+function useRecordDraft({ kind, id, values, prefilled = null }: RecordFormProps) {
   const key = `${kind.path}/${id ?? 'new'}${prefilled === null ? '' : `/${prefilled.about}`}`
-  const initial = { ...values, ...prefilled?.values }
+  const initial: Draft = { ...values, ...prefilled?.values }
   const restored = storedDraft(key)
   const draft = useSignal<Draft>(restored ?? initial)
   const isRestored = useSignal(restored !== null && !isSame(restored, initial))
+  return { key, initial, draft, isRestored }
+}
+
+export function RecordForm(props: RecordFormProps) {
+  const { kind, id, fields, values, refused, onSaved, onReload } = props
+  const { key, initial, draft, isRestored } = useRecordDraft(props)
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
   const isReviewing = useSignal(false)
