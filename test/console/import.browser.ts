@@ -5,8 +5,8 @@ import { axeFindings, browserMissing } from './support/console-browser.ts'
 import { consoleNetwork } from './support/console-network.ts'
 import { Operator } from './support/operator.ts'
 
-// Goal: an operator brings many records into the network at once, sees before what changes and who
-// gains access, and repeats the import without harm.
+// Goal: an operator imports many records at once, sees the changes and their effect on access first,
+// and repeats the import without harm.
 
 const SERVICES = 50
 const names = Array.from({ length: SERVICES }, (_, k) => `app-${String(k + 1).padStart(2, '0')}`)
@@ -52,7 +52,7 @@ servicePolicies:
 }
 
 describe.skipIf(browserMissing !== null)('The import', () => {
-  test('creates 50 services with their configs after it showed the changes and who gains access', async () => {
+  test('creates 50 services with their configs after it showed the changes and their effect on access', async () => {
     const page = await network.open(1)
     const operator = new Operator(page)
     const { import: words } = texts

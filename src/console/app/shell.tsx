@@ -105,9 +105,16 @@ export function Shell() {
         </div>
       </div>
       {isHelpOpen.value ? <ShortcutHelp /> : null}
-      {isSearchOpen.value ? <SearchDialog /> : null}
+      {isSearchOpen.value ? <SearchDialog pages={usablePages()} /> : null}
     </>
   )
+}
+
+function usablePages() {
+  return usableLinks(navigation.flatMap(({ links }) => links)).map(({ name, title }) => ({
+    title,
+    path: name === START_PAGE ? BASE : pathTo(name),
+  }))
 }
 
 function skipToMain(event: MouseEvent): void {

@@ -29,9 +29,6 @@ const connection = { type: 'string', enum: ['online', 'offline', 'unknown'] } as
 const kind = { type: 'string', enum: ['User', 'Device', 'Service', 'Router', 'Default'] } as const
 /** Derived from `type` in bodies. Below feature level 2 only `Default` and `Router` exist. */
 const typeRules = { settable: 'proposer', otherwise: 'Default', writableSince: 2 } as const
-/** 100 years; the end of a longer period could not be represented as a time. */
-export const disableMinutesMax = 52_560_000
-
 /** A user, device or program that can open sessions. */
 export const identity = defineEntity({
   name: 'identity',

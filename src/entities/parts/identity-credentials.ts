@@ -3,6 +3,9 @@ import { computed, timestamp } from '../fields.ts'
 import { nullableSchema } from '../nested.ts'
 import { dateTime, entityRef, text, wholeObject } from '../shapes.ts'
 
+/** 100 years; the end of a longer period could not be represented as a time. */
+export const disableMinutesMax = 52_560_000
+
 const enrollment: JsonObject = {
   type: 'object',
   properties: { expiresAt: dateTime, id: text, jwt: text, token: text },

@@ -1,6 +1,6 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { IdentityDisableSchema, IdentityEnableSchema } from '../../../proto/gen/command_pb.ts'
-import { disableMinutesMax } from '../../entities/kinds/identity.ts'
+import { disableMinutesMax } from '../../entities/parts/identity-credentials.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { adminLossReason } from '../apply/admins.ts'

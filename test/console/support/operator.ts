@@ -1,6 +1,6 @@
 import type { FileChooser, Locator, Page } from 'playwright-core'
 
-/** What a job costs its operator. */
+/** Clicks and keys of a job. */
 export interface Effort {
   readonly clicks: number
   readonly keys: number

@@ -151,7 +151,7 @@ function Planned({ plan }: { readonly plan: NetworkImport }) {
   )
 }
 
-/** The engine reports refusals of the API as sentences of its own. */
+/** The shared code of `flotilla apply` reports refusals as whole sentences. */
 function sentenceOf(error: unknown): string {
   return error instanceof CommandFailure ? error.message : failureText(error)
 }

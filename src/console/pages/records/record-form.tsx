@@ -12,6 +12,7 @@ import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { AccessPreview, hasEffectOnAccess, type PreviewedChange } from '../access/preview.tsx'
 import { CallPanel } from './call-panel.tsx'
+import { ChangedFields } from './changed-fields.tsx'
 import { dropDraft, storeDraft, storedDraft } from './drafts.ts'
 import { FormFields } from './form.tsx'
 import {
@@ -21,7 +22,6 @@ import {
   type Draft,
   fieldFaultIn,
   isSame,
-  fieldLabel,
   patchBody,
 } from './form-model.ts'
 import type { FormField } from './form-field.ts'
@@ -44,7 +44,7 @@ interface RecordFormProps {
 
 /** Values for the form of a new record that another page has opened. */
 export interface Prefilled {
-  /** Record that the new record is about; each has a draft of its own. */
+  /** Id that separates this draft from other drafts of the kind. */
   readonly about: string
   readonly values: Draft
 }
@@ -158,6 +158,7 @@ export function RecordForm(props: RecordFormProps) {
         <ReviewDialog
           changes={changes}
           call={call}
+          fields={fields}
           previewed={{
             action: id === null ? 'create' : 'patch',
             collection: kind.path,
@@ -234,6 +235,7 @@ function refusalText(error: unknown, fields: readonly FormField[]): string {
 /** Shows the changes of a save before it is made. */
 function ReviewDialog(props: {
   readonly changes: readonly FormFieldChange[]
+  readonly fields: readonly FormField[]
   readonly call: Write
   readonly previewed: PreviewedChange
   readonly isBusy: boolean
@@ -244,7 +246,7 @@ function ReviewDialog(props: {
   readonly onClose: () => void
   readonly onSave: () => void
 }) {
-  const { changes, call, previewed, isBusy, refusal, hasFault, onClose, onSave } = props
+  const { changes, fields, call, previewed, isBusy, refusal, hasFault, onClose, onSave } = props
   return (
     <Dialog
       title={texts.form.review}
@@ -259,29 +261,9 @@ function ReviewDialog(props: {
       }
     >
       {refusal}
-      <dl class="diff">
-        {changes.map(({ name, before, after }) => (
-          <div key={name}>
-            <dt>{fieldLabel(name)}</dt>
-            <dd class="was">
-              <span class="visually-hidden">{texts.form.before}</span>
-              {shownValue(before)}
-            </dd>
-            <dd class="is">
-              <span class="visually-hidden">{texts.form.after}</span>
-              {shownValue(after)}
-            </dd>
-          </div>
-        ))}
-      </dl>
+      <ChangedFields changes={changes} fields={fields} isNew={previewed.action === 'create'} />
       <AccessPreview changes={[previewed]} />
       <CallPanel call={call} />
     </Dialog>
   )
-}
-
-function shownValue(value: unknown): string {
-  if (value === undefined || value === null || value === '' || isSame(value, [])) return '–'
-  if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value.join('\n')
-  return typeof value === 'object' ? JSON.stringify(value, null, 2) : String(value)
 }

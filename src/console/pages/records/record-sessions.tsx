@@ -172,7 +172,7 @@ function OpenTable(props: {
   )
 }
 
-/** Who uses a service, which service an identity uses, or both for a router. */
+/** Columns of a record's circuits, without the column that names the record itself. */
 function circuitColumns(collection: string): readonly string[] {
   const of = { identities: ['service'], services: ['clientId'] }[collection]
   return [...(of ?? ['clientId', 'service']), 'path', 'createdAt']

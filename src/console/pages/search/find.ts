@@ -1,6 +1,5 @@
 import { hasPermission } from '../../app/api-documents.ts'
-import { BASE, pathTo } from '../../app/navigation.ts'
-import { navigation, START_PAGE, usableLinks } from '../../app/pages.tsx'
+import { pathTo } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import type { Option, Options } from '../../controls/picker.tsx'
 import { texts } from '../../texts.ts'
@@ -22,7 +21,13 @@ const searched = [
   'cas',
 ]
 const ROWS_OF_KIND = 5
-const OPTIONS_MAX = 30
+const OPTIONS_MAX = 10
+
+/** A page of the console that the user may open. */
+export interface FoundPage {
+  readonly title: string
+  readonly path: string
+}
 
 interface Found extends Option {
   readonly name: string
@@ -32,11 +37,15 @@ interface Found extends Option {
  * Pages, tasks, records and role attributes by name; records also by ID. The value of an option is
  * the address that it leads to.
  */
-export async function findEverywhere(typed: string, signal: AbortSignal): Promise<Options> {
+export async function findEverywhere(
+  pages: readonly FoundPage[],
+  typed: string,
+  signal: AbortSignal,
+): Promise<Options> {
   const text = typed.trim()
   const isAttribute = text.startsWith('#')
   const word = text.replace(/^#/, '').toLowerCase()
-  const places = isAttribute ? [] : [...pages(), ...tasks()].filter(has(word))
+  const places = isAttribute ? [] : [...pages.map(pageOption), ...tasks()].filter(has(word))
   const records = isAttribute || word === '' ? [] : await recordsOf(text, signal)
   const attributes = word === '' ? [] : await attributesOf(word, signal)
   const found = [...places, ...records, ...attributes].sort(
@@ -60,10 +69,8 @@ function found(name: string, note: string, value: string): Found {
   return { name, text: visibleText(name), note, value }
 }
 
-function pages(): Found[] {
-  return usableLinks(navigation.flatMap(({ links }) => links)).map(({ name, title }) =>
-    found(title, texts.search.page, name === START_PAGE ? BASE : pathTo(name)),
-  )
+function pageOption({ title, path }: FoundPage): Found {
+  return found(title, texts.search.page, path)
 }
 
 function tasks(): Found[] {

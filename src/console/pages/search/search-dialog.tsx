@@ -4,10 +4,10 @@ import { Button } from '../../controls/button.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
 import { Picker } from '../../controls/picker.tsx'
 import { texts } from '../../texts.ts'
-import { findEverywhere } from './find.ts'
+import { findEverywhere, type FoundPage } from './find.ts'
 
 /** Finds pages, tasks, records and role attributes by name, and opens them. */
-export function SearchDialog() {
+export function SearchDialog({ pages }: { readonly pages: readonly FoundPage[] }) {
   const { search } = texts
   const close = (): void => {
     isSearchOpen.value = false
@@ -22,7 +22,7 @@ export function SearchDialog() {
         label={search.title}
         placeholder={search.placeholder}
         isFocused
-        load={findEverywhere}
+        load={(typed, signal) => findEverywhere(pages, typed, signal)}
         onPick={({ value }) => {
           close()
           goTo(value)
