@@ -86,6 +86,7 @@ export const texts = {
     current: 'Current password',
     next: 'New password',
     repeat: 'New password, again',
+    wrong: 'The current password is wrong, or too many wrong ones were sent. Try again later.',
     differs: 'The two new passwords differ.',
     change: 'Change the password',
     changed: 'Changed your password',

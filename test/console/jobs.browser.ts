@@ -271,10 +271,7 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
     await page.getByText(profile.differs).waitFor()
     await page.reload()
     await change('not the password', 'another password', 'another password')
-    await page
-      .locator('.notice')
-      .getByText(/password/i)
-      .waitFor()
+    await page.getByText(profile.wrong).waitFor()
     await page.reload()
     await change(password, 'another password', 'another password')
     await page.getByText(profile.changed).waitFor()

@@ -6,6 +6,7 @@ import { PageHead } from '../../app/page-head.tsx'
 import { client, isReadOnly, recordRefusal } from '../../app/services.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { visibleText } from '../../app/visible-text.ts'
+import { ApiRefusalError } from '../../../client/problem.ts'
 import { MANAGEMENT } from '../../../client/cluster-client.ts'
 import type { IdentityDetail } from '../../client/served-types.ts'
 import { Button } from '../../controls/button.tsx'
@@ -83,6 +84,11 @@ function Facts({ identity, password }: Account) {
   )
 }
 
+/** The API refuses a wrong current password like a failed log-in. */
+function isWrongPassword(error: unknown): boolean {
+  return error instanceof ApiRefusalError && error.status === 401
+}
+
 function PasswordForm({ password }: Pick<Account, 'password'>) {
   const { profile } = texts
   const current = useSignal('')
@@ -132,7 +138,11 @@ function PasswordForm({ password }: Pick<Account, 'password'>) {
             if (!isBusy.value && !isReadOnly.value) void change(password.id)
           }}
         >
-          <FailureNotice error={error.value} />
+          {isWrongPassword(error.value) ? (
+            <Notice tone="bad">{profile.wrong}</Notice>
+          ) : (
+            <FailureNotice error={error.value} />
+          )}
           {differs.value ? <Notice tone="bad">{profile.differs}</Notice> : null}
           {fields.map(([label, field, autocomplete]) => (
             <TextField
