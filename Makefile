@@ -214,6 +214,7 @@ bench: $(INSTALLED)
 	node bench/recovery.ts
 	node bench/snapshot.ts
 	node bench/backup.ts
+	node bench/migrate.ts
 	node bench/join.ts
 	node bench/events.ts
 	node bench/linearizability.ts

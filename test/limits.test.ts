@@ -6,6 +6,7 @@ import { tokenLimits } from '../src/auth/tokens/token-text.ts'
 import { enrollmentLimits } from '../src/api/enrollment/limits.ts'
 import { httpLimits } from '../src/api/http/limits.ts'
 import { recordLimits } from '../src/api/records/limits.ts'
+import { signerSetUpLimits } from '../src/api/signers/limits.ts'
 import { apiSessionLimits } from '../src/api/sessions/limits.ts'
 import { externalTokenLimits } from '../src/auth/tokens/limits.ts'
 import { responseTimeLimits } from '../src/api/cluster/answer-times.ts'
@@ -137,6 +138,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/records/limits.ts': recordLimits,
   'src/api/enrollment/limits.ts': enrollmentLimits,
   'src/api/sessions/limits.ts': apiSessionLimits,
+  'src/api/signers/limits.ts': signerSetUpLimits,
   'src/auth/tokens/limits.ts': externalTokenLimits,
   'src/auth/tokens/token-text.ts': tokenLimits,
   'src/api/http/refusal-quota.ts': refusalLimits,
@@ -541,6 +543,13 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
     'src/auth/oidc/device-log-ins.ts deviceLogInMs',
     '`expired_token`',
   ],
+  [
+    'Log-in',
+    'Requests for provider log-ins of an address in a minute',
+    'src/api/signers/limits.ts providerLogInsOfOneMax',
+    '429',
+  ],
+  ['Log-in', 'Token tests in a minute', 'src/api/signers/limits.ts signerTestsOfOneMax', '429'],
   [
     'Sessions',
     'API sessions of an identity',

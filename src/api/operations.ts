@@ -50,6 +50,8 @@ import { serviceAccessOperations } from './identities/service-access.ts'
 import { sessionOperations } from './sessions/sessions.ts'
 import { specOperations } from './host/specs.ts'
 import { summaryOperations } from './identities/summary.ts'
+import { providerLogInOperations } from './signers/provider-log-in.ts'
+import { signerSetUpOperations } from './signers/signer-set-up.ts'
 import { upgradeOperations } from './cluster/upgrade.ts'
 import { wellKnownOperations } from './enrollment/well-known.ts'
 
@@ -79,6 +81,8 @@ export function allOperations(needs: ApiDeps & ApiServices): readonly Operation[
     ...authenticatorOperations(needs),
     ...caOperations(needs),
     ...clientJwtSignerOperations(needs),
+    ...signerSetUpOperations(needs),
+    ...providerLogInOperations(needs),
     ...controllerSettingOperations(needs),
     ...wellKnownOperations(needs),
     ...apiSessionOperations(needs),

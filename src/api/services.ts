@@ -1,6 +1,7 @@
 import { KeyEndpoint } from '../auth/tokens/key-endpoint.ts'
 import { KeySets } from '../auth/tokens/key-sets.ts'
 import { ExternalJwtFactor } from '../auth/principal/token-factor.ts'
+import { ProviderLogIns } from '../auth/tokens/provider-log-ins.ts'
 import { TokenVerifier } from '../auth/tokens/token-verifier.ts'
 import { DeviceLogIns } from '../auth/oidc/device-log-ins.ts'
 import { DeviceFlow } from '../auth/oidc/device-flow.ts'
@@ -47,6 +48,9 @@ export interface ApiServices {
   readonly gate: SessionGuard
   /** Verifies tokens of identity providers. */
   readonly externalTokens: TokenVerifier
+  /** Fetches documents of identity providers. */
+  readonly keyEndpoint: KeyEndpoint
+  readonly providerLogIns: ProviderLogIns
   readonly tokenFactor: ExternalJwtFactor
   readonly passwords: PasswordVerifier
   readonly lockout: PasswordLockout
@@ -87,8 +91,8 @@ export function createServices(deps: ApiDeps): ApiServices {
   const writer = new Writer(deps.proposer)
   const secondFactors = new SecondFactors({ ...deps, writer })
   const tokens = new TokenSigner(deps.keys)
-  const endpoint = new KeyEndpoint(limits, deps.keyEndpoints)
-  const externalTokens = new TokenVerifier(deps, new KeySets(endpoint, limits, deps), limits)
+  const keyEndpoint = new KeyEndpoint(limits, deps.keyEndpoints)
+  const externalTokens = new TokenVerifier(deps, new KeySets(keyEndpoint, limits, deps), limits)
   const tokenFactor = new ExternalJwtFactor(deps, externalTokens)
   const unsent = new UnreadResponses(limits)
   const passwords = new PasswordVerifier({
@@ -146,6 +150,8 @@ export function createServices(deps: ApiDeps): ApiServices {
     deviceFlow,
     deviceLogIns: new DeviceLogIns({ ...deps, topic: deps.waitingDevices, flow: deviceFlow }),
     externalTokens,
+    keyEndpoint,
+    providerLogIns: new ProviderLogIns({ ...deps, keyEndpoint }),
     tokenFactor,
     passwords,
     lockout,

@@ -35,6 +35,9 @@ export interface BackupManifest {
   readonly encryption: BackupEncryption | null
 }
 
+/** Generation in a backup that `flotilla migrate` wrote; the first generation of a cluster is 1. */
+export const MIGRATED_GENERATION = 0
+
 /** How the content is encrypted, and for which recipient. */
 export interface BackupEncryption {
   /** The key of the content, as compact JWE for the recipient. */

@@ -73,26 +73,28 @@ export function apiBaseUrls(
 
 /** This controller's API addresses, in the form that the list of controllers shows. */
 export function listedApiAddresses(config: ControllerConfig): ApiAddress[] {
-  const routerAddress = routerAddressOf(config)
-  const ofRouters = { api: ROUTER_ADDRESS_NAME, url: routerAddress ?? '', version: '' }
+  const ofRouters = routerAddressesOf(config).map((url) => {
+    return { api: ROUTER_ADDRESS_NAME, url, version: '' }
+  })
   const ofApis = config.web.flatMap(({ advertise, apis }) => {
     const paths = apisIn(apis).map((api): [string, string] => [api, apiPaths[api]])
     const all = servesOidc(config, apis) ? [...paths, ['edge-oidc', '/oidc'] as const] : paths
     return all.map(([api, path]) => ({ api, url: `https://${advertise}${path}`, version: 'v1' }))
   })
-  return routerAddress === null ? ofApis : [...ofApis, ofRouters]
+  return [...ofApis, ...ofRouters]
 }
 
 /**
  * `tls:host:port` to which routers connect. Without `routers.advertise`, the host is the one that
  * peers use, because the controller's certificate contains that name.
  */
-function routerAddressOf({ cluster, routers }: ControllerConfig): string | null {
+function routerAddressesOf({ cluster, routers }: ControllerConfig): string[] {
   const bind = routers.bind === null ? null : parseHostPort(routers.bind)
-  if (bind !== null && routers.advertise !== null) return `tls:${routers.advertise}`
+  if (bind === null) return []
+  if (routers.advertise.length > 0) return routers.advertise.map((address) => `tls:${address}`)
   const advertised = parseHostPort(cluster.advertise)
-  if (bind === null || advertised === null) return null
-  return `tls:${formatHostPort({ host: advertised.host, port: bind.port })}`
+  if (advertised === null) return []
+  return [`tls:${formatHostPort({ host: advertised.host, port: bind.port })}`]
 }
 
 export function configuredApiLimits({

@@ -413,13 +413,13 @@ export class RouterChannels {
     // A list that is sent again needs a greater index: routers accept only a list with a greater
     // index, and the log may not have grown since.
     const isSame = text === connection.sentAddresses
-    const isMoved = ({ id, address }: ControllerAddress): boolean =>
-      before.some((known) => known.id === id && known.address !== address)
+    const isMoved = ({ id, addresses: now }: ControllerAddress): boolean =>
+      before.some((known) => known.id === id && known.addresses.join() !== now.join())
     const left = addresses.controllers.filter((one) => !isMoved(one))
     connection.sentAddresses = text
     connection.sentControllers = addresses.controllers
-    // An OpenZiti router keeps dialing a known controller at the first address that it received. So
-    // if an address has changed, a list without that controller is sent first.
+    // An OpenZiti router keeps dialing a known controller at the addresses that it received first.
+    // If they have changed, a list without that controller is sent first.
     const mustForget =
       addresses.isLeader && left.length > 0 && left.length < addresses.controllers.length
     if (mustForget) {

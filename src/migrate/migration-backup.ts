@@ -4,6 +4,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import type { BackupRecipient } from '../backup/encryption.ts'
 import type { BackupSecret } from '../backup/content.ts'
+import { MIGRATED_GENERATION } from '../backup/manifest.ts'
 import { BackupWriter } from '../backup/write-backup.ts'
 import { currentStorePosition } from '../fsm/records/write-behind.ts'
 import type { SecretVersion, SharedSecretName } from '../lib/cluster-records.ts'
@@ -66,7 +67,7 @@ export async function migrationBackup(
     origin: {
       clusterId,
       trustDomain,
-      generation: 0,
+      generation: MIGRATED_GENERATION,
       takenAtMs: nowMs,
       controllerId,
       version,

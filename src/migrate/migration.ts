@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
+import { realpathSync } from 'node:fs'
 
 import type { Environment } from '../config/engine/environment.ts'
 import type { State } from '../fsm/records/state.ts'
 import { parseHostPort } from '../lib/text/names.ts'
 import { normalizeHost } from '../pki/authority/router-names.ts'
+import { BUNDLE_CERTIFICATES_MAX, parseCertificates } from '../pki/certificate.ts'
 import { formatUuid, newUuidv7 } from '../lib/text/uuid.ts'
 import { type MigratedAuthorities, migrateAuthorities } from './configuration/controllers.ts'
 import {
@@ -74,8 +76,14 @@ export async function planMigration(options: MigrationOptions): Promise<Migratio
     const factorKey = Uint8Array.from(randomBytes(32))
     const [newest, ...older] = opened
     const controllerHosts = hostsOf([first, ...others])
+    const networkAuthorities = parseCertificates(authorities.caPem, {
+      certificatesMax: BUNDLE_CERTIFICATES_MAX,
+    })
     const common = { nowMs, clusterId, factorKey, routerCertificates, controllerHosts, report }
-    const state = inFile(newest, () => convertDatabase(newest.database, common))
+    const state = inFile(newest, () =>
+      convertDatabase(newest.database, { ...common, networkAuthorities }),
+    )
+    noteOtherNetwork(authorities, report)
     for (const other of older)
       inFile(other, () => addEnrollmentTokensOfMember(state, other, newest, report))
     noteRouterCertificates(state, routerCertificates)
@@ -88,6 +96,19 @@ export async function planMigration(options: MigrationOptions): Promise<Migratio
   } finally {
     for (const { database } of opened) database.close()
   }
+}
+
+/**
+ * Reports a database that belongs to another network than the configurations: the network's
+ * authorities issued none of the certificates in it, so that nobody could connect.
+ */
+function noteOtherNetwork({ controllers }: MigratedAuthorities, report: MigrationReport): void {
+  const { issued, foreign } = report.certificates
+  if (issued > 0 || foreign === 0) return
+  const id = controllers.map((one) => one.id).join(', ')
+  const place = { store: 'configuration', id, field: 'edge.enrollment.signingCert' }
+  const reason = `no authority in the configurations issued any of the ${foreign} certificates of routers and identities in the database; name the configuration and the database of the same network`
+  report.note('lost', place, reason)
 }
 
 /** Hosts at which routers and clients reach the controllers. */
@@ -144,6 +165,12 @@ function requireOneNetwork(opened: readonly OpenedDatabase[]): void {
   const [first, ...others] = opened
   if (first === undefined) return
   for (const other of others) {
+    if (realpathSync(other.path) === realpathSync(first.path)) {
+      throw new MigrateFault(
+        'OTHER_NETWORK',
+        `${other.path} is named twice; name one database of each controller`,
+      )
+    }
     const isOne =
       first.database.raftIndex !== null && first.database.networkId === other.database.networkId
     if (!isOne) {

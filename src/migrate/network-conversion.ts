@@ -4,6 +4,7 @@ import type { KindName, RecordOf } from '../entities/kind-records.ts'
 import { findEntity } from '../entities/registry.ts'
 import { commonRecords } from '../fsm/seed/seed.ts'
 import { State } from '../fsm/records/state.ts'
+import { belongsToPrivileged } from '../fsm/apply/authority.ts'
 import type { BaseFields } from '../lib/entity-record.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { Certificate } from '../pki/certificate.ts'
@@ -30,6 +31,8 @@ export interface ConversionOptions {
   readonly factorKey: Uint8Array
   readonly routerCertificates: ReadonlyMap<string, string>
   readonly controllerHosts: ReadonlySet<string>
+  /** CA certificates that the new network trusts. */
+  readonly networkAuthorities: readonly Certificate[]
   readonly report: MigrationReport
 }
 
@@ -115,6 +118,7 @@ class NetworkConversion implements Conversion {
   readonly fabricServices = new Set<string>()
   readonly routerCertificates: ReadonlyMap<string, string>
   readonly controllerHosts: ReadonlySet<string>
+  readonly networkAuthorities: readonly Certificate[]
   readonly state = new State()
   readonly #options: ConversionOptions
   readonly #storesOfKinds = new Map(storeTables.map(({ store, kind }) => [kind, store]))
@@ -127,6 +131,7 @@ class NetworkConversion implements Conversion {
     this.report = options.report
     this.routerCertificates = options.routerCertificates
     this.controllerHosts = options.controllerHosts
+    this.networkAuthorities = options.networkAuthorities
     this.#options = options
     this.state.featureLevel = FEATURE_LEVEL
   }
@@ -193,6 +198,17 @@ class NetworkConversion implements Conversion {
       report: this.report,
       storeOf: (kind) => this.#storesOfKinds.get(kind) ?? null,
     })
+    this.#noteWithdrawnEnrollments()
+  }
+
+  /** Reports the open enrollments that the restore of the backup withdraws. */
+  #noteWithdrawnEnrollments(): void {
+    for (const { record } of this.state.table('enrollment').rows.values()) {
+      if (!belongsToPrivileged(this.state, 'enrollment', record)) continue
+      const owner = record.identityId === '' ? 'router has permitted names' : 'identity has rights'
+      const reason = `the restore withdraws it, because its ${owner}; create a new enrollment after the move`
+      this.report.note('decide', { store: 'enrollments', id: record.id, field: 'token' }, reason)
+    }
   }
 
   /**

@@ -13,6 +13,8 @@ export interface Finding {
   readonly store: string
   /** Empty for a whole store. */
   readonly id: string
+  /** Name of the record; empty if it has none. */
+  readonly name: string
   /** Empty if the finding is about the whole record. */
   readonly field: string
   /** One clause. */
@@ -20,7 +22,7 @@ export interface Finding {
 }
 
 /** The store, record and field that a finding is about. */
-export type FindingTarget = Pick<Finding, 'store' | 'id' | 'field'>
+export type FindingTarget = Pick<Finding, 'store' | 'id' | 'field'> & Partial<Pick<Finding, 'name'>>
 
 /** Results for one store. */
 export interface StoreReport {
@@ -43,6 +45,11 @@ interface StoreCounts {
 
 /** Collects the outcome for each record. Its memory is limited, however large the database is. */
 export class MigrationReport {
+  /**
+   * Certificates of routers and identities that an authority of the configurations issued, and
+   * certificates that the network should have issued, but whose issuer is not among them.
+   */
+  readonly certificates = { issued: 0, foreign: 0 }
   readonly #stores = new Map<string, StoreCounts>()
 
   countRecord(store: string): void {
@@ -58,8 +65,8 @@ export class MigrationReport {
     const store = this.#store(place.store)
     store.counts[kind] += 1
     if (store.counts[kind] > migrateLimits.findingsShownMax) return
-    const { store: name, id, field } = place
-    store.findings.push({ kind, store: name, id, field, reason })
+    const { id, name = '', field } = place
+    store.findings.push({ kind, store: place.store, id, name, field, reason })
   }
 
   /** Number of findings of this kind in all stores. */

@@ -23,10 +23,10 @@ export interface MemberView {
   readonly version: string
   readonly apiAddresses: readonly ApiAddress[]
   /**
-   * `tls:host:port` at which routers reach the member; null: the member accepts no routers, or the
-   * address is unknown (`startedAtMs` 0).
+   * `tls:host:port` at which routers reach the member, in the order in which they try them; empty:
+   * the member accepts no routers, or its addresses are unknown (`startedAtMs` 0).
    */
-  readonly routerAddress: string | null
+  readonly routerAddresses: readonly string[]
   readonly certificatePem: string
   /**
    * The newest feature level that its version supports; 0 if this controller has not heard from it

@@ -33,7 +33,7 @@ describe('a new edge router', () => {
       exp: Math.floor(Date.parse(String(enrollmentExpiresAt)) / 1000),
       jti: enrollmentToken,
       em: 'erott',
-      ctrls: ['tls:localhost:1380'],
+      ctrls: ['tls:localhost:1380', 'tls:outside.example:443'],
     })
     const [enrollment] = await listed(
       root,

@@ -64,7 +64,7 @@ async function withMembers(
   const members = ['tls:198.51.100.9:6262', ...named.map((name) => `tls:${name}:6262`)]
   const controllers = [controller.scripted.address, ...members].map((address, at) => ({
     id: at === 0 ? 'a' : `other${at}`,
-    address,
+    addresses: [address],
     clientApis: [],
     publicKeySha256: new Uint8Array(),
   }))

@@ -89,13 +89,13 @@ test('A compromised controller can make a router dial only a few other controlle
   await connected(a, b, x)
   const nowhere = Array.from({ length: 200 }, (_, number) => ({
     id: `y${number}`,
-    address: `tls:127.0.0.1:${number + 1}`,
+    addresses: [`tls:127.0.0.1:${number + 1}`],
     clientApis: [],
     publicKeySha256: new Uint8Array(),
   }))
   const own = [a, b, x].map(({ id, address, keySha256 }) => ({
     id,
-    address,
+    addresses: [address],
     clientApis: [],
     publicKeySha256: keySha256,
   }))
@@ -139,11 +139,16 @@ test('A wrong ID that a compromised controller reports for another controller’
   const hellos = a.hellos.length
   const own = [a, b, x].map(({ id, address, keySha256 }) => ({
     id,
-    address,
+    addresses: [address],
     clientApis: [],
     publicKeySha256: keySha256,
   }))
-  const posing = { id: 'y', address: a.address, clientApis: [], publicKeySha256: new Uint8Array() }
+  const posing = {
+    id: 'y',
+    addresses: [a.address],
+    clientApis: [],
+    publicKeySha256: new Uint8Array(),
+  }
   const update = { removed: [], index: 7, configurationIndex: 7, isLeader: true }
   const sockets = a.sockets
   x.send(addressesMessage({ ...update, controllers: [...own, posing] }))
@@ -167,7 +172,7 @@ async function haveListedApis(): Promise<void> {
   for (const each of [a, b]) each.tell([a, b, x], 6, false)
   const lies = [a, b, x].map(({ id, address, keySha256 }) => ({
     id,
-    address,
+    addresses: [address],
     clientApis: [planted],
     publicKeySha256: keySha256,
   }))

@@ -37,7 +37,7 @@ controller.cluster.members = () =>
   members.map((member) => ({
     ...member,
     address: 'peer.example:1480',
-    routerAddress: 'tls:fabric.example:6262',
+    routerAddresses: ['tls:fabric.example:6262'],
     apiAddresses: [{ api: 'edge-client', url: 'https://api.example:1280', version: 'v1' }],
     certificatePem: leaf.certificatePem,
   }))

@@ -106,7 +106,9 @@ describe('a channel', () => {
   test('accepts a message larger than a hello, even if it arrives before the hello is answered', async () => {
     const { pipe, got, closed, channel } = rigged({}, false)
     const address = `tls:${'a'.repeat(channelLimits.helloBodyBytesMax)}:1`
-    const controllers = [{ id: 'a', address, clientApis: [], publicKeySha256: new Uint8Array() }]
+    const controllers = [
+      { id: 'a', addresses: [address], clientApis: [], publicKeySha256: new Uint8Array() },
+    ]
     const list = { controllers, removed: [], index: 1, configurationIndex: 1, isLeader: false }
     const { body = new Uint8Array() } = addressesMessage(list)
     const large = frameOf({ contentType: 1037, sequence: 1, body })

@@ -131,7 +131,7 @@ const member: MemberView = {
   connected: true,
   version: 'v0.1.0',
   apiAddresses: [],
-  routerAddress: null,
+  routerAddresses: [],
   certificatePem: '',
   featureLevel: 1,
   startedAtMs: 1,

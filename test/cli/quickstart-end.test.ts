@@ -37,7 +37,7 @@ function memberNamed(id: string): MemberView {
     connected: true,
     version: '',
     apiAddresses: [],
-    routerAddress: null,
+    routerAddresses: [],
     certificatePem: '',
     featureLevel: 1,
     startedAtMs: 1,

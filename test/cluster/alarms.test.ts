@@ -40,7 +40,7 @@ const view = (id: string, changes: Partial<MemberView> = {}): MemberView => ({
   connected: true,
   version: '',
   apiAddresses: [],
-  routerAddress: null,
+  routerAddresses: [],
   certificatePem: '',
   featureLevel: 1,
   startedAtMs: 1,

@@ -94,7 +94,7 @@ const member = (id: string, of: Partial<MemberStats> = {}): MemberView => ({
   connected: true,
   version: '',
   apiAddresses: [],
-  routerAddress: null,
+  routerAddresses: [],
   certificatePem: '',
   featureLevel: 1,
   startedAtMs: 1,

@@ -242,7 +242,7 @@ function memberView(id: string): MemberView {
       { api: 'edge-client', url: `${url}/edge/client/v1`, version: 'v1' },
       { api: 'fabric', url: `${url}/fabric/v1`, version: 'v1' },
     ],
-    routerAddress: null,
+    routerAddresses: [],
     certificatePem: '',
     featureLevel: 1,
     startedAtMs: 0,

@@ -11,18 +11,20 @@ import {
 } from '../../src/console/pages/records/filters.ts'
 import {
   changedFormFields,
-  cleanDraft,
   recordDraft,
   emptyDraft,
   faultBelow,
   fieldFaultIn,
   fieldsOf,
-  isSame,
   fieldLabel,
+  isShown,
   patchBody,
+  shownDraft,
   withoutSecrets,
 } from '../../src/console/pages/records/form-model.ts'
 import type { FormField } from '../../src/console/pages/records/form-field.ts'
+import { postureFields } from '../../src/entities/kinds/posture-check.ts'
+import { isSame } from '../../src/console/pages/records/json-values.ts'
 import { texts } from '../../src/console/texts.ts'
 import { visibleText } from '../../src/console/app/visible-text.ts'
 import { kindAt, kinds } from '../../src/console/pages/records/kinds.ts'
@@ -41,9 +43,22 @@ const served = new ApiDocument(JSON.parse(body) as ServedDocument)
 /** `name* text`: a field, whether it is needed, and its widget. */
 function shown({ name, isRequired, widget }: FormField): string {
   const more = 'kind' in widget ? ` of ${widget.kind}` : ''
-  const options = widget.is === 'choice' ? ` ${widget.options.join('|')}` : ''
-  const inner = widget.is === 'group' ? ` {${widget.fields.map(shown).join(', ')}}` : ''
-  return `${name}${isRequired ? '*' : ''} ${widget.is}${more}${options}${inner}`
+  const options =
+    widget.is === 'choice' || widget.is === 'choices' ? ` ${widget.options.join('|')}` : ''
+  return `${name}${isRequired ? '*' : ''} ${widget.is}${more}${options}${innerOf(widget)}`
+}
+
+function innerOf(widget: FormField['widget']): string {
+  switch (widget.is) {
+    case 'group':
+      return ` {${widget.fields.map(shown).join(', ')}}`
+    case 'rows':
+      return ` of ${shown(widget.item)}`
+    case 'oneOf':
+      return ` of ${widget.options.map(({ field }) => shown(field)).join(' or ')}`
+    default:
+      return ''
+  }
 }
 
 function formsOf(method: 'post' | 'patch'): Record<string, string[]> {
@@ -115,7 +130,7 @@ test('a draft contains references as IDs, and its patch contains only the change
   const draft = recordDraft(record, fields)
   expect(Object.keys(draft)).not.toContain('_links')
   const changed = { ...draft, name: 'mail', tags: { a: [2], b: 1 }, configs: ['c', ''] }
-  expect(patchBody(changedFormFields(draft, cleanDraft(changed, fields), fields))).toEqual({
+  expect(patchBody(changedFormFields(draft, changed, fields))).toEqual({
     name: 'mail',
     configs: ['c', ''],
   })
@@ -131,6 +146,26 @@ test('a draft contains references as IDs, and its patch contains only the change
     address: 'tcp:a:1',
   }
   expect(recordDraft(shownRecord, ofTerminator)).toEqual({ service: 's1', address: 'tcp:a:1' })
+})
+
+test('a patch empties the cleared members of a group, because it would keep members that are absent', () => {
+  const policy = kindAt('auth-policies')
+  const ofPolicy = fieldsOf(
+    served.operation('patch', '/auth-policies/{id}')?.body ?? {},
+    policy ?? service,
+  )
+  const before = {
+    primary: { extJwt: { allowed: true, allowedSigners: ['s'] }, cert: { allowed: true } },
+    secondary: { requireTotp: false, requireExtJwtSigner: 's' },
+  }
+  const after = {
+    primary: { extJwt: { allowed: true }, cert: { allowed: true } },
+    secondary: { requireTotp: false },
+  }
+  expect(patchBody(changedFormFields(before, after, ofPolicy))).toEqual({
+    primary: { extJwt: { allowed: true, allowedSigners: [] }, cert: { allowed: true } },
+    secondary: { requireTotp: false, requireExtJwtSigner: '' },
+  })
 })
 
 test('an unchanged draft does not count as unsaved', () => {
@@ -164,9 +199,17 @@ test('a refusal is shown at the field that it concerns, without API terms', () =
     below: '',
     reason: 'Must be object',
   })
-  expect(faultOf('port', 'port is invalid: must be integer', ofConfig)?.reason).toBe(
-    'port: Must be integer',
-  )
+  expect(faultOf('ports.0.low', 'ports.0.low is invalid: must be integer', ofConfig)).toEqual({
+    name: 'data',
+    below: 'ports.0.low',
+    reason: 'Must be integer',
+  })
+  const missing = "must have required property 'port'"
+  expect(faultOf('(root)', `(root) is invalid: ${missing}`, ofConfig)).toEqual({
+    name: 'data',
+    below: 'port',
+    reason: texts.faults.required,
+  })
 })
 
 test('a refusal of a field in a group is shown at the inner field', () => {
@@ -229,4 +272,29 @@ test('the page address contains the filters, sorting and page of a list', () => 
   }
   expect(parseListState(new URLSearchParams(formatListState(state)))).toEqual(state)
   expect(formatListState(parseListState(new URLSearchParams()))).toBe('')
+})
+
+test('the form of a posture check shows the fields of its type, and requires those that the type requires', () => {
+  const posture = kindAt('posture-checks')
+  const ofPosture = fieldsOf(
+    served.operation('post', '/posture-checks')?.body ?? {},
+    posture ?? service,
+  )
+  const common = ['name', 'typeId', 'roleAttributes', 'tags']
+  const shownFor = (typeId: string) =>
+    ofPosture.filter((field) => isShown(field, { typeId }) && !common.includes(field.name))
+  const of = Object.keys(postureFields).map((typeId) => [
+    typeId,
+    shownFor(typeId)
+      .map(({ name, isRequired }) => `${name}${isRequired ? '*' : ''}`)
+      .sort(),
+  ])
+  expect(of).toEqual(
+    Object.entries(postureFields).map(([typeId, { required, optional }]) => [
+      typeId,
+      [...required.map((name) => `${name}*`), ...optional].sort(),
+    ]),
+  )
+  const draft = { ...emptyDraft(ofPosture), name: 'a', typeId: 'MAC', macAddresses: ['b'] }
+  expect(shownDraft(draft, ofPosture)).toEqual({ name: 'a', typeId: 'MAC', macAddresses: ['b'] })
 })

@@ -57,18 +57,6 @@ describe.skipIf(browserMissing !== null)('A form', () => {
     await page.locator('.form-foot').getByText(texts.faults.duplicate).waitFor()
   })
 
-  test('shows a fault in the data of a config at its data, without words of the wire', async () => {
-    const page = await network.open(1, 'configs/new')
-    await page.getByLabel('Name *').fill('half a host')
-    await page.getByLabel('Config type *').fill('host.v1')
-    await page.getByRole('option', { name: 'host.v1' }).first().click()
-    await page.getByLabel('Data *').fill('{"protocol": "tcp", "address": "127.0.0.1"}')
-    await page.getByRole('button', { name: texts.form.create, exact: true }).click()
-    await page.locator('.fault', { hasText: "Must have required property 'port'" }).waitFor()
-    expect(await page.getByLabel('Data *').getAttribute('aria-invalid')).toBe('true')
-    expect(await page.getByText(/no valid accept content|\(root\)/).count()).toBe(0)
-  })
-
   test('opens the group of a fault, and shows it at the inner field', async () => {
     const page = await network.open(1, 'auth-policies/new')
     await page.getByLabel('Name *').fill('strict')

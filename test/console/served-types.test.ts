@@ -20,6 +20,8 @@ const operations = [
   'GET /edge/management/v1/controllers',
   'GET /edge/management/v1/current-identity',
   'GET /edge/management/v1/history',
+  'POST /edge/management/v1/jwt-signer-setup/discover',
+  'POST /edge/management/v1/jwt-signer-setup/test',
   'GET /fabric/v1/audit',
   'GET /fabric/v1/cluster/backups',
   'GET /fabric/v1/cluster/history',

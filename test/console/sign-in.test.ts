@@ -5,7 +5,11 @@ import { sessionHeader } from '../../src/client/cluster-client.ts'
 import { ApiClient } from '../../src/console/client/api-client.ts'
 import { Members } from '../../src/console/client/members.ts'
 import { TabSession } from '../../src/console/client/session.ts'
-import { beginSignIn, readReturnedCode } from '../../src/console/client/sign-in.ts'
+import {
+  beginProviderSignIn,
+  beginSignIn,
+  readReturnedCode,
+} from '../../src/console/client/sign-in.ts'
 
 // Goal: a person returns from the sign-in page of a controller to the requested page, and stays
 // logged in while the tab is open; a link from somebody else logs in nobody.
@@ -85,6 +89,45 @@ describe('A sign-in', () => {
   })
 })
 
+describe('The log-in at a provider', () => {
+  const provider = { id: 's1', name: 'staff', clientId: 'c1', scopes: ['email', 'offline_access'] }
+
+  test('asks with a proof of the tab, for no token that outlives it, and remembers the signer', async () => {
+    const endpoint = 'https://idp.test/auth?tenant=1'
+    const url = await beginProviderSignIn(storage, origin, '/console/a', provider, endpoint)
+    const { searchParams, origin: at, pathname } = new URL(url)
+    const { state = '', code_challenge: challenge, ...rest } = Object.fromEntries(searchParams)
+    expect([at, pathname, rest]).toEqual([
+      'https://idp.test',
+      '/auth',
+      {
+        tenant: '1',
+        client_id: 'c1',
+        scope: 'openid email',
+        response_type: 'code',
+        redirect_uri: `${origin}/console/`,
+        code_challenge_method: 'S256',
+      },
+    ])
+    const found = readReturnedCode(storage, {
+      pathname: '/console/',
+      search: `?code=c&state=${state}`,
+    })
+    expect(found).toMatchObject({ code: 'c', backTo: '/console/a', signerId: 's1' })
+    const digest = createHash('sha256')
+      .update(found?.verifier ?? '')
+      .digest('base64url')
+    expect(challenge).toBe(digest)
+  })
+
+  test('opens no address that is not https', async () => {
+    for (const endpoint of ['javascript:alert(1)', 'http://idp.test/auth', 'auth']) {
+      const begun = beginProviderSignIn(storage, origin, '/console/', provider, endpoint)
+      await expect(begun).rejects.toThrow(TypeError)
+    }
+  })
+})
+
 describe('An access token', () => {
   const lifetimeSeconds = 1800
   let asked: { readonly form: URLSearchParams; readonly authorization: string | null }[]
@@ -128,7 +171,7 @@ describe('An access token', () => {
     return session
   }
 
-  const code = { code: 'c1', verifier: 'v1', backTo: '/console/' }
+  const code = { code: 'c1', verifier: 'v1', backTo: '/console/', signerId: null }
   const pass = (seconds: number) => vi.advanceTimersByTimeAsync(seconds * 1000)
 
   test('is issued for the authorization code, works, and survives a page reload', async () => {

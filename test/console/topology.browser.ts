@@ -7,7 +7,7 @@ import { until } from '../process/support/client.ts'
 import { axeFindings, browserMissing, overflows } from './support/console-browser.ts'
 import { type ConsoleNetwork, consoleNetwork, shots } from './support/console-network.ts'
 
-// Goal: an operator sees in one drawing how routers are linked, what is slow or down, and what a
+// Goal: an operator sees in one drawing how routers are linked, which links are slow or down, and what a
 // router carries and hosts.
 
 const LONG = 'router of the second building in the north of the city'

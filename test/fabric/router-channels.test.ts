@@ -27,14 +27,18 @@ const er1: AdmittedRouter = { id: 'er1', name: 'gate', isEdge: true, certPem: 'p
 
 const keySha256 = (byte: number): Uint8Array => new Uint8Array(32).fill(byte)
 
+function notNull(): never {
+  throw new Error('it is set')
+}
+
 class Stage {
   admission: RouterAdmission = { ok: true, router: er1 }
   judge: () => RouterAdmission = () => this.admission
   revoked: string | null = null
   addresses: ClusterAddresses | null = {
     controllers: [
-      { id: 'ctrl1', address: 'tls:one:1380', clientApis: [], publicKeySha256: keySha256(1) },
-      { id: 'ctrl2', address: 'tls:two:1380', clientApis: [], publicKeySha256: keySha256(2) },
+      { id: 'ctrl1', addresses: ['tls:one:1380'], clientApis: [], publicKeySha256: keySha256(1) },
+      { id: 'ctrl2', addresses: ['tls:two:1380'], clientApis: [], publicKeySha256: keySha256(2) },
     ],
     removed: [],
     index: 7,
@@ -127,6 +131,17 @@ describe('a router that is admitted', () => {
     })
   })
 
+  test('receives all addresses of a controller, in the order in which it tries them', async () => {
+    const { controllers: [first] = [], ...rest } = stage.addresses ?? notNull()
+    const addresses = ['tls:inside:1380', 'tls:outside:443']
+    stage.addresses = { ...rest, controllers: [{ ...(first ?? notNull()), addresses }] }
+    const [update] = (await stage.dial()).ofType(1037)
+    expect(fromBinary(UpdateCtrlAddressesSchema, update?.body ?? new Uint8Array())).toMatchObject({
+      addresses,
+      controllers: [{ id: 'ctrl1', endpoints: addresses.map((address) => ({ address })) }],
+    })
+  })
+
   test('receives the pinned keys of members and of removed members, in fields that OpenZiti routers ignore', async () => {
     const known = stage.addresses
     if (known === null) throw new Error('the stage has addresses')
@@ -182,12 +197,17 @@ describe('a router that is admitted', () => {
     const leading = { configurationIndex: 7, isLeader: true }
     const other = {
       id: 'ctrl2',
-      address: 'tls:two:1380',
+      addresses: ['tls:two:1380'],
       clientApis: [],
       publicKeySha256: keySha256(2),
     }
     const at = (address: string) => {
-      const moved = { id: 'ctrl1', address, clientApis: [], publicKeySha256: keySha256(1) }
+      const moved = {
+        id: 'ctrl1',
+        addresses: [address],
+        clientApis: [],
+        publicKeySha256: keySha256(1),
+      }
       return { controllers: [moved, other], removed: [] }
     }
     stage.addresses = { ...at('tls:one:1380'), ...leading, index: 20 }

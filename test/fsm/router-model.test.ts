@@ -92,6 +92,25 @@ describe('the router data model', () => {
     ])
   })
 
+  test('contains JSON as OpenZiti writes it, because its routers host a service again when the text has changed', () => {
+    const { network } = following(9)
+    const { log, state } = network
+    const data = { port: 80, address: 'a&b <c>', 'line\u2028': [1e21, 0.5, { b: null, a: true }] }
+    log.create('configType', 'ct90', { name: 'any', schema: {}, target: 'service' })
+    log.create('config', 'c90', { name: 'c90', configTypeId: 'ct90', data })
+    log.create('identity', 'plain', { name: 'plain' })
+    log.create('identity', 'tagged', { name: 'tagged', appData: { z: '1', a: "it's" } })
+    const texts = changed(state).flatMap((event) => {
+      if (event.kind === 'config') return [event.value.dataJson]
+      return event.kind === 'identity' ? [event.value.appDataJson] : []
+    })
+    expect(texts).toEqual([
+      String.raw`{"address":"a\u0026b \u003cc\u003e","line\u2028":[1e+21,0.5,{"a":true,"b":null}],"port":80}`,
+      '',
+      `{"a":"it's","z":"1"}`,
+    ])
+  })
+
   test('omits a config that was removed from a router, and a deleted config is removed from its routers', () => {
     const { network } = following(7)
     const { log, state } = network

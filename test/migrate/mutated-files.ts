@@ -62,6 +62,7 @@ function judge(bytes: Buffer): 'refused' | 'converted' {
       factorKey: new Uint8Array(32),
       routerCertificates: new Map(),
       controllerHosts: new Set(),
+      networkAuthorities: [],
       report,
     })
     for (const { store, records, carried, counts } of report.stores) {

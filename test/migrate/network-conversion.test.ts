@@ -4,6 +4,7 @@ import { convertDatabase } from '../../src/migrate/network-conversion.ts'
 import { MemorySource } from '../../src/migrate/bolt/byte-source.ts'
 import { OpenZitiDatabase } from '../../src/migrate/database.ts'
 import { MigrationReport } from '../../src/migrate/report.ts'
+import { parseCertificates } from '../../src/pki/certificate.ts'
 import { openFactor } from '../../src/pki/secrets/sealed-factor.ts'
 import { base32Bytes } from '../../src/pki/secrets/totp.ts'
 import type { KindName } from '../../src/entities/kind-records.ts'
@@ -33,9 +34,11 @@ import {
 const NOW = Date.parse('2026-03-03T00:00:00Z')
 const factorKey = new Uint8Array(32).fill(7)
 let pem: SampleCertificates
+let networkPem = ''
 
 beforeAll(async () => {
   const [network, partner] = [await newCa('network', NOW), await newCa('partner', NOW)]
+  networkPem = network.certificatePem
   pem = {
     leafPem: await clientCertificate(network, 'edge-1', NOW),
     caPem: partner.certificatePem,
@@ -58,6 +61,7 @@ function convert(stores: SampleStores, version = 48): Converted {
     factorKey,
     routerCertificates: new Map(),
     controllerHosts: new Set(),
+    networkAuthorities: parseCertificates(networkPem),
     report,
   })
   return { state, report }
@@ -128,6 +132,7 @@ describe('A converted OpenZiti network', () => {
       'the database has only its SHA-1; the first connection with the certificate stores it'
     expect(findings(converted)).toEqual([
       'changed apiSessions  : all sessions end; clients log in again by themselves, people in browsers by hand',
+      'decide enrollments open-1 token: the restore withdraws it, because its identity has rights; create a new enrollment after the move',
       `changed routers fabric router/1 certPem: ${without}`,
       `changed routers transit-1 certPem: ${without}`,
       'changed terminators hosted-1 : its host binds again and gets a new one',

@@ -52,7 +52,7 @@ test('the commands of docs/administer/network-as-a-file.md work when pasted in o
 
 test('the commands of docs/administer/external-providers.md work when pasted in order', async () => {
   const output = await typed('administer/external-providers.md')
-  for (const name of ['google', 'entra', 'keycloak']) {
+  for (const name of ['google', 'entra', 'okta', 'keycloak']) {
     expect(output).toContain(`created external jwt signer ${name}, id `)
   }
   expect(output).toContain('updated external jwt signer keycloak')

@@ -131,7 +131,7 @@ describe('A router', () => {
     await connected(a)
     a.tell([a, b], 5, true)
     await connected(a, b)
-    const only = [{ id: 'a', address: a.address, clientApis: [], publicKeySha256: a.keySha256 }]
+    const only = [{ id: 'a', addresses: [a.address], clientApis: [], publicKeySha256: a.keySha256 }]
     const update = { controllers: only, removed: [], index: 6, configurationIndex: 6 }
     for (const each of [a, b]) each.send(addressesMessage({ ...update, isLeader: false }, true))
     a.send(leaderMessage(7))

@@ -162,7 +162,7 @@ export class ScriptedController {
   ): void {
     const controllers = members.map(({ id, address, clientApis, keySha256 }) => ({
       id,
-      address,
+      addresses: [address],
       clientApis,
       publicKeySha256: keySha256,
     }))

@@ -24,6 +24,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'api/records',
     'api/schemas',
     'api/sessions',
+    'api/signers',
   ],
   'api/access': [
     'api',
@@ -33,6 +34,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'api/schemas',
     'api/sessions',
   ],
+  'api/signers': ['api', 'api/http', 'api/http/answers', 'api/schemas'],
   'api/backups': ['api/cluster', 'api/http', 'api/http/answers', 'api/schemas'],
   'api/cluster': ['api', 'api/http', 'api/http/answers', 'api/metrics', 'api/schemas'],
   'api/enrollment': [
@@ -287,9 +289,10 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'console/pages/wizards': [
     'console',
     'console/app',
+    'console/client',
     'console/controls',
-    'console/pages/records',
     'console/pages/import',
+    'console/pages/records',
   ],
   'console/client': [],
   events: ['events/sinks', 'events/sources', 'events/streams', 'events/subjects'],

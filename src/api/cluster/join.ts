@@ -4,6 +4,7 @@ import { createLogInThrottle, type LogInThrottle } from '../../auth/log-in/log-i
 import { callActor, type RequestContext } from '../http/call.ts'
 import { detailAnswer, emptyAnswer, listAnswer, type Reply } from '../http/answers/envelope.ts'
 import { type Operation, withBody } from '../http/operation.ts'
+import { TICKET_CHARACTERS_MAX } from '../../pki/secrets/ticket.ts'
 import { findIgnoredFields } from '../schemas/validation.ts'
 import {
   invitation,
@@ -24,7 +25,8 @@ interface JoinOperationsDeps {
   readonly limits: ApiLimits
 }
 
-const JOIN_BODY_BYTES_MAX = 64 * 1024
+/** The longest ticket, and 32 KiB for the certificate request and the hosts. */
+const JOIN_BODY_BYTES_MAX = TICKET_CHARACTERS_MAX + 32 * 1024
 const HOUR_MS = 60 * 60_000
 const BASE64URL = /^[A-Za-z0-9_-]*$/
 

@@ -57,7 +57,7 @@ export async function newEnrollmentToken(
 
 /** Addresses of all members that accept routers and are known to this controller. */
 function routerAddresses({ cluster }: Pick<ClientApiUrlDeps, 'cluster'>): string[] {
-  return cluster.members().flatMap(({ routerAddress }) => routerAddress ?? [])
+  return cluster.members().flatMap((member) => member.routerAddresses)
 }
 
 /**

@@ -21,7 +21,7 @@ export class ControllerHosts {
     const hosts = members.flatMap((member) => [
       member.id,
       ...hostIn(`tls://${member.address}`),
-      ...hostIn((member.routerAddress ?? '').replace(/^tls:/, 'tls://')),
+      ...member.routerAddresses.flatMap((address) => hostIn(address.replace(/^tls:/, 'tls://'))),
       ...member.apiAddresses.flatMap(({ url }) => hostIn(url)),
       ...(this.#hostsByPem.get(member.certificatePem) ?? []),
     ])

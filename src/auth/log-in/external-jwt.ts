@@ -1,5 +1,6 @@
 import { identityAuthPolicy } from '../../fsm/apply/authentication.ts'
 import { acceptsTokensOf } from '../../fsm/apply/external-tokens.ts'
+import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { RefusalCause } from '../../lib/refusal-reason.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
@@ -77,18 +78,33 @@ function holderOf(
   deps: TokenProofDeps,
   { signerId, claim }: VerifiedToken,
 ): Identity | RefusalCause {
-  const { state } = deps
-  const signer = state.get('externalJwtSigner', signerId)
+  const signer = deps.state.get('externalJwtSigner', signerId)
   if (signer === undefined) return { reason: 'TOKEN_ISSUER_UNKNOWN', signerId }
-  const identity = signer.useExternalId
-    ? state.find('identity', 'externalId', claim)
-    : state.get('identity', claim)
+  const identity = identityOfClaim(deps, signer, claim)
   if (identity === undefined) {
     return { reason: 'IDENTITY_UNKNOWN', signerId, claim: signer.claimsProperty }
   }
+  return holderRefusal(deps, signerId, identity) ?? identity
+}
+
+/** The identity that the claim of a verified token names. */
+export function identityOfClaim(
+  { state }: Pick<TokenProofDeps, 'state'>,
+  { useExternalId }: Pick<ExternalJwtSigner, 'useExternalId'>,
+  claim: string,
+): Identity | undefined {
+  return useExternalId ? state.find('identity', 'externalId', claim) : state.get('identity', claim)
+}
+
+/** Why this identity may not log in with tokens of this signer; null if it may. */
+export function holderRefusal(
+  deps: Pick<TokenProofDeps, 'state' | 'clock'>,
+  signerId: string,
+  identity: Identity,
+): RefusalCause | null {
   if (isDisabled(identity, proposalNowMs(deps))) return { reason: 'IDENTITY_DISABLED', signerId }
-  const takes = acceptsTokensOf(identityAuthPolicy(state, identity), signerId)
-  return takes ? identity : { reason: 'METHOD_NOT_ALLOWED', signerId }
+  const takes = acceptsTokensOf(identityAuthPolicy(deps.state, identity), signerId)
+  return takes ? null : { reason: 'METHOD_NOT_ALLOWED', signerId }
 }
 
 /** A refused log-in by token: the error for the client, and the cause for the operator. */

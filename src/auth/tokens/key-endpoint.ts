@@ -29,7 +29,7 @@ export interface KeyEndpointRules {
   readonly caPem: string
 }
 
-/** Reason why a fetch of keys failed. It is for logs only; clients never see it. */
+/** Reason why a fetch of keys failed. It is for logs and administrators; clients never see it. */
 export class KeyFetchError extends Error {
   override readonly name = 'KeyFetchError'
 }
@@ -67,13 +67,16 @@ export class KeyEndpoint {
     this.#refused = blockListOf(rules.refusedNetworks)
   }
 
-  /** @throws {KeyFetchError} */
-  async fetch(address: string): Promise<string> {
+  /**
+   * @param form is sent by POST; without it, the request is a GET.
+   * @throws {KeyFetchError}
+   */
+  async fetch(address: string, form?: Readonly<Record<string, string>>): Promise<string> {
     const url = this.#judgedUrl(address)
     const signal = AbortSignal.timeout(this.#limits.keyFetchMsMax)
     try {
       const addresses = await untilAborted(this.#addressesOf(url), signal)
-      return await this.#read(await this.#ask(url, addresses, signal))
+      return await this.#read(await this.#ask(url, addresses, signal, form))
     } catch (error) {
       if (error instanceof KeyFetchError) throw error
       const { message } = error as Error
@@ -135,6 +138,7 @@ export class KeyEndpoint {
     url: URL,
     addresses: readonly LookupAddress[],
     signal: AbortSignal,
+    form: Readonly<Record<string, string>> | undefined,
   ): Promise<IncomingMessage> {
     const { caPem } = this.#rules
     const lookUp: LookupFunction = (_host, options, callback) => {
@@ -150,12 +154,17 @@ export class KeyEndpoint {
         lookup: lookUp,
         // @guard signer-keys--time
         signal,
-        headers: { accept: [...TYPES].join(', '), 'accept-encoding': 'identity' },
+        method: form === undefined ? 'GET' : 'POST',
+        headers: {
+          accept: [...TYPES].join(', '),
+          'accept-encoding': 'identity',
+          ...(form === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' }),
+        },
         ...(caPem === '' ? {} : { ca: [...getCACertificates('default'), caPem] }),
       })
         .on('response', resolve)
         .on('error', reject)
-        .end()
+        .end(form === undefined ? undefined : new URLSearchParams(form).toString())
     })
   }
 

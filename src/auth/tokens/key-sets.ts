@@ -155,7 +155,7 @@ export class KeySets {
 }
 
 /** @throws {KeyFetchError} if the document is not a JWK set. */
-function keySetOf(text: string, keysMax: number): KeySet {
+export function keySetOf(text: string, keysMax: number): KeySet {
   const document = parsed(text)
   const members = isObject(document) ? document['keys'] : null
   if (!Array.isArray(members)) throw new KeyFetchError('response is not a JWK set')

@@ -36,6 +36,11 @@ export function readToken(text: string): UnverifiedToken | null {
   return { text, algorithm, kid, issuer }
 }
 
+/** The claims of a readable token, none of them verified. */
+export function readUnverifiedClaims({ text }: Pick<UnverifiedToken, 'text'>): JsonObject {
+  return objectIn(text.split('.', 2)[1] ?? '') ?? {}
+}
+
 export function isTokenTooLong(text: string): boolean {
   return text.length > tokenLimits.charactersMax
 }

@@ -57,6 +57,12 @@ function invalid(
   return { error: 'invalid', cause: { reason, ...at, ...(claim === undefined ? {} : { claim }) } }
 }
 
+/** A finding, and the published keys by which it was made, if any. */
+interface Judged {
+  readonly finding: ClaimsFinding
+  readonly keySet: KeySet | null
+}
+
 interface Remembered {
   readonly verified: VerifiedToken
   /**
@@ -129,6 +135,29 @@ export class TokenVerifier {
     if (token === null) return unreadableTokenRefusal(text)
     const signer = this.signerOf(token)
     if (signer === undefined) return invalid('TOKEN_ISSUER_UNKNOWN', undefined, 'iss')
+    const { finding, keySet } = await this.#verifyInTurn(address, token, signer)
+    if (!('error' in finding)) this.#remember(token.text, finding.verified, keySet)
+    return finding
+  }
+
+  /**
+   * Verifies a token with a given signer, even if it is disabled. The result serves a test: it is
+   * not cached, so the token logs nobody in.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS.
+   */
+  async verifyForTest(
+    address: string,
+    token: UnverifiedToken,
+    signer: ExternalJwtSigner,
+  ): Promise<ClaimsFinding> {
+    return (await this.#verifyInTurn(address, token, signer)).finding
+  }
+
+  async #verifyInTurn(
+    address: string,
+    token: UnverifiedToken,
+    signer: ExternalJwtSigner,
+  ): Promise<Judged> {
     const sharer = addressShareKey(address)
     if (!this.#checks.hasRoomFor(sharer)) {
       throw new Problem('SERVER_TOO_MANY_REQUESTS', { retryAfterSeconds: 1 })
@@ -153,11 +182,11 @@ export class TokenVerifier {
     return token === null ? undefined : this.signerOf(token)
   }
 
-  async #verify(token: UnverifiedToken, signer: ExternalJwtSigner): Promise<ClaimsFinding> {
+  async #verify(token: UnverifiedToken, signer: ExternalJwtSigner): Promise<Judged> {
     const { audience, jwksEndpoint } = signer
     // Without an audience, a token that was issued for any other service would be accepted.
     // @guard forged-tokens--no-audience
-    if (audience === '') return invalid('TOKEN_AUDIENCE', signer, 'aud')
+    if (audience === '') return { finding: invalid('TOKEN_AUDIENCE', signer, 'aud'), keySet: null }
     const isPublished = jwksEndpoint !== null && jwksEndpoint !== ''
     const keySet = isPublished ? await this.#keySets.holding(signer, token.kid) : null
     const keys = isPublished ? (keySet?.keys ?? []) : this.#certificateKeys(signer)
@@ -172,8 +201,7 @@ export class TokenVerifier {
       finding = await this.#verifyBy(key, token, signer)
       if (!('error' in finding) || finding.error === 'expired') break
     }
-    if (!('error' in finding)) this.#remember(token.text, finding.verified, keySet)
-    return finding
+    return { finding, keySet }
   }
 
   async #verifyBy(

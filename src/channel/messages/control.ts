@@ -155,8 +155,8 @@ export function routerHello(
 /** Addresses of a controller, and the pinned hash of its key. */
 export interface ControllerAddress {
   readonly id: string
-  /** `tls:host:port`. */
-  readonly address: string
+  /** `tls:host:port`, at least one, in the order in which routers try them. */
+  readonly addresses: readonly string[]
   /**
    * Origins of the controller's client API, `https://host:port`, where routers renew their
    * certificates.
@@ -194,10 +194,10 @@ export function addressesMessage(
 ): OutboundMessage {
   const update = create(UpdateCtrlAddressesSchema, {
     // Older routers read this field; newer routers read the list with IDs.
-    addresses: controllers.map(({ address }) => address),
-    controllers: controllers.map(({ id, address, publicKeySha256, clientApis }) => ({
+    addresses: controllers.flatMap((controller) => controller.addresses),
+    controllers: controllers.map(({ id, addresses, publicKeySha256, clientApis }) => ({
       id,
-      endpoints: [{ address }],
+      endpoints: addresses.map((address) => ({ address })),
       publicKeySha256,
       clientApis: [...clientApis],
     })),

@@ -7,7 +7,7 @@ import { type CheckedBackup, checkWholeBackup } from '../../backup/load-backup.t
 import { checkBackup } from '../../backup/read-backup.ts'
 import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/failure.ts'
 import { programVersion } from '../../controller/version.ts'
-import { errorMessage } from '../../lib/error-code.ts'
+import { errorCode, errorMessage } from '../../lib/error-code.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { migrationBackup } from '../../migrate/migration-backup.ts'
 import type { Migration } from '../../migrate/migration.ts'
@@ -46,12 +46,17 @@ export async function migrate(
   refuseFilled(folder)
   // Files created here are readable only by their owner, unless they are meant to be public.
   process.umask(0o077)
+  removeAbandoned(file)
+  removeAbandoned(folder)
   const migration = await readMigration(configurations, options)
   if (options.acceptLosses !== true) requireNoLosses(migration)
   const { sha256 } = await write(migration, { file, folder, recipient })
   if (options.json === true)
     printJson({ file, sha256, configs: folder, ...migrationJson(migration) })
-  else printLine(`${migrationText(migration)}\n\n${nextSteps(migration, { file, folder, sha256 })}`)
+  else {
+    const written = { file, folder, sha256, isEncrypted: recipient !== null }
+    printLine(`${migrationText(migration)}\n\n${nextSteps(migration, written)}`)
+  }
 }
 
 /** Prints what the migration would lose, and refuses it. */
@@ -109,6 +114,30 @@ async function readBack(
   return await checkWholeBackup(readFileChunks(file), { privateKeyPem: null })
 }
 
+/**
+ * Removes the incomplete files that a killed run left beside a target: they contain the keys of the
+ * network. Files of a process that still runs stay.
+ */
+function removeAbandoned(target: string): void {
+  const prefix = `.${basename(target)}.`
+  if (!existsSync(dirname(target))) return
+  for (const name of readdirSync(dirname(target))) {
+    if (!name.startsWith(prefix)) continue
+    const pid = /^([1-9][0-9]*)\.partial$/.exec(name.slice(prefix.length))?.[1]
+    if (pid === undefined || isRunning(Number(pid))) continue
+    rmSync(join(dirname(target), name), { recursive: true, force: true })
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return errorCode(error) !== 'ESRCH'
+  }
+}
+
 function writeFolders(partial: string, folders: Migration['files']): void {
   mkdirSync(partial, { recursive: true })
   for (const [id, files] of folders) {
@@ -127,7 +156,7 @@ function refuseFilled(folder: string): void {
   if (!existsSync(folder) || readdirSync(folder).length === 0) return
   throw new CommandFailure(
     EXIT_FAILED,
-    `${folder} is not empty; name another folder with --configs`,
+    `${folder} is not empty; remove it if an interrupted run wrote it, or name another folder with --configs`,
   )
 }
 
@@ -154,14 +183,20 @@ function nextSteps(
     file,
     folder,
     sha256,
-  }: { readonly file: string; readonly folder: string; readonly sha256: string },
+    isEncrypted,
+  }: {
+    readonly file: string
+    readonly folder: string
+    readonly sha256: string
+    readonly isEncrypted: boolean
+  },
 ): string {
   const [first, ...others] = authorities.controllers.map(({ id }) => id)
   const config = shellWord(join(folder, first ?? '', 'config.yml'))
   return [
     `wrote ${file} (SHA-256 ${sha256}) and the configurations in ${folder}`,
     'when the OpenZiti controllers are stopped:',
-    `  flotilla cluster snapshot restore ${shellWord(file)} ${config}`,
+    `  flotilla cluster snapshot restore ${shellWord(file)} ${config}${isEncrypted ? ' --key PRIVATE.pem' : ''}`,
     `  flotilla controller run ${config}`,
     ...others.flatMap((id) => joinCommands(id, config, folder)),
   ].join('\n')

@@ -54,10 +54,15 @@ function findingLines(stores: readonly StoreReport[], kind: Finding['kind']): st
   return ['', `${kind}:`, ...lines, ...(hidden === 0 ? [] : [`  and ${hidden} more`])]
 }
 
+/** For example `P-a-S9TUT (edge-1)`: people know the name, and commands accept both. */
+function titleOf({ id, name }: Finding): string {
+  return name === '' || name === id ? id : `${id} (${name})`
+}
+
 function lineOf(group: readonly Finding[]): string {
   const [first] = group
   if (first === undefined) return ''
-  const ids = group.map(({ id }) => id).filter((id) => id !== '')
+  const ids = group.filter(({ id }) => id !== '').map(titleOf)
   const shown = ids.slice(0, IDS_SHOWN_MAX).join(', ')
   const more = ids.length > IDS_SHOWN_MAX ? ` and ${ids.length - IDS_SHOWN_MAX} more` : ''
   const place = [first.store, shown + more, first.field].filter((part) => part !== '').join(' ')

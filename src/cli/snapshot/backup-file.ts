@@ -1,4 +1,5 @@
-import { lstat } from 'node:fs/promises'
+import { lstat, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
 
 import { BackupFault } from '../../backup/fault.ts'
 import { CommandFailure, EXIT_FAILED, operatorFailure } from '../../controller/failure.ts'
@@ -30,8 +31,18 @@ function isMissing(path: string, error: unknown): boolean {
   return code === 'ENOENT' && found === path
 }
 
-/** @throws {CommandFailure} exit 1. */
+/**
+ * Refuses a file that exists, or whose folder does not, before anything is read.
+ * @throws {CommandFailure} exit 1.
+ */
 export async function refuseExisting(path: string): Promise<void> {
+  const folder = await stat(dirname(path)).catch(() => null)
+  if (folder?.isDirectory() !== true) {
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `the folder ${dirname(path)} does not exist; create it, or choose another location`,
+    )
+  }
   const found = await lstat(path).catch(() => null)
   if (found === null) return
   throw new CommandFailure(EXIT_FAILED, `${path} already exists; choose another file`)

@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
 
 import { readFileChunks, readBackupHead } from '../../backup/files.ts'
 import type { LoadedBackup } from '../../backup/load-backup.ts'
-import type { BackupManifest } from '../../backup/manifest.ts'
+import { type BackupManifest, MIGRATED_GENERATION } from '../../backup/manifest.ts'
 import { fillFromBackup, type RestoreTarget } from '../../backup/restore-backup.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { newOpaqueId } from '../../lib/random.ts'
@@ -58,6 +58,7 @@ export async function restoreSnapshot(
   process.umask(0o077)
   const key = readKey(options.key)
   const manifest = await prefixErrorsWithFile(path, () => readBackupHead(path))
+  requireMigratedConfig(path, configPath, manifest)
   const planned = planConfig(configPath, options, manifest.trustDomain)
   refusePlannedFoldersOfOthers(planned)
   refuseTrustDomain(planned, manifest)
@@ -134,6 +135,22 @@ function firstController({ manifest, planned }: Restoring): Omit<RestoreTarget, 
     timeMs,
     freeBytesMin: log.lowSpaceBytes,
   }
+}
+
+/**
+ * Refuses a missing configuration for a migrated network: a restore would write a configuration
+ * with another id, key and address, which no router and no client of the network knows.
+ */
+function requireMigratedConfig(
+  path: string,
+  configPath: string,
+  { generation, members }: BackupManifest,
+): void {
+  if (generation !== MIGRATED_GENERATION || existsSync(configPath)) return
+  throw new CommandFailure(
+    EXIT_USAGE,
+    `${configPath} does not exist; ${basename(path)} is a migrated network, whose controllers keep their ids and keys: name the configuration that 'flotilla migrate' wrote for ${members.join(' or ')}`,
+  )
 }
 
 /**

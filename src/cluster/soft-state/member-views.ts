@@ -118,11 +118,11 @@ function peerPart(
 
 function addressesIn(
   addresses: readonly ApiAddress[],
-): Pick<MemberView, 'apiAddresses' | 'routerAddress'> {
+): Pick<MemberView, 'apiAddresses' | 'routerAddresses'> {
   const isOfRouters = ({ api }: ApiAddress): boolean => api === ROUTER_ADDRESS_NAME
   return {
     apiAddresses: addresses.filter((address) => !isOfRouters(address)),
-    routerAddress: addresses.find(isOfRouters)?.url ?? null,
+    routerAddresses: addresses.filter(isOfRouters).map(({ url }) => url),
   }
 }
 

@@ -14,7 +14,7 @@ export function advertisedHosts({
 }: Pick<ControllerConfig, 'cluster' | 'routers' | 'web'>): string[] {
   const addresses = [
     cluster.advertise,
-    ...(routers.advertise === null ? [] : [routers.advertise]),
+    ...routers.advertise,
     ...web.map(({ advertise }) => advertise),
   ]
   const hosts = [

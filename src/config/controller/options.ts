@@ -15,6 +15,7 @@ import {
   command,
   controllerId,
   hostNames,
+  hostPortOrTexts,
   hostPortText,
   hostPortTexts,
   mountPath,
@@ -101,6 +102,8 @@ const eventOptions = section('Stream of events of the network; see events.md.', 
 
 /** Limited, because each certificate needs a TLS context and a set of watched files. */
 const SERVER_CERTIFICATES_MAX = 8
+/** Half of the addresses that a router keeps for one controller. */
+const ROUTER_ADDRESSES_MAX = 4
 
 const identityOptions = section('Certificate and key of this controller, for peers and clients.', {
   cert: option(path(), {
@@ -220,9 +223,9 @@ export const controllerOptions = {
       default: null,
       why: 'Router listener; null: no routers connect here. With the same text as the bind of a web listener, routers and clients share its port, as in packages of OpenZiti.',
     }),
-    advertise: option(nullable(hostPortText()), {
-      default: null,
-      why: 'Address that routers connect to; the certificate must contain this host. null: the host of cluster.advertise with the port of bind.',
+    advertise: option(hostPortOrTexts(ROUTER_ADDRESSES_MAX), {
+      default: [],
+      why: 'Addresses that routers connect to; the certificate must contain these hosts. With several, such as one inside and one outside of a site, each router uses the first that answers. Empty: the host of cluster.advertise with the port of bind.',
     }),
     proxyProtocol: proxyProtocol(
       'Load balancers before the listener for routers. A port that web shares has the same networks in both.',

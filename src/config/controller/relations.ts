@@ -137,7 +137,7 @@ function judgePorts({ cluster, routers, web }: ControllerConfig, fault: ReportFa
 }
 
 function judgeRouterAddress({ routers }: ControllerConfig, fault: ReportFault): void {
-  if (routers.advertise === null || routers.bind !== null) return
+  if (routers.advertise.length === 0 || routers.bind !== null) return
   fault('routers.advertise', 'requires routers.bind, the address to listen on')
 }
 

@@ -103,6 +103,16 @@ export function hostPortTexts(itemsMax: number): ValueType<readonly string[]> {
   return distinctTexts(itemsMax, 'host:port, each once', isHostPort)
 }
 
+/** One `host:port`, or a list of them; null or nothing means an empty list. */
+export function hostPortOrTexts(itemsMax: number): ValueType<readonly string[]> {
+  const expected = `host:port with a port from 1 to 65535, an IPv6 address in brackets; a list of up to ${itemsMax} of them, each once; or null`
+  const many = listOf(hostPortText(), { expected, itemsMax, isDistinct: true })
+  return {
+    ...many,
+    read: (raw, folder) => many.read(typeof raw === 'string' ? [raw] : (raw ?? []), folder),
+  }
+}
+
 /**
  * DNS names without wildcards, and IP addresses without brackets: the hosts that a controller may
  * request when it joins.

@@ -12,6 +12,15 @@ export interface JsonSchema {
   readonly maximum?: number
   readonly maxLength?: number
   readonly maxItems?: number
+  readonly title?: string
+  readonly format?: string
+  readonly const?: unknown
+  readonly oneOf?: readonly JsonSchema[]
+  readonly anyOf?: readonly JsonSchema[]
+  readonly allOf?: readonly JsonSchema[]
+  readonly if?: JsonSchema
+  readonly then?: JsonSchema
+  readonly else?: JsonSchema
 }
 
 /** An operation in the served OpenAPI document, in the form that forms and lists use. */

@@ -176,10 +176,7 @@ export interface AccessPreviewedPostureChangesPolicy {
 export interface AuditDetail {
   readonly index: number
   readonly at: string
-  readonly actor: {
-    readonly id: string
-    readonly name: string
-  }
+  readonly actor: AuditDetailActor
   readonly session: string
   readonly address: string
   readonly action: string
@@ -201,6 +198,11 @@ export interface AuditDetail {
     readonly isPartial: boolean
   }[]
   readonly omittedChanges: number
+}
+
+export interface AuditDetailActor {
+  readonly id: string
+  readonly name: string
 }
 
 export interface ClusterBackups {
@@ -322,6 +324,43 @@ export interface ControllerDetail {
   readonly isPreferredLeader?: boolean
   readonly lastJoinedAt: string
   readonly name: string
+}
+
+export interface ExternalJwtSignerDiscovered {
+  readonly issuer: string
+  readonly jwksEndpoint: string
+  readonly authorizationEndpoint: string | null
+  readonly scopes: readonly string[]
+  readonly keyIds: readonly string[] | null
+  readonly keysFault: string | null
+}
+
+export interface ExternalJwtSignerTested {
+  readonly logsIn: boolean
+  readonly enrolls: boolean
+  readonly signer: AuditDetailActor | null
+  readonly identity: AuditDetailActor | null
+  readonly checks: readonly {
+    readonly check:
+      | 'form'
+      | 'issuer'
+      | 'signerEnabled'
+      | 'key'
+      | 'algorithm'
+      | 'signature'
+      | 'audience'
+      | 'time'
+      | 'claim'
+      | 'identity'
+      | 'policy'
+    readonly state: 'passed' | 'failed' | 'unchecked'
+    readonly reason: string | null
+    readonly message: string | null
+    readonly claim: string | null
+    readonly found: string | null
+    readonly expected: string | null
+  }[]
+  readonly claimNames: readonly string[]
 }
 
 export interface IdentityDetail {
@@ -464,6 +503,14 @@ export interface ServedAnswers {
   }
   readonly 'GET /edge/management/v1/history': {
     readonly data: readonly AuditDetail[]
+    readonly meta: Meta
+  }
+  readonly 'POST /edge/management/v1/jwt-signer-setup/discover': {
+    readonly data: ExternalJwtSignerDiscovered
+    readonly meta: Meta
+  }
+  readonly 'POST /edge/management/v1/jwt-signer-setup/test': {
+    readonly data: ExternalJwtSignerTested
     readonly meta: Meta
   }
   readonly 'GET /fabric/v1/audit': {

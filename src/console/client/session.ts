@@ -4,7 +4,9 @@ import { type SessionTokenSource, MANAGEMENT } from '../../client/cluster-client
 import { ApiRefusalError } from '../../client/problem.ts'
 import type { Answer, ApiClient, PageRequest } from './api-client.ts'
 import {
+  CALLBACK_PATH,
   codeRedemptionForm,
+  type LogInProvider,
   tokenExchangeForm,
   type Form,
   type SignInTokens,
@@ -17,6 +19,9 @@ import {
  * Key of the session in this tab's storage. The session is sent only to members of the cluster.
  */
 const STORED = 'flotilla.session'
+const CLIENT = '/edge/client/v1'
+/** Maximum buttons of the log-in form. */
+const PROVIDERS_MAX = 10
 
 /** The session of this tab; `isPartial`: it lacks a second factor. */
 export interface Session {
@@ -112,9 +117,68 @@ export class TabSession implements SessionTokenSource {
     this.#take(answer)
   }
 
-  /** Completes a log-in that was made on the controller's sign-in page. */
+  /** Completes a log-in that was made on the controller's sign-in page, or at a provider. */
   async signIn(returned: ReturnedCode, origin: string): Promise<void> {
+    const { signerId } = returned
+    if (signerId !== null) return await this.#signInByProvider({ ...returned, signerId }, origin)
     this.#hold(await this.#tokens(codeRedemptionForm(returned, origin)))
+  }
+
+  /**
+   * A controller redeems the code, because this page may connect only to controllers. The token
+   * then logs in like that of any other client.
+   */
+  async #signInByProvider(
+    { code, verifier, signerId }: ReturnedCode & { readonly signerId: string },
+    origin: string,
+  ): Promise<void> {
+    const { body } = await this.#ask({
+      method: 'POST',
+      path: `${CLIENT}/provider-log-in/token`,
+      body: { signerId, code, codeVerifier: verifier, redirectUri: origin + CALLBACK_PATH },
+      showsSession: false,
+      isOnceOnly: true,
+      timeoutMs: 15_000,
+    })
+    const { data } = body as { readonly data: { readonly token: string } }
+    const answer = await this.#ask({
+      method: 'POST',
+      path: `${MANAGEMENT}/authenticate?method=ext-jwt`,
+      body: {},
+      headers: { authorization: `Bearer ${data.token}` },
+      showsSession: false,
+      timeoutMs: 15_000,
+    })
+    this.#take(answer)
+  }
+
+  /** The signers whose providers log people in. */
+  async logInProviders(): Promise<readonly LogInProvider[]> {
+    const { body } = await this.#ask({
+      path: `${CLIENT}/external-jwt-signers?limit=${PROVIDERS_MAX}`,
+      showsSession: false,
+    })
+    const { data } = body as { readonly data: readonly Readonly<Record<string, unknown>>[] }
+    return data.flatMap(({ id, name, clientId, scopes, externalAuthUrl }) => {
+      if (typeof id !== 'string' || typeof clientId !== 'string' || clientId === '') return []
+      if (typeof externalAuthUrl !== 'string' || externalAuthUrl === '') return []
+      const names = Array.isArray(scopes) ? scopes.map(String) : []
+      return [{ id, name: String(name), clientId, scopes: names }]
+    })
+  }
+
+  /** Where a browser logs in at the provider of a signer. */
+  async authorizationEndpoint(signerId: string): Promise<string> {
+    const { body } = await this.#ask({
+      method: 'POST',
+      path: `${CLIENT}/provider-log-in/endpoint`,
+      body: { signerId },
+      changesNothing: true,
+      showsSession: false,
+      timeoutMs: 10_000,
+    })
+    const { data } = body as { readonly data: { readonly authorizationEndpoint: string } }
+    return data.authorizationEndpoint
   }
 
   async #tokens(form: Form): Promise<SignInTokens> {

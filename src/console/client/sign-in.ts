@@ -14,6 +14,16 @@ interface Begun {
   readonly verifier: string
   /** Path and query of the page that the user requested. */
   readonly backTo: string
+  /** Id of the signer whose provider logs in; null: the controller's own sign-in page. */
+  readonly signerId: string | null
+}
+
+/** A signer whose provider logs people in, as a controller publishes it. */
+export interface LogInProvider {
+  readonly id: string
+  readonly name: string
+  readonly clientId: string
+  readonly scopes: readonly string[]
 }
 
 /** An authorization code, with everything that is needed to redeem it. */
@@ -21,6 +31,7 @@ export interface ReturnedCode {
   readonly code: string
   readonly verifier: string
   readonly backTo: string
+  readonly signerId: string | null
 }
 
 /** The fields of a token response that the console uses. */
@@ -41,21 +52,55 @@ export async function beginSignIn(
   origin: string,
   backTo: string,
 ): Promise<string> {
+  // Without the scope for a refresh token, because that token would outlive the tab.
+  const client = { client_id: CLIENT_ID, scope: 'openid' }
+  const query = await codeRequest(storage, origin, { backTo, signerId: null }, client)
+  return `${AUTHORIZE_PATH}?${query.toString()}`
+}
+
+/**
+ * Begins the code flow at the provider of a signer.
+ * @param endpoint the provider's authorization endpoint, as a controller found it.
+ * @returns the address to open.
+ * @throws {TypeError} if the endpoint is not an https address.
+ */
+export async function beginProviderSignIn(
+  storage: Storage,
+  origin: string,
+  backTo: string,
+  provider: LogInProvider,
+  endpoint: string,
+): Promise<string> {
+  const url = new URL(endpoint)
+  if (url.protocol !== 'https:') throw new TypeError('the log-in of a provider begins with https')
+  const scopes = new Set(['openid', ...provider.scopes.filter((one) => one !== 'offline_access')])
+  const client = { client_id: provider.clientId, scope: [...scopes].join(' ') }
+  const begun = { backTo, signerId: provider.id }
+  for (const [name, value] of await codeRequest(storage, origin, begun, client)) {
+    url.searchParams.set(name, value)
+  }
+  return url.href
+}
+
+/** The parameters of a code flow, whose secrets the tab stores until the browser returns. */
+async function codeRequest(
+  storage: Storage,
+  origin: string,
+  { backTo, signerId }: Pick<Begun, 'backTo' | 'signerId'>,
+  client: Form,
+): Promise<URLSearchParams> {
   const [state, verifier] = [randomText(), randomText()]
-  const begun: Begun = { state, verifier, backTo }
+  const begun: Begun = { state, verifier, backTo, signerId }
   storage.setItem(STORED, JSON.stringify(begun))
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))
-  const query = new URLSearchParams({
-    client_id: CLIENT_ID,
+  return new URLSearchParams({
+    ...client,
     response_type: 'code',
-    // Without the scope for a refresh token, because that token would outlive the tab.
-    scope: 'openid',
     redirect_uri: origin + CALLBACK_PATH,
     code_challenge: base64url(new Uint8Array(digest)),
     code_challenge_method: 'S256',
     state,
   })
-  return `${AUTHORIZE_PATH}?${query.toString()}`
 }
 
 /**
@@ -73,7 +118,7 @@ export function readReturnedCode(
   const begun = begunIn(storage)
   storage.removeItem(STORED)
   if (begun === null || begun.state !== state) return null
-  return { code, verifier: begun.verifier, backTo: begun.backTo }
+  return { code, verifier: begun.verifier, backTo: begun.backTo, signerId: begun.signerId }
 }
 
 export function codeRedemptionForm({ code, verifier }: ReturnedCode, origin: string): Form {
@@ -118,12 +163,13 @@ export function readSignInTokens(body: unknown): SignInTokens {
 
 function begunIn(storage: Storage): Begun | null {
   try {
-    const { state, verifier, backTo } = JSON.parse(
+    const { state, verifier, backTo, signerId } = JSON.parse(
       storage.getItem(STORED) ?? '{}',
     ) as Partial<Begun>
     if (typeof state !== 'string' || typeof verifier !== 'string') return null
     const isOwn = typeof backTo === 'string' && backTo.startsWith(CALLBACK_PATH)
-    return { state, verifier, backTo: isOwn ? backTo : CALLBACK_PATH }
+    const signer = typeof signerId === 'string' ? signerId : null
+    return { state, verifier, backTo: isOwn ? backTo : CALLBACK_PATH, signerId: signer }
   } catch {
     return null
   }

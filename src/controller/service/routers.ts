@@ -541,16 +541,16 @@ export function createRouterCluster(
       const members = clusterNode.members().filter(({ id }) => !isGone || id !== clusterNode.selfId)
       // False if a member has never connected: such a member has no address yet, but may get one.
       const isKnown = members.every(
-        ({ startedAtMs, routerAddress }) => startedAtMs > 0 || routerAddress !== null,
+        ({ startedAtMs, routerAddresses }) => startedAtMs > 0 || routerAddresses.length > 0,
       )
       if (members.length === 0 || !isKnown) return null
       const { index: configurationIndex, record } = clusterNode.configuration()
       const keys = new Map(record.members.map((member) => [member.id, member.publicKeySha256]))
       const controllers = members.flatMap((member) => {
-        const { id, routerAddress: address } = member
+        const { id, routerAddresses: addresses } = member
         const publicKeySha256 = keys.get(id) ?? new Uint8Array()
         const clientApis = clientApisOf(member)
-        return address === null ? [] : [{ id, address, publicKeySha256, clientApis }]
+        return addresses.length === 0 ? [] : [{ id, addresses, publicKeySha256, clientApis }]
       })
       const isLeader = clusterNode.leaderId() === clusterNode.selfId
       const index = isLeader
@@ -588,7 +588,7 @@ function isSameKey(a: Uint8Array | undefined, b: Uint8Array): boolean {
  * Controllers that routers can reach now. This controller is included if it listens for routers.
  */
 export function* controllersOfRouters(clusterNode: ClusterNode): Iterable<string> {
-  for (const { id, connected, routerAddress } of clusterNode.members()) {
-    if (connected && routerAddress !== null) yield id
+  for (const { id, connected, routerAddresses } of clusterNode.members()) {
+    if (connected && routerAddresses.length > 0) yield id
   }
 }

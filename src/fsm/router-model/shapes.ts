@@ -9,6 +9,7 @@ import type {
   ModelIdentity,
   ModelProcess,
 } from '../../ports/router-model.ts'
+import { canonicalJson, type Json } from '../../lib/text/canonical-json.ts'
 import { hexDigits } from '../../lib/text/hex-digits.ts'
 import type { State } from '../records/state.ts'
 
@@ -44,7 +45,7 @@ const events: { readonly [K in ModelKind]: EventOf<K> } = {
   config: (action, { id, name, configTypeId: typeId, data }) => ({
     kind: 'config',
     action,
-    value: { id, name, typeId, dataJson: JSON.stringify(data) },
+    value: { id, name, typeId, dataJson: goJson(data) },
   }),
   identity: (action, record, state) => ({
     kind: 'identity',
@@ -89,6 +90,19 @@ export function recordEvent<K extends ModelKind>(
   return events[kind](action, record, state)
 }
 
+/**
+ * JSON as Go writes it: sorted keys, and these characters escaped. When a router of OpenZiti
+ * receives a whole model, it compares texts with those that it received from another controller,
+ * which may be one of OpenZiti; if they differ, it stops the services that it hosts, and hosts them
+ * again under new terminators.
+ */
+function goJson(value: Json): string {
+  return canonicalJson(value).replaceAll(
+    /[<>&\u2028\u2029]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
+
 /** The fields of an identity that edge routers receive. */
 export function toModelIdentity(state: State, identity: Identity): ModelIdentity {
   const { id, name, defaultHostingPrecedence, defaultHostingCost } = identity
@@ -102,7 +116,7 @@ export function toModelIdentity(state: State, identity: Identity): ModelIdentity
     serviceHostingCosts,
     disabledAt,
     disabledUntil,
-    appDataJson: JSON.stringify(identity.appData),
+    appDataJson: Object.keys(identity.appData).length === 0 ? '' : goJson(identity.appData),
     serviceConfigs: ownConfigsOf(state, id),
   }
 }

@@ -142,6 +142,10 @@ function apisOf(listener: OpenZitiSettings): string[] {
 
 function requireVersion(settings: OpenZitiSettings, file: string): void {
   const version = settings.text('v')
+  const control = settings.section('ctrl')
+  if (version === '3' && (control.has('endpoint') || control.has('endpoints'))) {
+    throw configurationFault(`${file} is the configuration of a router; name that of a controller`)
+  }
   if (version === '3' && settings.has('identity')) return
   throw configurationFault(
     `${file} is not the configuration of an OpenZiti controller (v: 3 with a section identity)`,

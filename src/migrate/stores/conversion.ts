@@ -36,6 +36,8 @@ export interface Conversion {
   readonly routerCertificates: ReadonlyMap<string, string>
   /** Hosts of the controllers, normalized. */
   readonly controllerHosts: ReadonlySet<string>
+  /** CA certificates that the new network trusts. */
+  readonly networkAuthorities: readonly Certificate[]
   /**
    * Encrypts a second factor.
    * @returns the fields that store the encrypted factor.

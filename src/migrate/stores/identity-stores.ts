@@ -243,6 +243,7 @@ function certificateFieldsOf(record: StoredRecord, conversion: Conversion) {
   if (stored.toLowerCase() !== leaf.sha1) {
     record.note('changed', 'certFingerprint', 'it was not that of certPem')
   }
+  if (record.flag('isIssuedByNetwork')) noteIssuer(record, leaf, conversion)
   return {
     certPem: pem,
     fingerprint: leaf.sha1,
@@ -312,6 +313,27 @@ function issuerOf(leaf: Certificate, { authorities }: Conversion): string {
     if (leaf.native.checkIssued(native) && leaf.native.verify(native.publicKey)) return id
   }
   return ''
+}
+
+/**
+ * Counts a certificate of the network, and reports it if none of the network's authorities issued
+ * it. Only names and key ids are compared, which is enough to detect files of different networks;
+ * the controller verifies signatures.
+ */
+export function noteIssuer(
+  record: StoredRecord,
+  { native }: Certificate,
+  { networkAuthorities, report }: Conversion,
+): void {
+  const { certificates } = report
+  if (networkAuthorities.some((authority) => native.checkIssued(authority.native))) {
+    certificates.issued += 1
+    return
+  }
+  certificates.foreign += 1
+  const reason =
+    'no authority in the configurations issued it; add the CA certificate of its issuer to identity.ca of the controllers, or enroll it again'
+  record.note('decide', 'certPem', reason)
 }
 
 export const enrollments: StoreTable = {

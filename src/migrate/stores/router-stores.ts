@@ -12,6 +12,7 @@ import {
   type CertificateText,
   certificateTextOf,
   nextCertificateOf,
+  noteIssuer,
 } from './identity-stores.ts'
 import type { StoredRecord } from './stored-record.ts'
 
@@ -63,6 +64,7 @@ export const routers: StoreTable = {
     const edge = record.section('edge')
     const transit = record.section('transitRouter')
     const leaf = leafOf(record, edge, conversion)
+    if (leaf !== null) noteIssuer(record, leaf.certificate, conversion)
     const renewing = edge ?? transit
     const next = renewing === null ? null : nextCertificateOf(renewing)
     const names = leaf === null ? [] : normalizedHosts(leaf.certificate.names)

@@ -10,10 +10,14 @@ import type { StoredFieldRule, FieldRows, StoredType } from './field-rows.ts'
 interface RecordPlace {
   readonly store: string
   readonly id: string
+  /** The record to which a section belongs; undefined for a whole record. */
+  readonly owner?: StoredRecord
   /** For example `edge.` for the fields of a section. */
   readonly prefix: string
   readonly report: MigrationReport
 }
+
+const SHOWN_NAME_CHARACTERS_MAX = 64
 
 /**
  * The fields of an OpenZiti record, read according to the rows of its store. Reports fields without
@@ -31,16 +35,28 @@ export class StoredRecord {
     this.id = place.id
     this.#place = place
     this.#rows = rows
+    const unknown: string[] = []
     for (const entry of entries) {
       const name = decodeUtf8(entry.key)
       if (name !== null && Object.hasOwn(rows, name)) this.#entries.set(name, entry)
-      else this.note('lost', name ?? decodeKeyForDisplay(entry.key), 'this field is unknown')
+      else unknown.push(name ?? decodeKeyForDisplay(entry.key))
     }
+    // Noted after all fields are known, because a finding shows the name of the record.
+    for (const name of unknown) this.note('lost', name, 'this field is unknown')
   }
 
   note(kind: FindingKind, field: string, reason: string): void {
-    const { store, id, prefix, report } = this.#place
-    report.note(kind, { store, id, field: field === '' ? '' : prefix + field }, reason)
+    const { store, id, owner = this, prefix, report } = this.#place
+    const { name } = owner
+    const target = { store, id, name, field: field === '' ? '' : prefix + field }
+    report.note(kind, target, reason)
+  }
+
+  /** Name of the record for findings; '' if it has none. */
+  get name(): string {
+    const entry = this.#entries.get('name')
+    const value = entry?.entries === null ? decodeTypedValue(entry.value) : null
+    return value?.type === 'text' ? value.value.slice(0, SHOWN_NAME_CHARACTERS_MAX) : ''
   }
 
   has(name: string): boolean {
@@ -132,7 +148,8 @@ export class StoredRecord {
   }
 
   #inner(name: string, entries: readonly StoredEntry[], path = name): StoredRecord {
-    const place = { ...this.#place, prefix: `${this.#place.prefix}${path}.` }
+    const { owner = this, prefix } = this.#place
+    const place = { ...this.#place, owner, prefix: `${prefix}${path}.` }
     return new StoredRecord(place, entries, this.#row(name).fields)
   }
 

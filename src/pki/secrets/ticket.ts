@@ -42,7 +42,11 @@ export class TicketError extends Error {
   }
 }
 
-export const TICKET_CHARACTERS_MAX = 16 * 1024
+/**
+ * Below the size of a secret file, and enough for 20 CA certificates with RSA keys of 4,096 bits:
+ * migrated networks have several roots, and an intermediate CA for each controller.
+ */
+export const TICKET_CHARACTERS_MAX = 60 * 1024
 const TICKET_SECRET_BYTES = 32
 export const TICKET_ADDRESSES_MAX = 64
 const PREFIX = 'flotilla-ticket-1.'
@@ -71,9 +75,10 @@ export function formatTicket(ticket: Ticket): string {
   const body = Buffer.from(json).toString('base64url')
   const text = `${PREFIX}${body}.${checksumOf(body)}`
   if (text.length > TICKET_CHARACTERS_MAX) {
+    const count = ticket.caPem.split('-----BEGIN CERTIFICATE-----').length - 1
     throw new TicketError(
       'damaged',
-      'the ticket would be too long; keep only the CA certificates of this cluster in identity.ca',
+      `the ticket would be longer than ${TICKET_CHARACTERS_MAX} characters, because identity.ca contains ${count} CA certificates; remove those from it that issued no certificate in use`,
     )
   }
   return text

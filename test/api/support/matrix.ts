@@ -52,6 +52,8 @@ const ofRecord = /^(service-configs|posture-data|failed-service-requests|jwt|rou
 const own: Readonly<Record<string, string>> = {
   'get /access/explain': 'service.read',
   'post /access/preview': 'identity.read',
+  'post /jwt-signer-setup/discover': 'admin',
+  'post /jwt-signer-setup/test': 'admin',
   // Each answer shows only kinds that its caller may read.
   'get /history': 'session',
   'get /history/{index}': 'session',

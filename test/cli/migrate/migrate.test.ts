@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { createHash, generateKeyPairSync } from 'node:crypto'
 import {
   existsSync,
@@ -25,7 +26,8 @@ import {
   validityStartingAt,
 } from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
-import { boltzText } from '../../support/boltz-values.ts'
+import { clientCertificate, newCa } from '../../support/authorities.ts'
+import { boltzBoolean, boltzText } from '../../support/boltz-values.ts'
 import { bucketOf, writeBolt } from '../../support/bolt-writer.ts'
 import { databaseOf } from '../../migrate/sample-network.ts'
 import { runHere } from '../run-here.ts'
@@ -88,6 +90,11 @@ async function otherIdentity(name: string): Promise<string> {
   return `{ cert: ${name}.pem, key: ${name}.key, ca: ${name}-ca.pem }`
 }
 
+/** Id of a process that has ended. */
+function endedProcess(): number {
+  return spawnSync(process.execPath, ['--version']).pid
+}
+
 async function backup(): Promise<LoadedBackup> {
   const bytes = readFileChunks(join(folder, 'net.backup'))
   return await loadBackup(bytes, new MemoryStateStore(), { privateKeyPem: null })
@@ -111,7 +118,9 @@ describe('flotilla migrate check', () => {
     expect(stdout).toContain(
       'configuration ctrl-one identity.server_cert: its certificate is issued again for the same key, as it has no SPIFFE id of this controller',
     )
-    expect(stdout).toContain('routers fabric router/1, transit-1 certPem: the database has only')
+    expect(stdout).toContain(
+      'routers fabric router/1 (fabric), transit-1 (transit) certPem: the database has only',
+    )
     expect(files()).toEqual(before)
   })
 
@@ -136,12 +145,40 @@ describe('flotilla migrate check', () => {
         kind: 'lost',
         store: 'identities',
         id: 'admin-1',
+        name: 'Default Admin',
         field: 'color',
         reason: 'this field is unknown',
       },
     ])
     expect(code).toBe(1)
     expect(stderr).toContain('one value is lost in the move')
+  })
+
+  test('exits 1 if no authority in the configurations issued a certificate in the database', async () => {
+    const other = await openZitiNetwork(nowMs)
+    writeFileSync(single.database, writeBolt(databaseOf(other.stores)))
+    const { code, stdout } = await runHere(['migrate', 'check', single.configuration])
+    expect(stdout).toContain(
+      'configuration ctrl-one edge.enrollment.signingCert: no authority in the configurations issued any of the 2 certificates of routers and identities in the database; name the configuration and the database of the same network',
+    )
+    expect(code).toBe(1)
+  })
+
+  test('names each router and identity whose certificate the network did not issue', async () => {
+    const stranger = await newCa('a removed signer', nowMs)
+    const certPem = boltzText(await clientCertificate(stranger, 'edge-1', nowMs))
+    const { routers } = network.stores
+    const edge = {
+      ...routers?.['edge-1'],
+      edge: bucketOf({ isVerified: boltzBoolean(true), certPem }),
+    }
+    const stores = { ...network.stores, routers: { ...routers, 'edge-1': edge } }
+    writeFileSync(single.database, writeBolt(databaseOf(stores)))
+    const { code, stdout } = await runHere(['migrate', 'check', single.configuration])
+    expect(stdout).toContain(
+      'routers edge-1 (edge) certPem: no authority in the configurations issued it; add the CA certificate of its issuer to identity.ca of the controllers, or enroll it again',
+    )
+    expect(code).toBe(0)
   })
 
   test('adds the enrollment tokens that each member has created, and refuses databases of other networks', async () => {
@@ -305,6 +342,19 @@ describe('flotilla migrate', () => {
     })
   })
 
+  test('is restored only with a configuration that exists, so that no typo creates another controller', async () => {
+    await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
+    const before = files()
+    const [backupFile, typo] = [
+      join(folder, 'net.backup'),
+      join(folder, 'configs', 'ctrl1', 'c.yml'),
+    ]
+    expect(await failureOf('cluster', 'snapshot', 'restore', backupFile, typo)).toBe(
+      "2: flotilla: configs/ctrl1/c.yml does not exist; net.backup is a migrated network, whose controllers keep their ids and keys: name the configuration that 'flotilla migrate' wrote for ctrl-one",
+    )
+    expect(files()).toEqual(before)
+  })
+
   test('encrypts the backup for a recipient, and shows no value of an option that it does not know', async () => {
     const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     const recipient = join(folder, 'backup.pem')
@@ -314,6 +364,7 @@ describe('flotilla migrate', () => {
     const words = ['migrate', single.configuration, ...targets(), '--recipient', recipient]
     const { code, stdout, stderr } = await runHere(words)
     expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toContain(`${join('configs', 'ctrl-one', 'config.yml')} --key PRIVATE.pem\n`)
     const config = readFileSync(join(folder, 'configs', 'ctrl-one', 'config.yml'), 'utf8')
     expect(config).toMatch(/^# {3}events\.amqp\.url$/m)
     expect(config + stdout).not.toContain('hunter2')
@@ -347,11 +398,40 @@ describe('flotilla migrate', () => {
     mkdirSync(join(folder, 'configs'))
     writeFileSync(join(folder, 'configs', 'mine'), '')
     expect(await failureOf(...words)).toBe(
-      '1: flotilla: configs is not empty; name another folder with --configs'
+      '1: flotilla: configs is not empty; remove it if an interrupted run wrote it, or name another folder with --configs'
         .replace('configs is', `${join(folder, 'configs')} is`)
         .replaceAll(`${folder}/`, ''),
     )
     expect(existsSync(join(folder, 'net.backup'))).toBe(false)
+  })
+
+  test('names the folder that is missing for the backup', async () => {
+    const words = [
+      '--out',
+      join(folder, 'gone', 'net.backup'),
+      '--configs',
+      join(folder, 'configs'),
+    ]
+    expect(await failureOf('migrate', single.configuration, ...words, '--plaintext')).toBe(
+      `1: flotilla: the folder ${join(folder, 'gone')} does not exist; create it, or choose another location`.replaceAll(
+        `${folder}/`,
+        '',
+      ),
+    )
+    expect(existsSync(join(folder, 'configs'))).toBe(false)
+  })
+
+  test('removes what an interrupted run has left, and nothing of a run that continues', async () => {
+    const [ended, running] = [endedProcess(), process.ppid]
+    for (const pid of [ended, running]) {
+      mkdirSync(join(folder, `.configs.${pid}.partial`))
+      writeFileSync(join(folder, `.net.backup.${pid}.partial`), 'half')
+    }
+    await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
+    expect(files().filter((name) => name.endsWith('.partial'))).toEqual([
+      `.configs.${running}.partial`,
+      `.net.backup.${running}.partial`,
+    ])
   })
 
   test('uses the given certificate for a router whose certificate the database lacks', async () => {
@@ -360,7 +440,7 @@ describe('flotilla migrate', () => {
     const words = ['migrate', 'check', single.configuration, '--router-cert', `transit-1=${pem}`]
     const { stdout } = await runHere(words)
     expect(stdout).toContain(
-      'routers transit-1 fingerprint: the certificate of --router-cert is not the one of this router',
+      'routers transit-1 (transit) fingerprint: the certificate of --router-cert is not the one of this router',
     )
     expect(
       await failureOf('migrate', 'check', single.configuration, '--router-cert', `gone=${pem}`),
@@ -402,6 +482,13 @@ describe('An invalid input of migrate', () => {
     expect(await checked()).toMatch(/^1: .*: it is not a regular file; name a database file$/)
   })
 
+  test('is reported in one sentence if the same database is named twice', async () => {
+    const { configuration, database } = single
+    expect(await failureOf('migrate', 'check', configuration, '--db', database, database)).toBe(
+      '1: flotilla: ctrl-one/ctrl.db is named twice; name one database of each controller',
+    )
+  })
+
   test.each([36, 49])(
     'is reported in one sentence if the database has the schema version %i',
     async (version) => {
@@ -415,6 +502,12 @@ describe('An invalid input of migrate', () => {
   test.each<readonly [string, RegExp | string, string, RegExp]>([
     ['no YAML', /^v: 3/, 'v: [', /^2: flotilla: ctrl-one\/ctrl\.yml:\d+: invalid YAML/],
     ['another program', /^v: 3/, 'v: 2', /is not the configuration of an OpenZiti controller/],
+    [
+      'a router',
+      /^ctrl: .*/m,
+      "ctrl: { endpoint: 'tls:localhost:24262' }",
+      /^2: flotilla: ctrl-one\/ctrl\.yml is the configuration of a router; name that of a controller$/,
+    ],
     [
       'an unset variable',
       'key: server.key',

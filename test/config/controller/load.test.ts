@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
+import { advertisedHosts } from '../../../src/config/controller/advertised-hosts.ts'
+import { listedApiAddresses } from '../../../src/controller/settings.ts'
 import { parseControllerConfig } from '../../../src/config/controller/load.ts'
 import type { Environment } from '../../../src/config/engine/environment.ts'
 import { sharedOptionsSha256 } from '../../../src/config/controller/fingerprint.ts'
@@ -162,6 +164,12 @@ describe('Rules about combinations of options', () => {
     ],
     ['routers: {bind: "0.0.0.0:1480"}', 'routers.bind: takes the same address as cluster.bind'],
     ['routers: {advertise: "r.example.org:443"}', 'routers.advertise: requires routers.bind'],
+    [
+      'routers: {bind: "0.0.0.0:1380", advertise: [a:1, b:1, c:1, d:1, e:1]}',
+      'routers.advertise: expected host:port with a port from 1 to 65535, an IPv6 address in brackets; a list of up to 4 of them',
+    ],
+    ['routers: {bind: "0.0.0.0:1380", advertise: [a:1, a:1]}', 'routers.advertise: expected host'],
+    ['routers: {bind: "0.0.0.0:1380", advertise: [a]}', 'routers.advertise: expected host'],
   ])('refuse %s', (line, part) => {
     const [fault, ...others] = faultsOf(`${GOOD}${line}\n`)
     expect(fault).toContain(`${FILE}:14: ${part}`)
@@ -218,6 +226,20 @@ test('Routers and one web listener may share a port, if the address is written i
   expect(faultsOf(`${GOOD}${web}routers: {bind: "127.0.0.1:1280"}\n`)).toEqual([
     `${FILE}:14: web[1].bind: takes the same address as web[0].bind (127.0.0.1:1280)`,
   ])
+})
+
+test.each([
+  ['null', []],
+  ['r.example.org:443', ['r.example.org:443']],
+  ['["10.0.0.1:1380", "r.example.org:443"]', ['10.0.0.1:1380', 'r.example.org:443']],
+])('Routers connect to the addresses of routers.advertise: %s', (written, addresses) => {
+  const config = load(`${GOOD}routers: {bind: "0.0.0.0:1380", advertise: ${written}}\n`)
+  expect(config.routers.advertise).toEqual(addresses)
+  const hosts = addresses.map((address) => address.split(':')[0])
+  expect(advertisedHosts(config)).toEqual(expect.arrayContaining(hosts))
+  const listed = listedApiAddresses(config).filter(({ api }) => api === 'router-control')
+  const shown = addresses.length === 0 ? ['127.0.0.1:1380'] : addresses
+  expect(listed.map(({ url }) => url)).toEqual(shown.map((address) => `tls:${address}`))
 })
 
 describe('The environment', () => {

@@ -10,6 +10,12 @@ export const browserMissing: string | null = existsSync(executablePath)
   ? null
   : `skipped: no browser at ${executablePath}; on Debian: apt-get install chromium, elsewhere set CHROMIUM`
 
+/** Ports above 1024 that the browser refuses; the controller of a test may have one by chance. */
+const refusedPorts = [
+  1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669,
+  6679, 6697, 10080,
+]
+
 export type Scheme = 'light' | 'dark'
 
 export interface PageOptions {
@@ -58,7 +64,11 @@ export class ConsoleBrowser {
     const isRoot = process.getuid?.() === 0
     const browser = await chromium.launch({
       executablePath,
-      args: ['--disable-dev-shm-usage', ...(isRoot ? ['--no-sandbox'] : [])],
+      args: [
+        '--disable-dev-shm-usage',
+        `--explicitly-allowed-ports=${refusedPorts.join(',')}`,
+        ...(isRoot ? ['--no-sandbox'] : []),
+      ],
     })
     return new ConsoleBrowser(browser)
   }

@@ -28,10 +28,11 @@ export class ConsoleNetwork {
     return this.#browser
   }
 
-  async start(): Promise<void> {
+  /** @param env options of the controllers. */
+  async start(env: Record<string, string>): Promise<void> {
     mkdirSync(shots, { recursive: true })
     // With the delays of real controllers; prints how soon the console continues.
-    this.#cluster = await TestCluster.start({ routers: 2, hasCalmElections: false })
+    this.#cluster = await TestCluster.start({ routers: 2, hasCalmElections: false, env })
     this.#browser = await ConsoleBrowser.start()
   }
 
@@ -82,9 +83,13 @@ export class ConsoleNetwork {
   }
 }
 
-/** Starts a network for the tests of a file. After each test, the browser must not have complained. */
+/**
+ * Starts a network for the tests of a file, with these options of its controllers. After each test,
+ * the browser must not have complained.
+ */
 export function consoleNetwork(
   makeRecords: (network: ConsoleNetwork) => Promise<void>,
+  env: () => Promise<Record<string, string>> = () => Promise.resolve({}),
 ): ConsoleNetwork {
   const network = new ConsoleNetwork()
   beforeAll(async () => {
@@ -92,7 +97,7 @@ export function consoleNetwork(
       console.log(browserMissing)
       return
     }
-    await network.start()
+    await network.start(await env())
     await makeRecords(network)
   })
   afterAll(() => network.end())

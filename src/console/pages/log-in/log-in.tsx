@@ -2,13 +2,15 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 
 import { failureText } from '../../app/failure.tsx'
+import { visibleText } from '../../app/visible-text.ts'
+import type { LogInProvider } from '../../client/sign-in.ts'
 import { session } from '../../app/services.ts'
 import { ApiRefusalError } from '../../../client/problem.ts'
 import type { LogInMethod } from '../../client/session.ts'
 import { Button } from '../../controls/button.tsx'
 import { TextField } from '../../controls/field.tsx'
 import { StatusMark } from '../../controls/icon.tsx'
-import { startSignIn, popSignInFault } from '../../app/sign-in.ts'
+import { startProviderSignIn, startSignIn, popSignInFault } from '../../app/sign-in.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 
@@ -149,7 +151,37 @@ function PasswordForm({ hasSignIn }: { readonly hasSignIn: boolean }) {
           {logIn.bySignInPage}
         </Button>
       ) : null}
+      {hasSignIn ? <ProviderButtons onFault={(text) => (fault.value = text)} /> : null}
     </form>
+  )
+}
+
+/** A button for each provider that logs people in. */
+function ProviderButtons({ onFault }: { readonly onFault: (text: string) => void }) {
+  const providers = useSignal<readonly LogInProvider[]>([])
+  useEffect(() => {
+    // Without an answer, the other ways to log in remain.
+    session.logInProviders().then(
+      (found) => (providers.value = found),
+      () => undefined,
+    )
+  }, [])
+  return (
+    <>
+      {providers.value.map((provider) => (
+        <Button
+          key={provider.id}
+          icon="identity"
+          isWide
+          onClick={() => {
+            onFault('')
+            startProviderSignIn(provider).catch((error: unknown) => onFault(failureText(error)))
+          }}
+        >
+          {texts.logIn.byProvider(visibleText(provider.name))}
+        </Button>
+      ))}
+    </>
   )
 }
 

@@ -6,7 +6,7 @@ import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { endText } from '../../controls/end-input.tsx'
-import { isObject } from './form-model.ts'
+import { isObject } from './json-values.ts'
 import { kindAt } from './kinds.ts'
 import { attributeText } from './role-ends.tsx'
 

@@ -8,7 +8,7 @@ import { Dialog } from '../../controls/dialog.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { AccessPreview } from '../access/preview.tsx'
-import type { Draft } from './form-model.ts'
+import type { Draft } from './json-values.ts'
 import { recordPath, writeRecord } from './record-data.ts'
 
 /** A change of one record: a patch of fields, or its deletion. */

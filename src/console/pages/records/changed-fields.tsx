@@ -1,7 +1,8 @@
 import { visibleText } from '../../app/visible-text.ts'
 import { texts } from '../../texts.ts'
 import type { FormField } from './form-field.ts'
-import { type FormFieldChange, fieldLabel, isSame } from './form-model.ts'
+import { type FormFieldChange, fieldLabel } from './form-model.ts'
+import { isSame } from './json-values.ts'
 import { type NamedRecord, useRecordNames } from './record-names.ts'
 
 /** The values that a save changes; references have names. A new record has no earlier values. */

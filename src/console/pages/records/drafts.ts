@@ -1,7 +1,8 @@
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
-import { type Draft, isObject, isSame, withoutSecrets } from './form-model.ts'
+import { withoutSecrets } from './form-model.ts'
+import { type Draft, isObject, isSame } from './json-values.ts'
 import type { FormField } from './form-field.ts'
 
 const PREFIX = 'flotilla.draft.'

@@ -1,12 +1,44 @@
+import type { JsonSchema } from '../../client/api-document.ts'
+
 export type Widget =
   | { readonly is: 'end' }
   /** Ends of the role attributes that another field of the form has. */
   | { readonly is: 'roleEnds' }
-  | { readonly is: 'text' | 'longText' | 'secret' | 'number' | 'flag' | 'json' | 'texts' }
-  | { readonly is: 'choice'; readonly options: readonly string[]; readonly mayBeNone: boolean }
+  | { readonly is: 'text' | 'longText' | 'secret' | 'json' | 'texts' }
+  | { readonly is: 'number'; readonly minimum: number | null; readonly maximum: number | null }
+  /** `isOnlyTrue`: the field is either true or absent. */
+  | { readonly is: 'flag'; readonly isOnlyTrue: boolean }
+  | {
+      readonly is: 'choice'
+      readonly options: readonly string[]
+      /** Names of options, where the option itself is not one. */
+      readonly names: Readonly<Record<string, string>>
+      readonly mayBeNone: boolean
+    }
+  /** Several values of a fixed set. */
+  | { readonly is: 'choices'; readonly options: readonly string[] }
   | { readonly is: 'reference' | 'references'; readonly kind: string }
   | { readonly is: 'roles'; readonly kind: string; readonly isOwn: boolean }
-  | { readonly is: 'group'; readonly fields: readonly FormField[] }
+  | GroupWidget
+  /** A list whose items have a form each. */
+  | { readonly is: 'rows'; readonly item: FormField }
+  | { readonly is: 'oneOf'; readonly options: readonly FormOption[] }
+  /** Data whose schema is that of the config type that another field of the form names. */
+  | { readonly is: 'configData' }
+
+export interface GroupWidget {
+  readonly is: 'group'
+  readonly fields: readonly FormField[]
+  /** Fields that are required because of the values of others; null: none ever are. */
+  readonly requires: ((value: Readonly<Record<string, unknown>>) => readonly string[]) | null
+}
+
+/** One of the forms that a value can have. */
+export interface FormOption {
+  readonly field: FormField
+  /** Decides whether a value has this form. */
+  readonly schema: JsonSchema
+}
 
 export interface FormField {
   readonly name: string
@@ -17,4 +49,13 @@ export interface FormField {
   readonly widget: Widget
   /** Value in the form for a new record; undefined: the empty value of the field's type. */
   readonly initial?: unknown
+  /** The form shows this field only while another field has one of these values. */
+  readonly shownIf?: ShownIf
+  /** True: the value is chosen when the record is created, and never changes. */
+  readonly isFixed?: boolean
+}
+
+export interface ShownIf {
+  readonly field: string
+  readonly is: readonly unknown[]
 }

@@ -1,11 +1,11 @@
 import { faultText, type RefusedField } from '../../app/fault-text.ts'
 import type { JsonSchema } from '../../client/api-document.ts'
 import { texts } from '../../texts.ts'
-import type { FieldHint, Kind } from './kinds.ts'
-import type { FormField, Widget } from './form-field.ts'
-
-/** Values of a form, as JSON that can be sent. */
-export type Draft = Readonly<Record<string, unknown>>
+import { conditionalRequirements, hasFormOf } from './data-schema.ts'
+import type { FieldHint } from './field-hints.ts'
+import type { Kind } from './kinds.ts'
+import type { FormField, FormOption, GroupWidget, Widget } from './form-field.ts'
+import { type Draft, isObject, isSame, textItems } from './json-values.ts'
 
 /** Labels for OpenZiti field names that cannot be split into words. */
 const labels: Readonly<Record<string, string>> = {
@@ -65,10 +65,12 @@ function fieldOf(
     name,
     label: hint.label ?? fieldLabel(name),
     help: hint.help ?? schema.description ?? null,
-    isRequired,
+    isRequired: isRequired || hint.isRequired === true,
     isNullable: typesOf(schema).includes('null'),
     widget: widgetOf(name, schema, hint),
     ...(hint.initial === undefined ? {} : { initial: hint.initial }),
+    ...(hint.shownIf === undefined ? {} : { shownIf: hint.shownIf }),
+    ...(hint.isFixed === undefined ? {} : { isFixed: hint.isFixed }),
   }
 }
 
@@ -77,33 +79,132 @@ function typesOf({ type }: JsonSchema): readonly string[] {
 }
 
 const LONG_CHARACTERS = /Pem$|^csr$/
+const SECRET = /password|secret/i
 
 function widgetOf(name: string, schema: JsonSchema, hint: FieldHint): Widget {
   if (hint.widget !== undefined) return hint.widget
-  const options = optionsOf(schema)
-  if (options !== null) return options
-  const types = typesOf(schema)
-  if (types.includes('boolean')) return { is: 'flag' }
-  if (types.includes('integer') || types.includes('number')) return { is: 'number' }
-  if (types.includes('array')) {
-    const ofTexts = typesOf(schema.items ?? {}).includes('string')
-    return { is: ofTexts ? 'texts' : 'json' }
+  const options = (schema.oneOf ?? schema.anyOf)?.filter(({ type }) => type !== 'null')
+  const [only, ...others] = options ?? []
+  if (options !== undefined && others.length > 0) {
+    return { is: 'oneOf', options: options.map(optionOf) }
   }
-  if (types.includes('object')) return groupOf(schema)
-  if (/password|secret/i.test(name)) return { is: 'secret' }
-  return { is: LONG_CHARACTERS.test(name) ? 'longText' : 'text' }
+  if (only !== undefined) return widgetOf(name, only, hint)
+  if (schema.enum !== undefined) return enumWidget(schema.enum, hint)
+  const [type, ...more] = typesOf(schema).filter((one) => one !== 'null')
+  if (more.length > 0) return { is: 'json' }
+  switch (type) {
+    case 'boolean':
+      return { is: 'flag', isOnlyTrue: schema.const === true }
+    case 'integer':
+    case 'number':
+      return { is: 'number', minimum: schema.minimum ?? null, maximum: schema.maximum ?? null }
+    case 'array':
+      return listWidget(name, schema.items, hint)
+    case 'object':
+      return groupWidget(schema, hint) ?? { is: 'json' }
+    case 'string':
+      if (SECRET.test(name)) return { is: 'secret' }
+      return { is: LONG_CHARACTERS.test(name) ? 'longText' : 'text' }
+    default:
+      return (schema.properties === undefined ? null : groupWidget(schema, hint)) ?? { is: 'json' }
+  }
 }
 
-function optionsOf(schema: JsonSchema): Widget | null {
-  if (schema.enum === undefined) return null
-  const options = schema.enum.filter((one): one is string => typeof one === 'string' && one !== '')
-  return { is: 'choice', options, mayBeNone: options.length < schema.enum.length }
+function enumWidget(values: readonly unknown[], hint: FieldHint): Widget {
+  const names = hint.optionTexts ?? {}
+  const options = values.filter((one): one is string => typeof one === 'string' && one !== '')
+  const others = values.filter((one) => !options.includes(one as string))
+  if (options.length === 0) {
+    return isSame(others, [true]) ? { is: 'flag', isOnlyTrue: true } : { is: 'json' }
+  }
+  const hasOnlyTexts = others.every((one) => one === '' || one === null)
+  return hasOnlyTexts
+    ? { is: 'choice', options, names, mayBeNone: others.length > 0 }
+    : { is: 'json' }
 }
 
-function groupOf(schema: JsonSchema): Widget {
+function listWidget(name: string, items: JsonSchema | undefined, hint: FieldHint): Widget {
+  if (items === undefined) return { is: 'json' }
+  const item = fieldOf(name, { ...items, description: '' }, false, { fields: hint.fields ?? {} })
+  const { widget } = item
+  switch (widget.is) {
+    case 'choice':
+      return { is: 'choices', options: widget.options }
+    case 'text':
+      return { is: 'texts' }
+    case 'json':
+      return { is: 'json' }
+    default:
+      return { is: 'rows', item }
+  }
+}
+
+/** Null: the schema names no members, so that only JSON can express the object. */
+export function groupWidget(schema: JsonSchema, hint: FieldHint = {}): GroupWidget | null {
   const { properties } = schema
-  if (properties === undefined || Object.keys(properties).length === 0) return { is: 'json' }
-  return { is: 'group', fields: fieldsOf(schema, { fields: {}, hidden: [] }) }
+  if (properties === undefined || Object.keys(properties).length === 0) return null
+  return {
+    is: 'group',
+    fields: fieldsOf(schema, { fields: hint.fields ?? {}, hidden: [] }),
+    requires: conditionalRequirements(schema),
+  }
+}
+
+function optionOf(schema: JsonSchema, at: number): FormOption {
+  const [type = ''] = typesOf(schema)
+  const label =
+    schema.title === undefined
+      ? type === ''
+        ? texts.form.option(at + 1)
+        : (texts.form.types[type] ?? type)
+      : fieldLabel(schema.title)
+  return { field: fieldOf(label, schema, true, { label }), schema }
+}
+
+/**
+ * Whether a form can show this value without losing a part of it; another value is shown as JSON.
+ */
+export function canShow(widget: Widget, value: unknown): boolean {
+  if (value === undefined || value === null) return true
+  switch (widget.is) {
+    case 'flag':
+      return typeof value === 'boolean' && (value || !widget.isOnlyTrue)
+    case 'number':
+      return typeof value === 'number'
+    case 'text':
+    case 'longText':
+      return typeof value === 'string'
+    case 'choice':
+      return typeof value === 'string' && ['', ...widget.options].includes(value)
+    case 'choices':
+      return isTextList(value) && textItems(value).every((one) => widget.options.includes(one))
+    case 'texts':
+      // A line break would make two lines of one item.
+      return isTextList(value) && textItems(value).every((one) => !/[\r\n]|^\s|^$/.test(one))
+    case 'rows':
+      return Array.isArray(value)
+    case 'group':
+      return isObject(value)
+    case 'oneOf':
+      return widget.options.some(({ schema }) => hasFormOf(schema, value))
+    default:
+      return true
+  }
+}
+
+function isTextList(value: unknown): boolean {
+  return Array.isArray(value) && textItems(value).length === value.length
+}
+
+/** Whether the form shows a field while the draft has these values. */
+export function isShown({ shownIf }: FormField, draft: Draft): boolean {
+  return shownIf === undefined || shownIf.is.includes(draft[shownIf.field])
+}
+
+/** The draft without the values of fields that the form does not show. */
+export function shownDraft(draft: Draft, fields: readonly FormField[]): Draft {
+  const hidden = fields.filter((field) => !isShown(field, draft)).map(({ name }) => name)
+  return Object.fromEntries(Object.entries(draft).filter(([name]) => !hidden.includes(name)))
 }
 
 /**
@@ -112,27 +213,38 @@ function groupOf(schema: JsonSchema): Widget {
 export function emptyDraft(fields: readonly FormField[]): Draft {
   const values = fields.flatMap(({ name, isRequired, widget, initial }): [string, unknown][] => {
     if (initial !== undefined) return [[name, initial]]
-    if (widget.is === 'group') {
-      const inner = emptyDraft(widget.fields)
-      return isRequired ? [[name, inner]] : []
-    }
     if (!isRequired) return []
-    switch (widget.is) {
-      case 'flag':
-        return [[name, false]]
-      case 'json':
-        return [[name, {}]]
-      case 'texts':
-      case 'roles':
-      case 'references':
-        return [[name, []]]
-      case 'choice':
-        return [[name, widget.options[0] ?? '']]
-      default:
-        return []
-    }
+    return initialOf(widget).map((value) => [name, value])
   })
   return Object.fromEntries(values)
+}
+
+/** The obvious value of a widget, in a list; the list is empty if there is none. */
+function initialOf(widget: Widget): readonly unknown[] {
+  switch (widget.is) {
+    case 'flag':
+      return widget.isOnlyTrue ? [] : [false]
+    case 'json':
+    case 'configData':
+      return [{}]
+    case 'texts':
+    case 'roles':
+    case 'references':
+    case 'choices':
+    case 'rows':
+      return [[]]
+    case 'choice':
+      return [widget.options[0] ?? '']
+    case 'group':
+      return [emptyDraft(widget.fields)]
+    default:
+      return []
+  }
+}
+
+/** The value of a new item in a list; undefined: it has to be typed. */
+export function newItem(widget: Widget): unknown {
+  return initialOf(widget)[0]
 }
 
 /** The values of a record that its form shows; references are ids. */
@@ -152,16 +264,6 @@ function isReference(value: Draft): boolean {
   return typeof value['entity'] === 'string' && typeof value['id'] === 'string'
 }
 
-export function isObject(value: unknown): value is Draft {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-/** The draft with a new value for one field; undefined removes the field. */
-export function withValue(draft: Draft, name: string, value: unknown): Draft {
-  const { [name]: _, ...rest } = draft
-  return value === undefined ? rest : { ...rest, [name]: value }
-}
-
 /** A changed field, with its old and new value. */
 export interface FormFieldChange {
   readonly name: string
@@ -175,43 +277,50 @@ export function changedFormFields(
   after: Draft,
   fields: readonly FormField[],
 ): FormFieldChange[] {
-  return fields.flatMap(({ name }) => {
+  return fields.flatMap(({ name, widget }) => {
     const [was, is] = [before[name], after[name]]
     if (isSame(was, is)) return []
-    return [{ name, before: was, after: is === undefined ? null : is }]
+    const now = widget.is === 'group' ? withCleared(widget, was, is) : is
+    return [{ name, before: was, after: now === undefined ? null : now }]
   })
+}
+
+/**
+ * The value of a group in which cleared members are empty: a patch keeps the members that it does
+ * not name, and those that are null.
+ */
+function withCleared({ fields }: GroupWidget, before: unknown, after: unknown): unknown {
+  if (!isObject(before) || !isObject(after)) return after
+  const members = fields.flatMap(({ name, widget }): [string, unknown][] => {
+    const [was, is] = [before[name], after[name]]
+    if (widget.is === 'group') return is === undefined ? [] : [[name, withCleared(widget, was, is)]]
+    return is === undefined && was !== undefined && was !== null ? [[name, emptyOf(widget)]] : []
+  })
+  return { ...after, ...Object.fromEntries(members) }
+}
+
+function emptyOf(widget: Widget): unknown {
+  switch (widget.is) {
+    case 'text':
+    case 'longText':
+    case 'secret':
+    case 'choice':
+    case 'reference':
+      return ''
+    case 'texts':
+    case 'choices':
+    case 'references':
+    case 'roles':
+    case 'rows':
+      return []
+    default:
+      return null
+  }
 }
 
 /** The body of a patch that makes these changes. */
 export function patchBody(changes: readonly FormFieldChange[]): Draft {
   return Object.fromEntries(changes.map(({ name, after }) => [name, after]))
-}
-
-/** Deep equality of JSON; the order of members does not matter. */
-export function isSame(a: unknown, b: unknown): boolean {
-  if (a === b) return true
-  if (Array.isArray(a) && Array.isArray(b)) {
-    return a.length === b.length && a.every((one, at) => isSame(one, b[at]))
-  }
-  if (!isObject(a) || !isObject(b)) return isNothing(a) && isNothing(b)
-  const names = new Set([...Object.keys(a), ...Object.keys(b)])
-  return [...names].every((name) => isSame(a[name], b[name]))
-}
-
-function isNothing(value: unknown): boolean {
-  return value === undefined || value === null
-}
-
-/** The draft in the form in which it is sent: without empty lines that are left from typing. */
-export function cleanDraft(draft: Draft, fields: readonly FormField[]): Draft {
-  return Object.fromEntries(
-    Object.entries(draft).map(([name, value]) => {
-      const widget = fields.find((field) => field.name === name)?.widget
-      if (widget?.is === 'group' && isObject(value)) return [name, cleanDraft(value, widget.fields)]
-      if (widget?.is !== 'texts' || !Array.isArray(value)) return [name, value]
-      return [name, value.filter((one) => one !== '')]
-    }),
-  )
 }
 
 /** Removes secrets from a draft, because the browser stores drafts. */
@@ -237,13 +346,25 @@ export function fieldFaultIn(
   fields: readonly FormField[],
 ): FormFault | null {
   if (fault === null) return null
-  const parts = fault.field.split(/[.[\]/]+/).filter((part) => part !== '')
-  const at = parts.findIndex((part) => fields.some(({ name }) => name === part))
+  const isField = (part: string): boolean => fields.some(({ name }) => name === part)
+  const path = fault.field.split(/[.[\]/]+/).filter((part) => part !== '')
+  const parts =
+    /^(body|data)$/.test(path[0] ?? '') && !isField(path[0] ?? '') ? path.slice(1) : path
+  const [name = ''] = parts
   const reason = faultText(fault)
-  if (at !== -1) return { name: parts[at] ?? '', below: parts.slice(at + 1).join('.'), reason }
-  const data = fields.find(({ name, widget }) => name === 'data' && widget.is === 'json')
-  if (data === undefined) return null
-  return { name: 'data', below: '', reason: texts.faults.at(fault.field, reason) }
+  if (isField(name)) return { name, below: parts.slice(1).join('.'), reason }
+  const data = fields.find(({ widget }) => widget.is === 'configData')
+  return data === undefined ? null : dataFault(data.name, parts, reason)
+}
+
+const MISSING = /^must have required property '(.+)'$/i
+
+/** A controller reports a missing member at its parent, and the whole data as `(root)`. */
+function dataFault(name: string, parts: readonly string[], reason: string): FormFault {
+  const path = parts.filter((part) => part !== '(root)')
+  const missing = MISSING.exec(reason)?.[1]
+  if (missing === undefined) return { name, below: path.join('.'), reason }
+  return { name, below: [...path, missing].join('.'), reason: texts.faults.required }
 }
 
 /** The fault of a group, relative to the group's own fields. */
@@ -251,8 +372,18 @@ export function faultBelow(
   fault: FormFault | null,
   fields: readonly FormField[],
 ): FormFault | null {
+  const below = innerFault(fault)
+  return below !== null && fields.some((field) => field.name === below.name) ? below : null
+}
+
+/** The fault of an item of a list; null if the fault is about another item, or the whole list. */
+export function faultOfItem(fault: FormFault | null, at: number): FormFault | null {
+  const below = innerFault(fault)
+  return below?.name === String(at) ? below : null
+}
+
+function innerFault(fault: FormFault | null): FormFault | null {
   if (fault === null || fault.below === '') return null
   const [name = '', ...rest] = fault.below.split('.')
-  if (!fields.some((field) => field.name === name)) return null
   return { name, below: rest.join('.'), reason: fault.reason }
 }

@@ -1,18 +1,26 @@
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
 
 import { EndInput } from '../../controls/end-input.tsx'
+import { Button, IconButton } from '../../controls/button.tsx'
 import { Field } from '../../controls/field.tsx'
 import { texts } from '../../texts.ts'
+import { ConfigDataInput } from './config-data.tsx'
+import { hasFormOf } from './data-schema.ts'
+import { canShow, faultBelow, faultOfItem, type FormFault, isShown, newItem } from './form-model.ts'
+import type { FormField, FormOption, GroupWidget, Widget } from './form-field.ts'
+import { type Draft, isObject, textItems, withValue } from './json-values.ts'
 import {
-  type Draft,
-  faultBelow,
-  type FormFault,
-  isObject,
-  isSame,
-  withValue,
-} from './form-model.ts'
-import type { FormField } from './form-field.ts'
+  ChoiceInput,
+  ChoicesInput,
+  Flag,
+  type InputIds,
+  JsonInput,
+  LinesInput,
+  LongTextInput,
+  NumberInput,
+  textOf,
+  TextInput,
+} from './leaf-inputs.tsx'
 import { RoleEndsInput } from './role-ends.tsx'
 import { ReferenceInput, RolesInput } from './reference-inputs.tsx'
 
@@ -20,6 +28,10 @@ interface FormProps {
   readonly fields: readonly FormField[]
   readonly draft: Draft
   readonly fault: FormFault | null
+  /** The form of a new or existing record, or a form within one. */
+  readonly of: 'newRecord' | 'record' | 'part'
+  /** Fields that are required because of the values of others. */
+  readonly required?: readonly string[]
   readonly onChange: (draft: Draft) => void
   /**
    * Reports whether a field contains text that is not valid JSON yet. While one does, nothing can
@@ -30,111 +42,102 @@ interface FormProps {
 
 /** Shows an input for each field of a schema. */
 export function FormFields(props: FormProps) {
-  const { fields, draft, fault, onChange, onBadJson } = props
+  const { fields, draft, fault, of, required = [], onChange, onBadJson } = props
   return (
     <>
-      {fields.map((field) => (
-        <FormControl
-          key={field.name}
-          field={field}
-          draft={draft}
-          fault={fault?.name === field.name ? fault : null}
-          onChange={(value) => onChange(withValue(draft, field.name, value))}
-          onBadJson={onBadJson}
-        />
-      ))}
+      {fields
+        .filter((field) => isShown(field, draft) && !(field.isFixed === true && of === 'record'))
+        .map((field) => (
+          <FormControl
+            key={field.name}
+            field={required.includes(field.name) ? { ...field, isRequired: true } : field}
+            draft={draft}
+            fault={fault?.name === field.name ? fault : null}
+            of={of}
+            onChange={(value) => onChange(withValue(draft, field.name, value))}
+            onBadJson={onBadJson}
+          />
+        ))}
     </>
   )
 }
 
-interface ControlProps {
+interface ControlProps extends Pick<FormProps, 'draft' | 'fault' | 'of' | 'onBadJson'> {
   readonly field: FormField
-  readonly draft: Draft
-  readonly fault: FormFault | null
   readonly onChange: (value: unknown) => void
-  readonly onBadJson: (name: string, isBad: boolean) => void
 }
 
 function FormControl(props: ControlProps) {
   const { field, draft, fault, onChange } = props
   const { widget, label, isRequired } = field
   const value = draft[field.name]
-  const hint = field.help ?? undefined
-  if (widget.is === 'flag') {
-    return (
-      <Flag
-        label={label}
-        hint={hint}
-        fault={fault?.reason ?? null}
-        isOn={value === true}
-        onChange={onChange}
-      />
-    )
+  const hint = hintOf(field)
+  if (canShow(widget, value)) {
+    switch (widget.is) {
+      case 'flag':
+        return (
+          <Flag
+            label={label}
+            hint={hint}
+            fault={fault?.reason ?? null}
+            isOn={value === true}
+            onChange={(isOn) => onChange(isOn || !widget.isOnlyTrue ? isOn : undefined)}
+          />
+        )
+      case 'group':
+        return <Group {...props} widget={widget} />
+      case 'rows':
+        return <Rows {...props} item={widget.item} />
+      case 'oneOf':
+        return <OneOf {...props} options={widget.options} />
+      case 'configData':
+        return <ConfigData {...props} />
+      default:
+    }
   }
-  if (widget.is === 'group') return <Group {...props} fields={widget.fields} />
+  const reason = fault === null ? null : texts.faults.at(fault.below, fault.reason)
   return (
-    <Field label={label} hint={hint} fault={fault?.reason ?? null} isRequired={isRequired}>
+    <Field label={label} hint={hint} fault={reason} isRequired={isRequired}>
       {(ids) => <Control {...props} ids={ids} value={value} />}
     </Field>
   )
 }
 
-type Ids = Parameters<Parameters<typeof Field>[0]['children']>[0]
+function hintOf({ help, widget }: FormField): string | undefined {
+  const bounds =
+    widget.is === 'number' && widget.minimum !== null && widget.maximum !== null
+      ? texts.form.bounds(widget.minimum, widget.maximum)
+      : null
+  const hints = [help, bounds].filter((one) => one !== null && one !== '')
+  return hints.length === 0 ? undefined : hints.join(' ')
+}
 
-function Control(props: ControlProps & { readonly ids: Ids; readonly value: unknown }) {
-  const { field, draft, ids, value, onChange, onBadJson } = props
-  const { widget, isRequired } = field
+function Control(props: ControlProps & { readonly ids: InputIds; readonly value: unknown }) {
+  const { field, of, draft, ids, value, onChange, onBadJson } = props
+  const onBad = (isBad: boolean): void => onBadJson(field.name, isBad)
+  const leaf = { ids, value, onChange }
+  const widget: Widget = canShow(field.widget, value) ? field.widget : { is: 'json' }
   switch (widget.is) {
     case 'choice':
       return (
         <ChoiceInput
-          ids={ids}
+          {...leaf}
           options={widget.options}
-          mayBeNone={widget.mayBeNone || !isRequired}
-          chosen={textOf(value)}
-          onChange={onChange}
+          names={widget.names}
+          mayBeNone={widget.mayBeNone || !field.isRequired || textOf(value) === ''}
         />
       )
+    case 'choices':
+      return <ChoicesInput {...leaf} options={widget.options} />
     case 'number':
-      return (
-        <input
-          {...ids}
-          class="input"
-          type="number"
-          value={textOf(value)}
-          onInput={({ currentTarget }) =>
-            onChange(currentTarget.value === '' ? undefined : Number(currentTarget.value))
-          }
-        />
-      )
+      return <NumberInput {...leaf} minimum={widget.minimum} maximum={widget.maximum} />
     case 'longText':
-      return (
-        <textarea
-          {...ids}
-          class="input code"
-          spellcheck={false}
-          value={textOf(value)}
-          onInput={({ currentTarget }) => onChange(orNothing(currentTarget.value))}
-        />
-      )
-    case 'json':
-      return (
-        <JsonInput
-          ids={ids}
-          value={value}
-          onChange={onChange}
-          onBad={(isBad) => onBadJson(field.name, isBad)}
-        />
-      )
+      return <LongTextInput {...leaf} />
     case 'texts':
       return (
-        <textarea
-          {...ids}
-          class="input lines"
-          placeholder={texts.form.lines}
-          spellcheck={false}
-          value={textItems(value).join('\n')}
-          onInput={({ currentTarget }) => onChange(linesOf(currentTarget.value))}
+        <LinesInput
+          {...leaf}
+          onChange={(lines) => onChange(lines ?? (field.isRequired ? [] : undefined))}
         />
       )
     case 'reference':
@@ -144,7 +147,7 @@ function Control(props: ControlProps & { readonly ids: Ids; readonly value: unkn
           ids={ids}
           kind={widget.kind}
           isSingle={widget.is === 'reference'}
-          chosen={typeof value === 'string' ? [value] : textItems(value)}
+          chosen={typeof value === 'string' && value !== '' ? [value] : textItems(value)}
           onChange={(chosen) => onChange(widget.is === 'reference' ? chosen[0] : chosen)}
         />
       )
@@ -165,168 +168,261 @@ function Control(props: ControlProps & { readonly ids: Ids; readonly value: unkn
       return <RoleEndsInput ids={ids} draft={draft} value={value} onChange={onChange} />
     case 'text':
     case 'secret':
-      return <TextInput {...props} isSecret={widget.is === 'secret'} />
-    case 'flag':
-    case 'group':
-      return null
+      return (
+        <TextInput
+          {...leaf}
+          isSecret={widget.is === 'secret'}
+          // The browser cannot point at an empty input in a closed group, and would say nothing.
+          isRequired={field.isRequired && of !== 'part'}
+        />
+      )
+    default:
+      return <JsonInput {...leaf} onBad={onBad} />
   }
 }
 
-function TextInput(
-  props: ControlProps & { readonly ids: Ids; readonly value: unknown; readonly isSecret: boolean },
-) {
-  const { ids, field, value, isSecret, onChange } = props
-  return (
-    <input
-      {...ids}
-      class="input"
-      // A cast, because the input's type is a union of string literals that a variable with two of
-      // them does not match.
-      type={(isSecret ? 'password' : 'text') as 'text'}
-      autocomplete={isSecret ? 'new-password' : 'off'}
-      spellcheck={false}
-      required={field.isRequired}
-      value={textOf(value)}
-      onInput={({ currentTarget }) => onChange(orNothing(currentTarget.value))}
-    />
-  )
-}
-
-function ChoiceInput(props: {
-  readonly ids: Ids
-  readonly options: readonly string[]
-  readonly mayBeNone: boolean
-  readonly chosen: string
-  readonly onChange: (value: unknown) => void
-}) {
-  const { ids, options, mayBeNone, chosen, onChange } = props
-  return (
-    <select
-      {...ids}
-      class="input"
-      value={chosen}
-      onChange={({ currentTarget }) => onChange(orNothing(currentTarget.value))}
-    >
-      {mayBeNone ? <option value="">{texts.form.none}</option> : null}
-      {options.map((option) => (
-        <option key={option} value={option}>
-          {option}
-        </option>
-      ))}
-    </select>
-  )
-}
-
-function Flag(props: {
-  readonly label: string
-  readonly hint: string | undefined
-  readonly fault: string | null
-  readonly isOn: boolean
-  readonly onChange: (isOn: boolean) => void
-}) {
-  return (
-    <label class="check">
-      <input
-        type="checkbox"
-        checked={props.isOn}
-        aria-invalid={props.fault !== null}
-        onChange={({ currentTarget }) => props.onChange(currentTarget.checked)}
-      />
-      <span>
-        <span class="label">{props.label}</span>
-        {props.hint === undefined ? null : <span class="hint block">{props.hint}</span>}
-        {props.fault === null ? null : <span class="fault block">{props.fault}</span>}
-      </span>
-    </label>
-  )
-}
-
 /** An object with nested fields. An optional object is closed until the user opens it. */
-function Group(props: ControlProps & { readonly fields: readonly FormField[] }) {
-  const { field, fields, draft, fault, onChange, onBadJson } = props
+function Group(props: ControlProps & { readonly widget: GroupWidget }) {
+  const { field, widget, draft, fault, onChange, onBadJson } = props
   const value = draft[field.name]
   const inner = isObject(value) ? value : null
-  const below = faultBelow(fault, fields)
+  const below = faultBelow(fault, widget.fields)
+  const content = (
+    <>
+      {field.help === null || field.help === '' ? null : <span class="hint">{field.help}</span>}
+      {fault === null || below !== null ? null : <span class="fault">{fault.reason}</span>}
+      <Members
+        widget={widget}
+        value={inner ?? {}}
+        fault={below}
+        onChange={(changed) =>
+          onChange(Object.keys(changed).length === 0 && !field.isRequired ? undefined : changed)
+        }
+        onBadJson={(name, isBad) => onBadJson(`${field.name}.${name}`, isBad)}
+      />
+    </>
+  )
+  const isInvalid = fault !== null && below === null
+  if (field.isRequired) {
+    return (
+      <fieldset class="group" aria-invalid={isInvalid}>
+        <legend>{field.label}</legend>
+        <div class="form">{content}</div>
+      </fieldset>
+    )
+  }
   return (
     <details class="group" open={inner !== null || fault !== null}>
-      <summary aria-invalid={fault !== null && below === null}>{field.label}</summary>
-      <div class="form">
-        {fault === null || below !== null ? null : <span class="fault">{fault.reason}</span>}
-        <FormFields
-          fields={fields}
-          draft={inner ?? {}}
-          fault={below}
-          onChange={(changed) => onChange(Object.keys(changed).length === 0 ? undefined : changed)}
-          onBadJson={(name, isBad) => onBadJson(`${field.name}.${name}`, isBad)}
-        />
-      </div>
+      <summary aria-invalid={isInvalid}>{field.label}</summary>
+      <div class="form">{content}</div>
     </details>
   )
 }
 
-/** A field for JSON. The text stays as typed; the field's value is the parsed JSON. */
-export function JsonInput(props: {
-  readonly ids: Ids
-  readonly value: unknown
-  readonly onChange: (value: unknown) => void
-  readonly onBad: (isBad: boolean) => void
-}) {
-  const { ids, value, onChange, onBad } = props
-  const typed = useSignal(jsonText(value))
-  const fault = useSignal<string | null>(null)
-  useEffect(() => {
-    const parsed = parsedJson(typed.value)
-    if (parsed.fault === null && !isSame(parsed.value, value)) typed.value = jsonText(value)
-  }, [value])
+/** The fields of an object, and the names of members for which the schema has no field. */
+function Members(
+  props: Pick<FormProps, 'fault' | 'onChange' | 'onBadJson'> & {
+    readonly widget: GroupWidget
+    readonly value: Draft
+  },
+) {
+  const { widget, value, fault, onChange, onBadJson } = props
+  const { fields, requires } = widget
+  const others = Object.keys(value).filter((one) => !fields.some(({ name }) => name === one))
   return (
     <>
-      <textarea
-        {...ids}
-        class="input code"
-        aria-invalid={fault.value !== null || ids['aria-invalid']}
-        spellcheck={false}
-        rows={Math.min(18, Math.max(3, typed.value.split('\n').length))}
-        value={typed.value}
-        onInput={({ currentTarget }) => {
-          typed.value = currentTarget.value
-          const parsed = parsedJson(currentTarget.value)
-          fault.value = parsed.fault
-          onBad(parsed.fault !== null)
-          if (parsed.fault === null) onChange(parsed.value)
-        }}
+      <FormFields
+        fields={fields}
+        draft={value}
+        fault={fault}
+        of="part"
+        required={requires?.(value) ?? []}
+        onChange={onChange}
+        onBadJson={onBadJson}
       />
-      {fault.value === null ? null : <span class="fault">{fault.value}</span>}
+      {others.length === 0 ? null : <span class="hint">{texts.form.others(others)}</span>}
     </>
   )
 }
 
-function jsonText(value: unknown): string {
-  const isEmpty = value === undefined || value === null || isSame(value, {})
-  return isEmpty ? '' : JSON.stringify(value, null, 2)
+/** A list with a form for each item. */
+function Rows(props: ControlProps & { readonly item: FormField }) {
+  const { field, item, draft, fault, onChange, onBadJson } = props
+  const value = draft[field.name]
+  const rows: readonly unknown[] = Array.isArray(value) ? value : []
+  const change = (next: readonly unknown[]): void =>
+    onChange(next.length === 0 && !field.isRequired ? undefined : next)
+  const isOfItem = rows.some((_, at) => faultOfItem(fault, at) !== null)
+  return (
+    <fieldset class="rows" aria-invalid={fault !== null && !isOfItem}>
+      <legend class="label">
+        {field.label}
+        {field.isRequired ? <span aria-hidden="true"> *</span> : null}
+      </legend>
+      {rows.map((row, at) => (
+        <div class="rows-item" key={at} role="group" aria-label={texts.form.row(field.label, at)}>
+          <div class={hasShortForm(item) ? 'form short' : 'form'}>
+            <Item
+              field={{ ...item, name: String(at), isRequired: true }}
+              value={row}
+              fault={faultOfItem(fault, at)}
+              onChange={(changed) => change(rows.map((one, k) => (k === at ? changed : one)))}
+              onBadJson={(name, isBad) => onBadJson(`${field.name}.${name}`, isBad)}
+            />
+          </div>
+          <IconButton
+            icon="trash"
+            label={texts.form.removeRow(field.label, at)}
+            onClick={() => change(rows.filter((_, k) => k !== at))}
+          />
+        </div>
+      ))}
+      {field.help === null || field.help === '' ? null : <span class="hint">{field.help}</span>}
+      {fault === null || isOfItem ? null : (
+        <span class="fault">{texts.faults.at(fault.below, fault.reason)}</span>
+      )}
+      <Button
+        icon="plus"
+        label={texts.form.addRowTo(field.label)}
+        onClick={() => change([...rows, newItem(item.widget) ?? null])}
+      >
+        {texts.form.addRow}
+      </Button>
+    </fieldset>
+  )
 }
 
-function parsedJson(text: string): { readonly value: unknown; readonly fault: string | null } {
-  if (text.trim() === '') return { value: undefined, fault: null }
-  try {
-    return { value: JSON.parse(text) as unknown, fault: null }
-  } catch (error) {
-    return { value: undefined, fault: texts.form.badJson(String((error as Error).message)) }
+/** Whether the fields of an item fit beside each other. */
+function hasShortForm({ widget }: FormField): boolean {
+  if (widget.is !== 'group' || widget.fields.length > FIELDS_IN_ROW_MAX) return false
+  return widget.fields.every((one) => ['number', 'text', 'choice'].includes(one.widget.is))
+}
+
+const FIELDS_IN_ROW_MAX = 3
+
+interface ItemProps extends Pick<FormProps, 'onBadJson' | 'fault'> {
+  /** Its name is the index of the item. */
+  readonly field: FormField
+  readonly value: unknown
+  readonly onChange: (value: unknown) => void
+}
+
+/** An item of a list, or an option of a value; the fields of an object need no frame. */
+function Item({ field, value, fault, onChange, onBadJson }: ItemProps) {
+  const { widget } = field
+  if (widget.is === 'group' && canShow(widget, value)) {
+    const below = faultBelow(fault, widget.fields)
+    return (
+      <>
+        {fault === null || below !== null ? null : (
+          <span class="fault" aria-invalid="true">
+            {texts.faults.at(fault.below, fault.reason)}
+          </span>
+        )}
+        <Members
+          widget={widget}
+          value={isObject(value) ? value : {}}
+          fault={below}
+          onChange={onChange}
+          onBadJson={(name, isBad) => onBadJson(`${field.name}.${name}`, isBad)}
+        />
+      </>
+    )
   }
+  return (
+    <FormControl
+      field={field}
+      draft={{ [field.name]: value }}
+      fault={fault}
+      of="part"
+      onChange={(changed) => onChange(changed ?? null)}
+      onBadJson={onBadJson}
+    />
+  )
 }
 
-function textOf(value: unknown): string {
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
+/** A value that has one of several forms. */
+function OneOf(props: ControlProps & { readonly options: readonly FormOption[] }) {
+  const { field, options, draft, fault, onChange, onBadJson } = props
+  const value = draft[field.name]
+  const picked = useSignal<number | null>(null)
+  const fits = (option: FormOption): boolean =>
+    value === undefined || value === null || hasFormOf(option.schema, value)
+  const last = picked.value === null ? undefined : options[picked.value]
+  const first = options.findIndex(fits)
+  const chosen = last !== undefined && canShow(last.field.widget, value) ? picked.value : first
+  const option = options[chosen ?? 0]
+  const labels = options.map((one) => one.field.label)
+  return (
+    <fieldset class="rows">
+      <legend class="label">{field.label}</legend>
+      <Field label={texts.form.kind} isRequired={false}>
+        {(ids) => (
+          <select
+            {...ids}
+            class="input"
+            value={String(chosen)}
+            onChange={({ currentTarget }) => {
+              picked.value = Number(currentTarget.value)
+              const next = options[picked.value]
+              if (next !== undefined && !canShow(next.field.widget, value)) {
+                onChange(newItem(next.field.widget))
+              }
+            }}
+          >
+            {labels.map((label, at) => (
+              <option key={at} value={String(at)}>
+                {label}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+      {option === undefined ? null : (
+        <Item
+          key={option.field.label}
+          field={{ ...option.field, name: field.name, isRequired: field.isRequired }}
+          value={value}
+          fault={fault}
+          onChange={onChange}
+          onBadJson={onBadJson}
+        />
+      )}
+    </fieldset>
+  )
 }
 
-export function textItems(value: unknown): readonly string[] {
-  return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : []
-}
-
-function orNothing(text: string): string | undefined {
-  return text === '' ? undefined : text
-}
-
-function linesOf(text: string): string[] | undefined {
-  const lines = text.split('\n').map((line) => line.trimStart())
-  return lines.every((line) => line === '') ? undefined : lines
+/** The data of a config, as a form that follows from the schema of its type, or as JSON. */
+function ConfigData(props: ControlProps) {
+  const { field, draft, fault, of, onChange, onBadJson } = props
+  return (
+    <ConfigDataInput
+      field={field}
+      typeId={textOf(draft['configTypeId'])}
+      value={draft[field.name]}
+      isNew={of === 'newRecord'}
+      fault={fault}
+      onChange={onChange}
+      onBad={(isBad) => onBadJson(field.name, isBad)}
+      renderForm={(widget, value) => {
+        const below = faultBelow(fault, widget.fields)
+        return (
+          <>
+            {fault === null || below !== null ? null : (
+              <span class="fault" aria-invalid="true">
+                {texts.faults.at(fault.below, fault.reason)}
+              </span>
+            )}
+            <Members
+              widget={widget}
+              value={value}
+              fault={below}
+              onChange={onChange}
+              onBadJson={(name, isBad) => onBadJson(`${field.name}.${name}`, isBad)}
+            />
+          </>
+        )
+      }}
+    />
+  )
 }

@@ -1,15 +1,16 @@
 import type { IconName } from '../../controls/icon-paths.ts'
 import { texts } from '../../texts.ts'
-import type { Widget } from './form-field.ts'
-
-/** Label and control for a field, instead of those that are derived from its schema. */
-export interface FieldHint {
-  readonly label?: string
-  readonly help?: string
-  readonly widget?: Widget
-  /** Value in the form of a new record. */
-  readonly initial?: unknown
-}
+import {
+  attributes,
+  type FieldHint,
+  json,
+  postureFields,
+  primaryFields,
+  ref,
+  refs,
+  roles,
+  secondaryFields,
+} from './field-hints.ts'
 
 /** A choice by which the user can narrow a list. */
 export interface Facet {
@@ -94,15 +95,6 @@ export interface Kind {
   /** Prefix of the permissions for this kind: `<permission>.<action>`. */
   readonly permission: string
 }
-
-const ref = (kind: string): Widget => ({ is: 'reference', kind })
-const refs = (kind: string): Widget => ({ is: 'references', kind })
-const roles = (kind: string): FieldHint => ({ widget: { is: 'roles', kind, isOwn: false } })
-const attributes = (kind: string): FieldHint => ({
-  help: 'Policies choose by them.',
-  widget: { is: 'roles', kind, isOwn: true },
-})
-const json: Widget = { is: 'json' }
 
 function kind(
   path: string,
@@ -355,11 +347,9 @@ export const kinds: readonly Kind[] = [
       columns: ['typeId', 'roleAttributes'],
       fields: {
         name: {},
-        typeId: { label: 'Type', help: 'Each type reads the fields that are its own.' },
+        typeId: { label: 'Type', isFixed: true, optionTexts: texts.posture.types },
+        ...postureFields,
         roleAttributes: attributes('posture-checks'),
-        operatingSystems: { widget: json },
-        processes: { widget: json },
-        process: { widget: json },
         tags: { widget: json },
       },
     },
@@ -373,8 +363,8 @@ export const kinds: readonly Kind[] = [
       columns: ['configType'],
       fields: {
         name: {},
-        configTypeId: { label: 'Config type', widget: ref('config-types') },
-        data: { help: 'JSON of the schema of its type.', widget: json },
+        configTypeId: { label: 'Config type', isFixed: true, widget: ref('config-types') },
+        data: { widget: { is: 'configData' } },
         tags: { widget: json },
       },
     },
@@ -413,6 +403,9 @@ export const kinds: readonly Kind[] = [
         name: {},
         // The rules of OpenZiti's default policy, except that expired certificates are not allowed.
         primary: {
+          label: texts.logInRules.primary,
+          isRequired: true,
+          fields: primaryFields,
           initial: {
             cert: { allowed: true, allowExpiredCerts: false },
             extJwt: { allowed: true, allowedSigners: [] },
@@ -427,7 +420,8 @@ export const kinds: readonly Kind[] = [
             },
           },
         },
-        secondary: {},
+        secondary: { label: texts.logInRules.secondary, isRequired: true, fields: secondaryFields },
+        tags: { widget: json },
       },
     },
   ),
@@ -437,6 +431,7 @@ export const kinds: readonly Kind[] = [
     'key',
     'external-jwt-signer',
     {
+      wizard: 'signer',
       columns: ['issuer', 'audience', 'enabled'],
       facets: [
         facet('certificate', 'Certificate', [

@@ -1,6 +1,6 @@
 import { csvText } from '../../app/export.ts'
 import type { ListState } from './filters.ts'
-import { type Draft, isObject } from './form-model.ts'
+import { type Draft, isObject } from './json-values.ts'
 import type { Kind } from './kinds.ts'
 import { readPage, type RecordRow } from './record-data.ts'
 

@@ -4,7 +4,7 @@ import { MANAGEMENT, type HttpMethod } from '../../../client/cluster-client.ts'
 import type { Meta } from '../../client/served-types.ts'
 import { texts } from '../../texts.ts'
 import { buildFilter, type ListState, listRequestQuery } from './filters.ts'
-import type { Draft } from './form-model.ts'
+import type { Draft } from './json-values.ts'
 import { type Facet, kindAt } from './kinds.ts'
 
 export interface RecordRow extends Draft {

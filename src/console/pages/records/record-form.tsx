@@ -18,13 +18,13 @@ import { FormFields } from './form.tsx'
 import {
   type FormFieldChange,
   changedFormFields,
-  cleanDraft,
-  type Draft,
   fieldFaultIn,
-  isSame,
+  isShown,
   patchBody,
+  shownDraft,
 } from './form-model.ts'
 import type { FormField } from './form-field.ts'
+import { type Draft, isSame } from './json-values.ts'
 import type { Kind } from './kinds.ts'
 import { collectionPath, recordPath, writeRecord, type Write } from './record-data.ts'
 
@@ -56,7 +56,7 @@ export interface Prefilled {
 function callOf(props: RecordFormProps, draft: Draft, changes: readonly FormFieldChange[]): Write {
   const { kind, id, etag, fields } = props
   if (id === null) {
-    return { method: 'POST', path: collectionPath(kind.path), body: cleanDraft(draft, fields) }
+    return { method: 'POST', path: collectionPath(kind.path), body: shownDraft(draft, fields) }
   }
   return {
     method: 'PATCH',
@@ -76,6 +76,12 @@ function useRecordDraft({ kind, id, values, prefilled = null }: RecordFormProps)
   return { key, initial, draft, isRestored }
 }
 
+/** The changed fields, without those that the form does not show. */
+function changesOf(values: Draft, draft: Draft, fields: readonly FormField[]) {
+  const shown = fields.filter((field) => isShown(field, draft))
+  return changedFormFields(values, draft, shown)
+}
+
 export function RecordForm(props: RecordFormProps) {
   const { kind, id, fields, values, refused, onSaved, onReload } = props
   const { key, initial, draft, isRestored } = useRecordDraft(props)
@@ -83,13 +89,10 @@ export function RecordForm(props: RecordFormProps) {
   const isBusy = useSignal(false)
   const isReviewing = useSignal(false)
   const badJson = useBadJson()
-  const changes = changedFormFields(values, cleanDraft(draft.value, fields), fields)
+  const changes = changesOf(values, draft.value, fields)
   const isDirty = changes.length > 0
   const isTouched = isDirty && !isSame(draft.value, initial)
-  useEffect(() => {
-    if (isTouched) storeDraft(key, draft.value, fields)
-    else dropDraft(key)
-  }, [draft.value])
+  useStoredDraft(key, draft.value, isTouched, fields)
   useEffect(
     () => guardLeaving(() => !isTouched || isBusy.value || confirm(texts.form.leave)),
     [isTouched],
@@ -141,6 +144,7 @@ export function RecordForm(props: RecordFormProps) {
           fields={fields}
           draft={draft.value}
           fault={fault}
+          of={id === null ? 'newRecord' : 'record'}
           onChange={(changed) => (draft.value = changed)}
           onBadJson={badJson.mark}
         />
@@ -174,6 +178,19 @@ export function RecordForm(props: RecordFormProps) {
       ) : null}
     </form>
   )
+}
+
+/** Stores the draft while it differs from the record. */
+function useStoredDraft(
+  key: string,
+  draft: Draft,
+  isDirty: boolean,
+  fields: readonly FormField[],
+): void {
+  useEffect(() => {
+    if (isDirty) storeDraft(key, draft, fields)
+    else dropDraft(key)
+  }, [draft])
 }
 
 /** Names of the fields whose text is not valid JSON yet. */

@@ -15,7 +15,8 @@ import { Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { DeleteDialog } from './delete-dialog.tsx'
-import { type Draft, recordDraft, emptyDraft, fieldsOf } from './form-model.ts'
+import { recordDraft, emptyDraft, fieldsOf } from './form-model.ts'
+import type { Draft } from './json-values.ts'
 import type { FormField } from './form-field.ts'
 import type { Kind } from './kinds.ts'
 import { hasDraft } from './drafts.ts'
@@ -30,6 +31,7 @@ import { RecordSessions } from './record-sessions.tsx'
 import { readRecord, type RecordRow } from './record-data.ts'
 import { OutstandingToken, RecordActions } from './record-actions.tsx'
 import { type Prefilled, RecordForm } from './record-form.tsx'
+import { TokenTest } from './token-test.tsx'
 import { RelatedLists } from './related-lists.tsx'
 
 interface RecordPageData {
@@ -225,6 +227,7 @@ function Shown(props: {
         <>
           {kind.path === 'edge-routers' ? <Dependents record={record} /> : null}
           <Overview kind={kind} record={record} />
+          {kind.path === 'external-jwt-signers' ? <TokenTest signerId={record.id} /> : null}
           <RelatedLists kind={kind} id={record.id} lists={shown.lists} />
           <Everything record={record} />
         </>

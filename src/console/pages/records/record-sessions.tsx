@@ -19,7 +19,7 @@ import {
 import { pathRouters, routeText } from '../live/route.ts'
 import { Cell } from './cell.tsx'
 import { quoteFilterText } from './filters.ts'
-import { isObject } from './form-model.ts'
+import { isObject } from './json-values.ts'
 import type { Kind } from './kinds.ts'
 import { pageOf } from './record-data.ts'
 

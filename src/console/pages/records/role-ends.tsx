@@ -1,7 +1,7 @@
 import { visibleText } from '../../app/visible-text.ts'
 import { EndInput, endText } from '../../controls/end-input.tsx'
 import { texts } from '../../texts.ts'
-import { type Draft, isObject } from './form-model.ts'
+import { type Draft, isObject } from './json-values.ts'
 
 interface RoleEndsProps {
   readonly ids: {

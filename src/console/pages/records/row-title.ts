@@ -1,5 +1,5 @@
 import { visibleText } from '../../app/visible-text.ts'
-import { isObject } from './form-model.ts'
+import { isObject } from './json-values.ts'
 import type { RecordRow } from './record-data.ts'
 
 /** The title of a record: its name, or the name of the record to which it belongs. */

@@ -24,7 +24,7 @@ const ZOOM_STEP = 1.5
 const LINK_WIDTH = 1.5
 const LINK_WIDTH_MAX = 7
 
-/** What the user points at or has chosen: a router or a link. */
+/** A router or a link that the user points at or has chosen. */
 export interface Target {
   readonly kind: 'router' | 'link'
   readonly id: string

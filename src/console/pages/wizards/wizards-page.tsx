@@ -5,6 +5,7 @@ import { Icon } from '../../controls/icon.tsx'
 import { texts } from '../../texts.ts'
 import { IdentityWizard } from './identity-wizard.tsx'
 import { RouterWizard } from './router-wizard.tsx'
+import { SignerWizard } from './signer-wizard.tsx'
 import { ServiceWizard } from './service-wizard.tsx'
 
 const ImportPage = lazyComponent(() =>
@@ -15,6 +16,7 @@ const cards = [
   { name: 'service', icon: 'service' },
   { name: 'identity', icon: 'identity' },
   { name: 'router', icon: 'router' },
+  { name: 'signer', icon: 'key' },
   { name: 'import', icon: 'config' },
 ] as const
 
@@ -24,6 +26,7 @@ export function WizardsPage({ name }: { readonly name: string | null }) {
   if (name === 'service') return <ServiceWizard />
   if (name === 'identity') return <IdentityWizard />
   if (name === 'router') return <RouterWizard />
+  if (name === 'signer') return <SignerWizard />
   if (name === 'import') return <ImportPage />
   return (
     <>

@@ -1,0 +1,107 @@
+import { isObject } from '../../entities/check.ts'
+import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import { jsonDepth } from '../../lib/bounds/json-depth.ts'
+import { type KeyEndpoint, KeyFetchError } from './key-endpoint.ts'
+import { keySetOf } from './key-sets.ts'
+
+const DEPTH_MAX = 8
+const CHARACTERS_MAX = 2048
+const SCOPES_MAX = 64
+
+/** The description that a provider publishes of itself (OpenID Connect Discovery 1.0). */
+export interface ProviderDocument {
+  readonly issuer: string
+  readonly jwksUri: string
+  /** Null: the provider has no such endpoint by https. */
+  readonly authorizationEndpoint: string | null
+  readonly tokenEndpoint: string | null
+  readonly scopes: readonly string[]
+}
+
+export interface DiscoveredProvider extends ProviderDocument {
+  /** Ids of the usable keys at `jwksUri`; null: they could not be fetched. */
+  readonly keyIds: readonly string[] | null
+  readonly keysFault: string | null
+}
+
+/**
+ * Fetches the discovery document of an issuer.
+ * @param at the URL below which the document is; usually the issuer itself.
+ * @throws {KeyFetchError} with the reason why the document is of no use.
+ */
+export async function fetchProviderDocument(
+  endpoint: Pick<KeyEndpoint, 'fetch'>,
+  at: string,
+  issuer: string,
+): Promise<ProviderDocument> {
+  const address = `${at.replace(/\/+$/, '')}/.well-known/openid-configuration`
+  const document = parsedObject(await endpoint.fetch(address))
+  const published = textOf(document['issuer'])
+  // @guard signer-set-up--issuer
+  if (published !== issuer) {
+    throw new KeyFetchError(
+      published === null
+        ? 'its document has no issuer'
+        : `its document is about the issuer ${published.slice(0, 256)}`,
+    )
+  }
+  const jwksUri = textOf(document['jwks_uri'])
+  if (jwksUri === null) throw new KeyFetchError('its document has no jwks_uri')
+  const scopes = document['scopes_supported']
+  return {
+    issuer,
+    jwksUri,
+    authorizationEndpoint: httpsOf(document['authorization_endpoint']),
+    tokenEndpoint: httpsOf(document['token_endpoint']),
+    scopes: Array.isArray(scopes)
+      ? (scopes as readonly Json[])
+          .map(textOf)
+          .filter((one) => one !== null)
+          .slice(0, SCOPES_MAX)
+      : [],
+  }
+}
+
+/**
+ * Fetches the discovery document of an issuer, and the keys that it names. Both addresses are
+ * judged by the rules for keys of signers, because the provider chooses the second one.
+ * @throws {KeyFetchError} as `fetchProviderDocument`.
+ */
+export async function discoverProvider(
+  endpoint: Pick<KeyEndpoint, 'fetch'>,
+  issuer: string,
+  keysMax: number,
+): Promise<DiscoveredProvider> {
+  const found = await fetchProviderDocument(endpoint, issuer, issuer)
+  try {
+    const { keys } = keySetOf(await endpoint.fetch(found.jwksUri), keysMax)
+    return { ...found, keyIds: keys.map(({ kid }) => kid), keysFault: null }
+  } catch (error) {
+    if (!(error instanceof KeyFetchError)) throw error
+    return { ...found, keyIds: null, keysFault: error.message }
+  }
+}
+
+/** @throws {KeyFetchError} if the text is not a JSON object. */
+export function parsedObject(text: string): JsonObject {
+  if (jsonDepth(text) > DEPTH_MAX) throw new KeyFetchError('response nested too deep')
+  let document: Json
+  try {
+    document = JSON.parse(text) as Json
+  } catch (error) {
+    throw new KeyFetchError('response is not JSON', { cause: error })
+  }
+  if (!isObject(document)) throw new KeyFetchError('response is no discovery document')
+  return document
+}
+
+function textOf(value: Json | undefined): string | null {
+  return typeof value === 'string' && value !== '' && value.length <= CHARACTERS_MAX ? value : null
+}
+
+/** A browser opens the address, so that another scheme could run a script in the console. */
+function httpsOf(value: Json | undefined): string | null {
+  const text = textOf(value)
+  // @guard provider-log-in--scheme
+  return text !== null && URL.parse(text)?.protocol === 'https:' ? text : null
+}

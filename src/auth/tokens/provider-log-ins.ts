@@ -1,0 +1,107 @@
+import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { ServiceLogger } from '../../ports/logger.ts'
+import { type KeyEndpoint, KeyFetchError } from './key-endpoint.ts'
+import { fetchProviderDocument, parsedObject, type ProviderDocument } from './provider-discovery.ts'
+
+/** A code of a provider, and the values that redeem it (RFC 6749, 4.1.3; RFC 7636). */
+export interface ProviderCode {
+  readonly code: string
+  readonly codeVerifier: string
+  readonly redirectUri: string
+}
+
+interface ProviderLogInsDeps {
+  readonly keyEndpoint: KeyEndpoint
+  readonly clock: Clock
+  readonly logger: ServiceLogger
+}
+
+interface Known {
+  readonly revision: number
+  readonly found: Promise<ProviderDocument | null>
+  readonly endsAtMs: number
+}
+
+/** Providers change these addresses rarely. */
+const FRESH_MS = 15 * 60_000
+const SIGNERS_MAX = 256
+
+/**
+ * Log-ins of browsers at providers. The console may connect only to controllers, so that a
+ * controller reads the provider's addresses and redeems the code. It requests only the signers'
+ * providers, by the rules for keys of signers.
+ */
+export class ProviderLogIns {
+  readonly #deps: ProviderLogInsDeps
+  /** By signer id, in order of their first use. */
+  readonly #known = new Map<string, Known>()
+
+  constructor(deps: ProviderLogInsDeps) {
+    this.#deps = deps
+  }
+
+  /** The address at which a browser begins the log-in; null: the provider has none, or is away. */
+  async authorizationEndpoint(signer: ExternalJwtSigner): Promise<string | null> {
+    return (await this.#document(signer))?.authorizationEndpoint ?? null
+  }
+
+  /** The token for a code; null if the provider refuses the code, or is away. */
+  async redeem(
+    signer: ExternalJwtSigner,
+    { code, codeVerifier, redirectUri }: ProviderCode,
+  ): Promise<string | null> {
+    const tokenEndpoint = (await this.#document(signer))?.tokenEndpoint ?? null
+    if (tokenEndpoint === null) return null
+    const form = {
+      grant_type: 'authorization_code',
+      client_id: signer.clientId,
+      code,
+      code_verifier: codeVerifier,
+      redirect_uri: redirectUri,
+    }
+    try {
+      const answer = parsedObject(await this.#deps.keyEndpoint.fetch(tokenEndpoint, form))
+      const token = answer[signer.targetToken === 'ID' ? 'id_token' : 'access_token']
+      return typeof token === 'string' && token !== '' ? token : null
+    } catch (error) {
+      if (!(error instanceof KeyFetchError)) throw error
+      return null
+    }
+  }
+
+  /** Concurrent callers share one fetch, and a failure is kept for some seconds. */
+  async #document(signer: ExternalJwtSigner): Promise<ProviderDocument | null> {
+    const { id, revision } = signer
+    const nowMs = this.#deps.clock.monotonicMs()
+    const known = this.#known.get(id)
+    if (known !== undefined && known.revision === revision && nowMs < known.endsAtMs) {
+      return await known.found
+    }
+    const found = this.#fetch(signer)
+    this.#known.delete(id)
+    this.#known.set(id, { revision, found, endsAtMs: nowMs + FRESH_MS })
+    const [oldest] = this.#known.keys()
+    if (this.#known.size > SIGNERS_MAX && oldest !== undefined) this.#known.delete(oldest)
+    const document = await found
+    if (document === null) {
+      this.#known.set(id, { revision, found, endsAtMs: nowMs + FAILED_MS })
+    }
+    return document
+  }
+
+  async #fetch(signer: ExternalJwtSigner): Promise<ProviderDocument | null> {
+    const { id, issuer, externalAuthUrl } = signer
+    try {
+      return await fetchProviderDocument(this.#deps.keyEndpoint, externalAuthUrl, issuer)
+    } catch (error) {
+      if (!(error instanceof KeyFetchError)) throw error
+      const fields = { signer: id, reason: error.message }
+      this.#deps.logger.warn(fields, `cannot begin log-ins at the provider of the signer ${id}`)
+      return null
+    }
+  }
+}
+
+/** Time until the next attempt after a failure; it also bounds the log lines. */
+const FAILED_MS = 10_000

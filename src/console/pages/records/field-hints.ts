@@ -1,0 +1,130 @@
+import { texts } from '../../texts.ts'
+import type { ShownIf, Widget } from './form-field.ts'
+
+/** Label and control for a field, instead of those that are derived from its schema. */
+export interface FieldHint {
+  readonly label?: string
+  readonly help?: string
+  readonly widget?: Widget
+  /** Value in the form of a new record. */
+  readonly initial?: unknown
+  /** Names of the options of a choice. */
+  readonly optionTexts?: Readonly<Record<string, string>>
+  /** Hints for the fields of an object, or of the items of a list. */
+  readonly fields?: Readonly<Record<string, FieldHint>>
+  readonly shownIf?: ShownIf
+  /** True: required although the schema does not say so, because another field decides it. */
+  readonly isRequired?: boolean
+  /** True: the form of an existing record does not show it. */
+  readonly isFixed?: boolean
+}
+
+export const ref = (kind: string): Widget => ({ is: 'reference', kind })
+export const refs = (kind: string): Widget => ({ is: 'references', kind })
+export const roles = (kind: string): FieldHint => ({ widget: { is: 'roles', kind, isOwn: false } })
+export const attributes = (kind: string): FieldHint => ({
+  help: 'Policies choose by them.',
+  widget: { is: 'roles', kind, isOwn: true },
+})
+export const json: Widget = { is: 'json' }
+
+/** A field of one type of posture check. A type requires its fields, except for MFA. */
+function ofPosture(type: string, hint: FieldHint = {}): FieldHint {
+  return { ...hint, shownIf: { field: 'typeId', is: [type] }, isRequired: type !== 'MFA' }
+}
+
+const hashes: FieldHint = { label: 'Hashes', help: texts.posture.hashes }
+export const postureFields: Readonly<Record<string, FieldHint>> = {
+  operatingSystems: ofPosture('OS', {
+    help: texts.posture.operatingSystems,
+    fields: { type: { label: 'System' }, versions: { help: texts.posture.versions } },
+  }),
+  domains: ofPosture('DOMAIN', { help: texts.posture.domains }),
+  macAddresses: ofPosture('MAC', { label: 'MAC addresses', help: texts.posture.macAddresses }),
+  process: ofPosture('PROCESS', {
+    fields: {
+      osType: { label: 'System' },
+      path: { help: texts.posture.path },
+      hashes,
+      signerFingerprint: { help: texts.posture.signer },
+    },
+  }),
+  semantic: ofPosture('PROCESS_MULTI', {
+    label: 'How many must run',
+    initial: 'AllOf',
+    optionTexts: texts.posture.semantics,
+  }),
+  processes: ofPosture('PROCESS_MULTI', {
+    fields: {
+      osType: { label: 'System' },
+      path: { help: texts.posture.path },
+      hashes,
+      signerFingerprints: { help: texts.posture.signer },
+    },
+  }),
+  timeoutSeconds: ofPosture('MFA', {
+    label: 'Valid for, in seconds',
+    help: texts.posture.timeout,
+    initial: -1,
+  }),
+  promptOnWake: ofPosture('MFA', { label: 'Ask again when the device wakes' }),
+  promptOnUnlock: ofPosture('MFA', { label: 'Ask again when the device is unlocked' }),
+  ignoreLegacyEndpoints: ofPosture('MFA', {
+    label: 'No time limit for old clients',
+    help: texts.posture.legacy,
+  }),
+}
+
+/** Shown while a method of log-in is allowed. */
+function ifAllowed(hint: FieldHint): FieldHint {
+  return { ...hint, shownIf: { field: 'allowed', is: [true] } }
+}
+
+const { logInRules } = texts
+/** The methods of log-in that an authentication policy allows. */
+export const primaryFields: Readonly<Record<string, FieldHint>> = {
+  cert: {
+    label: logInRules.cert,
+    isRequired: true,
+    fields: {
+      allowed: { label: logInRules.certAllowed },
+      allowExpiredCerts: ifAllowed({ label: logInRules.expired, help: logInRules.expiredHelp }),
+    },
+  },
+  updb: {
+    label: logInRules.updb,
+    isRequired: true,
+    fields: {
+      allowed: { label: logInRules.updbAllowed },
+      minPasswordLength: ifAllowed({ help: logInRules.lengthHelp }),
+      requireMixedCase: ifAllowed({ label: logInRules.mixedCase }),
+      requireNumberChar: ifAllowed({ label: logInRules.digit }),
+      requireSpecialChar: ifAllowed({ label: logInRules.special }),
+      maxAttempts: ifAllowed({ label: logInRules.attempts, help: logInRules.attemptsHelp }),
+      lockoutDurationMinutes: ifAllowed({
+        label: logInRules.lockout,
+        help: logInRules.lockoutHelp,
+      }),
+    },
+  },
+  extJwt: {
+    label: logInRules.extJwt,
+    isRequired: true,
+    fields: {
+      allowed: { label: logInRules.extJwtAllowed },
+      allowedSigners: ifAllowed({
+        label: logInRules.signers,
+        help: logInRules.signersHelp,
+        widget: refs('external-jwt-signers'),
+      }),
+    },
+  },
+}
+export const secondaryFields: Readonly<Record<string, FieldHint>> = {
+  requireTotp: { label: logInRules.totp },
+  requireExtJwtSigner: {
+    label: logInRules.secondSigner,
+    help: logInRules.secondSignerHelp,
+    widget: ref('external-jwt-signers'),
+  },
+}

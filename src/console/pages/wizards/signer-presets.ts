@@ -1,0 +1,142 @@
+import { texts } from '../../texts.ts'
+
+/** A value that the user copies from the console of the provider. */
+export interface PresetField {
+  readonly name: string
+  readonly label: string
+  readonly hint: string
+  readonly isOptional?: boolean
+}
+
+export type PresetValues = Readonly<Record<string, string>>
+
+/** The values that one provider needs, and those that follow from them. */
+export interface SignerPreset {
+  readonly name: string
+  readonly label: string
+  readonly fields: readonly PresetField[]
+  /** Null: the values are incomplete, or do not make an address. */
+  readonly issuerOf: (values: PresetValues) => string | null
+  /** Selector of a claim that the provider never gives to another account. */
+  readonly claim: string
+  readonly claimHint: string
+  readonly scopes: readonly string[]
+}
+
+const { fields, claims } = texts.signers
+
+const clientId: PresetField = { name: 'clientId', ...fields.clientId }
+
+/** A text without white space, and without slashes at its end. */
+function plain(values: PresetValues, name: string): string {
+  return (values[name] ?? '').trim().replace(/\/+$/, '')
+}
+
+/** An address by https; null if the text is none. */
+function httpsAddress(text: string): string | null {
+  const url = URL.parse(text)
+  return url?.protocol === 'https:' && url.username === '' && !/\s/.test(text) ? text : null
+}
+
+function withHttps(text: string): string {
+  return /^[a-z]+:\/\//i.test(text) ? text : `https://${text}`
+}
+
+export const signerPresets: readonly SignerPreset[] = [
+  {
+    name: 'google',
+    label: 'Google',
+    fields: [clientId],
+    issuerOf: () => 'https://accounts.google.com',
+    claim: '/sub',
+    claimHint: claims.google,
+    scopes: ['openid', 'email'],
+  },
+  {
+    name: 'entra',
+    label: 'Microsoft Entra ID',
+    fields: [{ name: 'tenant', ...fields.tenant }, clientId],
+    issuerOf: (values) => {
+      const tenant = plain(values, 'tenant')
+      // A name such as `common` accepts accounts of every tenant, and is in no token.
+      const isId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(tenant)
+      return isId ? `https://login.microsoftonline.com/${tenant.toLowerCase()}/v2.0` : null
+    },
+    claim: '/oid',
+    claimHint: claims.entra,
+    scopes: ['openid', 'profile'],
+  },
+  {
+    name: 'okta',
+    label: 'Okta',
+    fields: [
+      { name: 'domain', ...fields.domain },
+      { name: 'server', ...fields.server, isOptional: true },
+      clientId,
+    ],
+    issuerOf: (values) => {
+      const domain = plain(values, 'domain')
+      const server = plain(values, 'server')
+      if (domain === '') return null
+      const path = server === '' ? '' : `/oauth2/${encodeURIComponent(server)}`
+      return httpsAddress(`${withHttps(domain)}${path}`)
+    },
+    claim: '/sub',
+    claimHint: claims.okta,
+    scopes: ['openid', 'profile'],
+  },
+  {
+    name: 'keycloak',
+    label: 'Keycloak',
+    fields: [{ name: 'address', ...fields.address }, { name: 'realm', ...fields.realm }, clientId],
+    issuerOf: (values) => {
+      const [address, realm] = [plain(values, 'address'), plain(values, 'realm')]
+      if (address === '' || realm === '') return null
+      return httpsAddress(`${withHttps(address)}/realms/${encodeURIComponent(realm)}`)
+    },
+    claim: '/sub',
+    claimHint: claims.keycloak,
+    scopes: ['openid', 'profile'],
+  },
+  {
+    name: 'other',
+    label: texts.signers.other,
+    fields: [{ name: 'issuer', ...fields.issuer }, clientId],
+    // Not shortened: an issuer is compared character by character.
+    issuerOf: (values) => httpsAddress((values['issuer'] ?? '').trim()),
+    claim: '/sub',
+    claimHint: claims.other,
+    scopes: ['openid', 'profile'],
+  },
+]
+
+/** The provider's own description, as far as a signer needs it. */
+export interface FoundProvider {
+  readonly issuer: string
+  readonly jwksEndpoint: string
+  readonly authorizationEndpoint: string | null
+}
+
+/** The body of a new signer. */
+export function signerBody(
+  preset: SignerPreset,
+  values: PresetValues,
+  { name, claim }: { readonly name: string; readonly claim: string },
+  found: FoundProvider,
+): Readonly<Record<string, unknown>> {
+  const client = plain(values, 'clientId')
+  return {
+    name,
+    issuer: found.issuer,
+    audience: client,
+    enabled: true,
+    jwksEndpoint: found.jwksEndpoint,
+    claimsProperty: claim,
+    useExternalId: true,
+    // Clients begin there: they read the endpoint for the log-in from the document of the issuer.
+    ...(found.authorizationEndpoint === null ? {} : { externalAuthUrl: found.issuer }),
+    clientId: client,
+    scopes: preset.scopes,
+    targetToken: 'ID',
+  }
+}
