@@ -174,7 +174,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/posture/factor-judge.ts': { PROMPT_GRACE_MS },
   'src/posture/posture-access.ts': { promptedServicesMax },
   'src/fsm/identities/mfa.ts': { recoveryCodesMax },
-  'src/fsm/identities/identity.ts': { disableMinutesMax },
+  'src/entities/parts/identity-credentials.ts': { disableMinutesMax },
   'src/fsm/services/service-configs.ts': { serviceConfigsPerIdentityMax },
   'src/fsm/enrollment/ca-rules.ts': { casMax },
   'src/fsm/sessions/revocation-rules.ts': revocationLimits,
