@@ -16,6 +16,8 @@ import { explanationViewLimits } from '../src/api/access/explanation-view.ts'
 import { previewAnswerLimits } from '../src/api/access/preview.ts'
 import { previewBodyLimits } from '../src/api/access/preview-schema.ts'
 import { roleLimits } from '../src/api/access/roles.ts'
+import { trafficLimits } from '../src/api/traffic/limits.ts'
+import { clusterTrafficLimits } from '../src/cluster/traffic/limits.ts'
 import { historyLimits } from '../src/api/metrics/figure-history.ts'
 import { refusalLimits } from '../src/api/http/refusal-quota.ts'
 import { detachmentLimits } from '../src/api/records/detachments.ts'
@@ -150,6 +152,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/access/explanation-view.ts': explanationViewLimits,
   'src/api/access/roles.ts': roleLimits,
   'src/api/metrics/figure-history.ts': historyLimits,
+  'src/api/traffic/limits.ts': trafficLimits,
+  'src/cluster/traffic/limits.ts': clusterTrafficLimits,
   'src/api/access/preview.ts': previewAnswerLimits,
   'src/api/access/preview-schema.ts': previewBodyLimits,
   'src/fabric/circuits/traced-identities.ts': traceLimits,

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file peer.proto.
  */
 export const file_peer: GenFile = /*@__PURE__*/
-  fileDesc("CgpwZWVyLnByb3RvEhBmbG90aWxsYS5wZWVyLnYxIjEKCkxlYWRlckNhbGwSEgoKdGltZW91dF9tcxgBIAEoDRIPCgdyZXF1ZXN0GAIgASgMIroBCglSZXF1ZXN0ZXISMgoGc3lzdGVtGAEgASgLMiAuZmxvdGlsbGEuY29tbWFuZC52MS5TeXN0ZW1BY3RvckgAEjoKCmVucm9sbG1lbnQYAiABKAsyJC5mbG90aWxsYS5jb21tYW5kLnYxLkVucm9sbG1lbnRBY3RvckgAEjQKB3Nlc3Npb24YAyABKAsyIS5mbG90aWxsYS5jb21tYW5kLnYxLlNlc3Npb25BY3RvckgAQgcKBWFjdG9yIrUBCgxNZW1iZXJDaGFuZ2USDAoEdmVyYhgBIAEoCRIKCgJpZBgCIAEoCRIWCg5pc19jb21wcm9taXNlZBgDIAEoCBIOCgZvbGRfaWQYBCABKAkSDgoGbmV3X2lkGAUgASgJEhkKDGNvbmZpcm1hdGlvbhgGIAEoCUgAiAEBEicKAmJ5GAcgASgLMhsuZmxvdGlsbGEucGVlci52MS5SZXF1ZXN0ZXJCDwoNX2NvbmZpcm1hdGlvbiJAChJNZW1iZXJDaGFuZ2VBbnN3ZXISKgoEcGxhbhgBIAEoCzIcLmZsb3RpbGxhLnBlZXIudjEuQ2hhbmdlUGxhbiLtAQoKQ2hhbmdlUGxhbhIuCgZjaGFuZ2UYASABKAsyHi5mbG90aWxsYS5wZWVyLnYxLk1lbWJlckNoYW5nZRIRCglpc19uZWVkZWQYAiABKAgSFQoNdm90ZXJzX2JlZm9yZRgDIAMoCRIUCgx2b3RlcnNfYWZ0ZXIYBCADKAkSGAoQdG9sZXJhbmNlX2JlZm9yZRgFIAEoBRIXCg90b2xlcmFuY2VfYWZ0ZXIYBiABKAUSEAoId2FybmluZ3MYByADKAkSGQoMY29uZmlybWF0aW9uGAggASgJSACIAQFCDwoNX2NvbmZpcm1hdGlvbiJdChJMZWFkZXJzaGlwVHJhbnNmZXISEwoGdGFyZ2V0GAEgASgJSACIAQESJwoCYnkYAiABKAsyGy5mbG90aWxsYS5wZWVyLnYxLlJlcXVlc3RlckIJCgdfdGFyZ2V0Ii0KGExlYWRlcnNoaXBUcmFuc2ZlckFuc3dlchIRCglsZWFkZXJfaWQYASABKAkiawoNQWRtaXNzaW9uQ2FsbBIKCgJpZBgBIAEoCRIZChFwdWJsaWNfa2V5X3NoYTI1NhgCIAEoDBIzCgdyZXF1ZXN0GAMgASgLMiIuZmxvdGlsbGEucGVlci52MS5BZG1pc3Npb25SZXF1ZXN0IogBChBBZG1pc3Npb25SZXF1ZXN0EhIKCmNsdXN0ZXJfaWQYASABKAkSEAoIc3RvcmVfaWQYAiABKAwSDwoHYWRkcmVzcxgDIAEoCRIPCgd2ZXJzaW9uGAQgASgJEhUKDWZlYXR1cmVfbGV2ZWwYBSABKA0SFQoNc3RhcnRlZF9hdF9tcxgGIAEoBCKeAQoPQWRtaXNzaW9uQW5zd2VyEg8KB291dGNvbWUYASABKAkSDgoGcmVhc29uGAIgASgJEg4KBmRldGFpbBgDIAEoCRISCgpjbHVzdGVyX2lkGAQgASgJEhIKCmdlbmVyYXRpb24YBSABKA0SFQoNY29uZmlndXJhdGlvbhgGIAEoDBIbChNjb25maWd1cmF0aW9uX2luZGV4GAcgASgEIg4KDFJlYWNoUmVxdWVzdCIeCgtSZWFjaEFuc3dlchIPCgdyZWFjaGVkGAEgAygJIh4KDURpZ2VzdFJlcXVlc3QSDQoFaW5kZXgYASABKAQiHgoMRGlnZXN0QW5zd2VyEg4KBmRpZ2VzdBgBIAEoCSIdCgxTdGF0ZVJlcXVlc3QSDQoFaW5kZXgYASABKAQiNQoKU3RhdGVPZmZlchIKCgJpZBgBIAEoBBIMCgR0ZXJtGAIgASgEEg0KBWluZGV4GAMgASgEIioKDFBpZWNlUmVxdWVzdBIKCgJpZBgBIAEoBBIOCgZudW1iZXIYAiABKARiBnByb3RvMw", [file_command]);
+  fileDesc("CgpwZWVyLnByb3RvEhBmbG90aWxsYS5wZWVyLnYxIjEKCkxlYWRlckNhbGwSEgoKdGltZW91dF9tcxgBIAEoDRIPCgdyZXF1ZXN0GAIgASgMIroBCglSZXF1ZXN0ZXISMgoGc3lzdGVtGAEgASgLMiAuZmxvdGlsbGEuY29tbWFuZC52MS5TeXN0ZW1BY3RvckgAEjoKCmVucm9sbG1lbnQYAiABKAsyJC5mbG90aWxsYS5jb21tYW5kLnYxLkVucm9sbG1lbnRBY3RvckgAEjQKB3Nlc3Npb24YAyABKAsyIS5mbG90aWxsYS5jb21tYW5kLnYxLlNlc3Npb25BY3RvckgAQgcKBWFjdG9yIrUBCgxNZW1iZXJDaGFuZ2USDAoEdmVyYhgBIAEoCRIKCgJpZBgCIAEoCRIWCg5pc19jb21wcm9taXNlZBgDIAEoCBIOCgZvbGRfaWQYBCABKAkSDgoGbmV3X2lkGAUgASgJEhkKDGNvbmZpcm1hdGlvbhgGIAEoCUgAiAEBEicKAmJ5GAcgASgLMhsuZmxvdGlsbGEucGVlci52MS5SZXF1ZXN0ZXJCDwoNX2NvbmZpcm1hdGlvbiJAChJNZW1iZXJDaGFuZ2VBbnN3ZXISKgoEcGxhbhgBIAEoCzIcLmZsb3RpbGxhLnBlZXIudjEuQ2hhbmdlUGxhbiLtAQoKQ2hhbmdlUGxhbhIuCgZjaGFuZ2UYASABKAsyHi5mbG90aWxsYS5wZWVyLnYxLk1lbWJlckNoYW5nZRIRCglpc19uZWVkZWQYAiABKAgSFQoNdm90ZXJzX2JlZm9yZRgDIAMoCRIUCgx2b3RlcnNfYWZ0ZXIYBCADKAkSGAoQdG9sZXJhbmNlX2JlZm9yZRgFIAEoBRIXCg90b2xlcmFuY2VfYWZ0ZXIYBiABKAUSEAoId2FybmluZ3MYByADKAkSGQoMY29uZmlybWF0aW9uGAggASgJSACIAQFCDwoNX2NvbmZpcm1hdGlvbiJdChJMZWFkZXJzaGlwVHJhbnNmZXISEwoGdGFyZ2V0GAEgASgJSACIAQESJwoCYnkYAiABKAsyGy5mbG90aWxsYS5wZWVyLnYxLlJlcXVlc3RlckIJCgdfdGFyZ2V0Ii0KGExlYWRlcnNoaXBUcmFuc2ZlckFuc3dlchIRCglsZWFkZXJfaWQYASABKAkiawoNQWRtaXNzaW9uQ2FsbBIKCgJpZBgBIAEoCRIZChFwdWJsaWNfa2V5X3NoYTI1NhgCIAEoDBIzCgdyZXF1ZXN0GAMgASgLMiIuZmxvdGlsbGEucGVlci52MS5BZG1pc3Npb25SZXF1ZXN0IogBChBBZG1pc3Npb25SZXF1ZXN0EhIKCmNsdXN0ZXJfaWQYASABKAkSEAoIc3RvcmVfaWQYAiABKAwSDwoHYWRkcmVzcxgDIAEoCRIPCgd2ZXJzaW9uGAQgASgJEhUKDWZlYXR1cmVfbGV2ZWwYBSABKA0SFQoNc3RhcnRlZF9hdF9tcxgGIAEoBCKeAQoPQWRtaXNzaW9uQW5zd2VyEg8KB291dGNvbWUYASABKAkSDgoGcmVhc29uGAIgASgJEg4KBmRldGFpbBgDIAEoCRISCgpjbHVzdGVyX2lkGAQgASgJEhIKCmdlbmVyYXRpb24YBSABKA0SFQoNY29uZmlndXJhdGlvbhgGIAEoDBIbChNjb25maWd1cmF0aW9uX2luZGV4GAcgASgEIg4KDFJlYWNoUmVxdWVzdCIeCgtSZWFjaEFuc3dlchIPCgdyZWFjaGVkGAEgAygJIh4KDURpZ2VzdFJlcXVlc3QSDQoFaW5kZXgYASABKAQiHgoMRGlnZXN0QW5zd2VyEg4KBmRpZ2VzdBgBIAEoCSIdCgxTdGF0ZVJlcXVlc3QSDQoFaW5kZXgYASABKAQiNQoKU3RhdGVPZmZlchIKCgJpZBgBIAEoBBIMCgR0ZXJtGAIgASgEEg0KBWluZGV4GAMgASgEIioKDFBpZWNlUmVxdWVzdBIKCgJpZBgBIAEoBBIOCgZudW1iZXIYAiABKAQiNAoUVHJhZmZpY1RvdGFsc1JlcXVlc3QSDAoEa2luZBgBIAEoCRIOCgZub3dfbXMYAiABKAQiaAoNVHJhZmZpY1RvdGFscxIqCgRyb3dzGAEgAygLMhwuZmxvdGlsbGEucGVlci52MS5UcmFmZmljUm93EisKBW90aGVyGAIgASgLMhwuZmxvdGlsbGEucGVlci52MS5UcmFmZmljUm93IjMKClRyYWZmaWNSb3cSCgoCaWQYASABKAkSDAoEaG91chgCIAMoARILCgNkYXkYAyADKAEiQQoUVHJhZmZpY1Nlcmllc1JlcXVlc3QSDAoEa2luZBgBIAEoCRIOCgZub3dfbXMYAiABKAQSCwoDaWRzGAMgAygJIjsKDVRyYWZmaWNTZXJpZXMSKgoEcm93cxgBIAMoCzIcLmZsb3RpbGxhLnBlZXIudjEuVHJhZmZpY1Jvd2IGcHJvdG8z", [file_command]);
 
 /**
  * Of every method that only the leader serves.
@@ -529,4 +529,133 @@ export type PieceRequest = Message<"flotilla.peer.v1.PieceRequest"> & {
  */
 export const PieceRequestSchema: GenMessage<PieceRequest> = /*@__PURE__*/
   messageDesc(file_peer, 16);
+
+/**
+ * traffic.totals: sums of the last hour and the last day, of each service or router that the callee counts.
+ *
+ * @generated from message flotilla.peer.v1.TrafficTotalsRequest
+ */
+export type TrafficTotalsRequest = Message<"flotilla.peer.v1.TrafficTotalsRequest"> & {
+  /**
+   * "service", "router"
+   *
+   * @generated from field: string kind = 1;
+   */
+  kind: string;
+
+  /**
+   * the caller's wall clock: the spans end with the period that contains it
+   *
+   * @generated from field: uint64 now_ms = 2;
+   */
+  nowMs: bigint;
+};
+
+/**
+ * Describes the message flotilla.peer.v1.TrafficTotalsRequest.
+ * Use `create(TrafficTotalsRequestSchema)` to create a new message.
+ */
+export const TrafficTotalsRequestSchema: GenMessage<TrafficTotalsRequest> = /*@__PURE__*/
+  messageDesc(file_peer, 17);
+
+/**
+ * @generated from message flotilla.peer.v1.TrafficTotals
+ */
+export type TrafficTotals = Message<"flotilla.peer.v1.TrafficTotals"> & {
+  /**
+   * @generated from field: repeated flotilla.peer.v1.TrafficRow rows = 1;
+   */
+  rows: TrafficRow[];
+
+  /**
+   * of all that have no row
+   *
+   * @generated from field: flotilla.peer.v1.TrafficRow other = 2;
+   */
+  other?: TrafficRow | undefined;
+};
+
+/**
+ * Describes the message flotilla.peer.v1.TrafficTotals.
+ * Use `create(TrafficTotalsSchema)` to create a new message.
+ */
+export const TrafficTotalsSchema: GenMessage<TrafficTotals> = /*@__PURE__*/
+  messageDesc(file_peer, 18);
+
+/**
+ * @generated from message flotilla.peer.v1.TrafficRow
+ */
+export type TrafficRow = Message<"flotilla.peer.v1.TrafficRow"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * the figures in the order of src/ports/traffic.ts
+   *
+   * @generated from field: repeated double hour = 2;
+   */
+  hour: number[];
+
+  /**
+   * @generated from field: repeated double day = 3;
+   */
+  day: number[];
+};
+
+/**
+ * Describes the message flotilla.peer.v1.TrafficRow.
+ * Use `create(TrafficRowSchema)` to create a new message.
+ */
+export const TrafficRowSchema: GenMessage<TrafficRow> = /*@__PURE__*/
+  messageDesc(file_peer, 19);
+
+/**
+ * traffic.series: the figures of each period, of some services or routers; rows without traffic are left out.
+ *
+ * @generated from message flotilla.peer.v1.TrafficSeriesRequest
+ */
+export type TrafficSeriesRequest = Message<"flotilla.peer.v1.TrafficSeriesRequest"> & {
+  /**
+   * @generated from field: string kind = 1;
+   */
+  kind: string;
+
+  /**
+   * @generated from field: uint64 now_ms = 2;
+   */
+  nowMs: bigint;
+
+  /**
+   * @generated from field: repeated string ids = 3;
+   */
+  ids: string[];
+};
+
+/**
+ * Describes the message flotilla.peer.v1.TrafficSeriesRequest.
+ * Use `create(TrafficSeriesRequestSchema)` to create a new message.
+ */
+export const TrafficSeriesRequestSchema: GenMessage<TrafficSeriesRequest> = /*@__PURE__*/
+  messageDesc(file_peer, 20);
+
+/**
+ * @generated from message flotilla.peer.v1.TrafficSeries
+ */
+export type TrafficSeries = Message<"flotilla.peer.v1.TrafficSeries"> & {
+  /**
+   * hour and day: the figures of the oldest period, then those of the next one
+   *
+   * @generated from field: repeated flotilla.peer.v1.TrafficRow rows = 1;
+   */
+  rows: TrafficRow[];
+};
+
+/**
+ * Describes the message flotilla.peer.v1.TrafficSeries.
+ * Use `create(TrafficSeriesSchema)` to create a new message.
+ */
+export const TrafficSeriesSchema: GenMessage<TrafficSeries> = /*@__PURE__*/
+  messageDesc(file_peer, 21);
 

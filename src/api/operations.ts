@@ -52,6 +52,7 @@ import { specOperations } from './host/specs.ts'
 import { summaryOperations } from './identities/summary.ts'
 import { providerLogInOperations } from './signers/provider-log-in.ts'
 import { signerSetUpOperations } from './signers/signer-set-up.ts'
+import { trafficOperations } from './traffic/traffic.ts'
 import { upgradeOperations } from './cluster/upgrade.ts'
 import { wellKnownOperations } from './enrollment/well-known.ts'
 
@@ -75,6 +76,7 @@ export function allOperations(needs: ApiDeps & ApiServices): readonly Operation[
     ...enrollOperations(needs),
     ...circuitOperations(needs),
     ...linkOperations(needs),
+    ...trafficOperations(needs),
     ...identityPostureOperations(needs),
     ...postureResponseOperations(needs),
     ...identityTraceOperations(needs),

@@ -27,6 +27,7 @@ import type { SoftStateCounts } from '../ports/soft-state.ts'
 import type { OpenTopic } from '../ports/soft-topics.ts'
 import type { StateReader } from '../fsm/reader.ts'
 import type { StateView } from '../ports/state-view.ts'
+import type { ClusterTraffic } from '../ports/traffic.ts'
 import type { TokenKeys } from '../ports/token-keys.ts'
 import type { ConsensusStats } from '../ports/stats.ts'
 import type { KeyEndpointRules } from '../auth/tokens/key-endpoint.ts'
@@ -93,6 +94,8 @@ export interface ApiDeps {
   readonly links: LiveLinks
   /** Circuits that this controller owns. */
   readonly circuits: LiveTable<LiveCircuit>
+  /** Traffic of services and routers, as all controllers have counted it. */
+  readonly traffic: ClusterTraffic
   /** Channels of the routers that are connected to this controller. */
   readonly channels: LiveTable<LiveChannel>
   readonly routerInspections: RouterInspections

@@ -20,6 +20,7 @@ import { addPki } from './pki/program.ts'
 import { addRecords } from './records/program.ts'
 import { addRouter } from './router/program.ts'
 import { addSession } from './log-in/session-program.ts'
+import { addTraffic } from './traffic/program.ts'
 import { addTunnel } from './tunnel/program.ts'
 import { stopOnBrokenPipe } from './terminal/broken-pipe.ts'
 import { exitCodes } from './terminal/exit-codes.ts'
@@ -95,6 +96,7 @@ Examples:
   addSession(program)
   addRecords(program)
   addInspect(program)
+  addTraffic(program)
   addAccess(program)
   addHistory(program)
   addNetwork(program)

@@ -505,6 +505,7 @@ export const texts = {
     tabNames: {
       overview: 'Overview',
       access: 'Access',
+      traffic: 'Traffic',
       sessions: 'Sessions and circuits',
       activity: 'Activity',
       edit: 'Edit',
@@ -696,6 +697,36 @@ export const texts = {
     progress: (made: number, all: number) => `${made} of ${all}`,
     refused: (amount: number, all: number) =>
       `${count(amount, 'change was', 'changes were')} refused, of ${all}:`,
+  },
+
+  traffic: {
+    title: 'Traffic',
+    spans: 'Time span',
+    spanNames: { hour: 'Last hour', day: 'Last day' },
+    bytes: 'Bytes',
+    read: 'Read',
+    written: 'Written',
+    latency: 'Latency',
+    circuits: 'New circuits',
+    dialFailures: 'Failed dials',
+    latencyOfService: 'Time to create a circuit',
+    latencyOfRouter: 'Round trip over its links',
+    at: (period: string, text: string) => `${period}: ${text}`,
+    readWritten: (read: string, written: string) => `${read} read, ${written} written`,
+    newCircuits: (amount: number) => count(amount, 'circuit', 'circuits'),
+    failures: (amount: number) => count(amount, 'failed dial', 'failed dials'),
+    notMeasured: '–',
+    asTable: 'As a table',
+    columns: ['From', 'Read', 'Written', 'New circuits', 'Failed dials', 'Latency'],
+    aboutService:
+      'Read from clients and written to clients, as routers report each minute. A controller that restarts forgets what it has counted.',
+    aboutRouter:
+      'Read and written by the router at clients, hosts and links, as it reports each minute. A failed dial is a failed attempt to reach one of its terminators. A controller that restarts forgets what it has counted.',
+    topServices: {
+      title: 'Services with the most traffic',
+      none: 'No service has had traffic.',
+      columns: ['Service', 'Bytes', 'New circuits', 'Failed dials', 'Time to create a circuit'],
+    },
   },
 
   live: {

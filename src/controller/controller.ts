@@ -12,7 +12,6 @@ import type { StateMachine } from '../fsm/machine.ts'
 import { requirePresent } from '../lib/assert.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { ProblemCode } from '../lib/problems.ts'
-import { DataPathCounts } from '../api/metrics/data-path-counts.ts'
 import { WriteAllowance } from '../api/http/write-allowance.ts'
 import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { Proposer } from '../ports/proposer.ts'
@@ -37,6 +36,7 @@ import { type MembershipDeps, createJoinTickets, startMembership } from './membe
 import { ConfigurationReload } from './reload.ts'
 import { RunningOptions } from './running-options.ts'
 import { ReleaseStack } from './releases.ts'
+import { countObservations } from './service/data-path.ts'
 import { openLiveData } from './service/live-parts.ts'
 import { ProcessorShare } from '../lib/bounds/processor-share.ts'
 import { RouterCertificateWatch } from './service/router-certificates.ts'
@@ -241,7 +241,7 @@ export class Controller {
     const caPem = (): string => this.#inForce.caPem
     const processor = new ProcessorShare(configuredApiLimits(config), systemClock)
     const proposer = new WriteAllowance(clusterNode, systemClock)
-    const counts = new DataPathCounts()
+    const counted = countObservations(machine, () => routers.circuits)
     const routers = new RouterService({
       config,
       log,
@@ -249,7 +249,7 @@ export class Controller {
       machine,
       processor,
       publishFact: (fact) => {
-        counts.note(fact)
+        counted.note(fact)
         events.publishFact(fact)
       },
       authorities: createNetworkAuthorities(secrets, caPem),
@@ -285,7 +285,7 @@ export class Controller {
       inForce: this.#inForce,
       releases: this.#releases,
       local: {
-        ...openLiveData({ config, clusterNode, machine, routers, log, counts }),
+        ...openLiveData({ config, clusterNode, machine, routers, log, counted }),
         issuer,
         snapshots,
         lastBackupMs: backups.lastTakenMs,

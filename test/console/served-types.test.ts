@@ -22,6 +22,8 @@ const operations = [
   'GET /edge/management/v1/history',
   'POST /edge/management/v1/jwt-signer-setup/discover',
   'POST /edge/management/v1/jwt-signer-setup/test',
+  'GET /edge/management/v1/traffic/services',
+  'GET /edge/management/v1/traffic/services/{id}',
   'GET /fabric/v1/audit',
   'GET /fabric/v1/cluster/backups',
   'GET /fabric/v1/cluster/history',

@@ -25,6 +25,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'api/schemas',
     'api/sessions',
     'api/signers',
+    'api/traffic',
   ],
   'api/access': [
     'api',
@@ -91,6 +92,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'api/records': ['api', 'api/http', 'api/http/answers', 'api/preparers'],
   'api/schemas': ['api', 'api/http'],
   'api/sessions': ['api', 'api/fabric', 'api/http', 'api/http/answers', 'api/schemas'],
+  'api/traffic': ['api/http', 'api/http/answers', 'api/metrics', 'api/schemas'],
   auth: [],
   'auth/certificates': [],
   'auth/enrollment': ['auth/certificates', 'auth/factors', 'auth/principal', 'auth/tokens'],
@@ -123,6 +125,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'cluster/secrets': ['cluster', 'cluster/mesh'],
   'cluster/soft-state': ['cluster'],
   'cluster/state-transfer': ['cluster', 'cluster/peer', 'cluster/soft-state'],
+  'cluster/traffic': ['cluster', 'cluster/peer'],
   fsm: [
     'fsm/access',
     'fsm/apply',
@@ -237,6 +240,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'console/controls',
     'console/pages/cluster',
     'console/pages/records',
+    'console/pages/traffic',
   ],
   'console/pages/live': ['console', 'console/app', 'console/controls', 'console/pages/records'],
   'console/pages/log-in': ['console', 'console/app', 'console/client', 'console/controls'],
@@ -248,6 +252,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'console/controls',
     'console/pages/access',
     'console/pages/activity',
+    'console/pages/traffic',
     'console/pages/wizards',
   ],
   'console/pages/attributes': [
@@ -285,6 +290,13 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'console/controls',
     'console/pages/live',
     'console/pages/records',
+  ],
+  'console/pages/traffic': [
+    'console',
+    'console/app',
+    'console/client',
+    'console/controls',
+    'console/pages/cluster',
   ],
   'console/pages/wizards': [
     'console',
@@ -360,6 +372,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'cli/records',
     'cli/router',
     'cli/terminal',
+    'cli/traffic',
     'cli/tunnel',
   ],
   'cli/access': ['cli/client', 'cli/records', 'cli/terminal'],
@@ -388,5 +401,6 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'cli/router': ['cli/client', 'cli/enroll', 'cli/terminal'],
   'cli/snapshot': ['cli/bootstrap', 'cli/client', 'cli/terminal'],
   'cli/terminal': [],
+  'cli/traffic': ['cli/client', 'cli/records', 'cli/terminal'],
   'cli/tunnel': ['cli/client', 'cli/enroll', 'cli/terminal'],
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
+import { FigureRing } from './figure-ring.ts'
 
 export const historyLimits = {
   /** Samples of one hour, for each metric. */
@@ -38,11 +39,11 @@ interface HistoryView {
   readonly figures: Readonly<Record<HistoryFigure, readonly (number | null)[]>>
 }
 
-/** Metrics of a controller for the last hour, in memory: one ring buffer for each metric. */
+/** Metrics of a controller for the last hour, in memory: one row of a ring for each sample. */
 export class MetricHistory {
   readonly #read: () => HistoryTotals
   readonly #clock: Clock
-  readonly #rings: ReadonlyMap<HistoryFigure, Float64Array>
+  readonly #ring = new FigureRing(historyLimits.historySamplesMax, historyFigures.length)
   #last: { readonly totals: HistoryTotals; readonly atMs: number } | null = null
   #count = 0
   #endedAtMs: number | null = null
@@ -51,9 +52,6 @@ export class MetricHistory {
   constructor(read: () => HistoryTotals, clock: Clock) {
     this.#read = read
     this.#clock = clock
-    this.#rings = new Map(
-      historyFigures.map((name) => [name, new Float64Array(historyLimits.historySamplesMax)]),
-    )
   }
 
   start(scheduler: PeriodicScheduler): void {
@@ -71,9 +69,8 @@ export class MetricHistory {
     const last = this.#last
     this.#last = { totals, atMs }
     if (last === null || atMs <= last.atMs) return
-    const at = this.#count % historyLimits.historySamplesMax
     const found = figuresBetween(last.totals, totals, (atMs - last.atMs) / 1000)
-    for (const [name, ring] of this.#rings) ring[at] = found[name]
+    for (const [at, name] of historyFigures.entries()) this.#ring.add(this.#count, at, found[name])
     this.#count += 1
     this.#endedAtMs = this.#clock.nowMs()
   }
@@ -81,11 +78,13 @@ export class MetricHistory {
   view(): HistoryView {
     const { historyPeriodMs: periodMs, historySamplesMax: max } = historyLimits
     const first = Math.max(0, this.#count - max)
-    const samples = (ring: Float64Array): readonly (number | null)[] =>
-      Array.from({ length: this.#count - first }, (_, n) => shown(ring[(first + n) % max] ?? NaN))
+    const samples = (at: number): readonly (number | null)[] =>
+      Array.from({ length: this.#count - first }, (_, n) =>
+        shown(this.#ring.at(first + n, at) ?? NaN),
+      )
     const figures = Object.fromEntries(
-      [...this.#rings].map(([name, ring]) => [name, samples(ring)]),
-    ) as HistoryView['figures']
+      historyFigures.map((name, at) => [name, samples(at)]),
+    ) as unknown as HistoryView['figures']
     return { periodMs, endedAtMs: this.#endedAtMs, figures }
   }
 }

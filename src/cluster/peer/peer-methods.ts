@@ -13,6 +13,10 @@ import {
   ReachRequestSchema,
   StateOfferSchema,
   StateRequestSchema,
+  TrafficSeriesRequestSchema,
+  TrafficSeriesSchema,
+  TrafficTotalsRequestSchema,
+  TrafficTotalsSchema,
 } from '../../../proto/gen/peer_pb.ts'
 import { SnapshotChunkSchema } from '../../../proto/gen/mesh_pb.ts'
 
@@ -43,4 +47,14 @@ export const peerMethods = {
   digest: { name: 'state.digest', request: DigestRequestSchema, answer: DigestAnswerSchema },
   snapshot: { name: 'state.snapshot', request: StateRequestSchema, answer: StateOfferSchema },
   piece: { name: 'state.piece', request: PieceRequestSchema, answer: SnapshotChunkSchema },
+  trafficTotals: {
+    name: 'traffic.totals',
+    request: TrafficTotalsRequestSchema,
+    answer: TrafficTotalsSchema,
+  },
+  trafficSeries: {
+    name: 'traffic.series',
+    request: TrafficSeriesRequestSchema,
+    answer: TrafficSeriesSchema,
+  },
 } as const

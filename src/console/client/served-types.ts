@@ -479,6 +479,51 @@ export interface MetaPagination {
   readonly totalCount: number
 }
 
+export interface TrafficDetail {
+  readonly entity: string
+  readonly id: string
+  readonly name: string
+  readonly hour: TrafficTopRowsHour
+  readonly day: TrafficTopRowsHour
+  readonly silentControllers: readonly string[]
+}
+
+export interface TrafficTop {
+  readonly by: string
+  readonly rows: readonly {
+    readonly entity: string
+    readonly id: string
+    readonly name: string
+    readonly hour: TrafficTopRowsHour
+    readonly day: TrafficTopRowsHour
+  }[]
+  readonly other: {
+    readonly hour: TrafficTopRowsHourTotals
+    readonly day: TrafficTopRowsHourTotals
+  }
+  readonly recordCount: number
+  readonly silentControllers: readonly string[]
+}
+
+export interface TrafficTopRowsHour {
+  readonly periodSeconds: number
+  readonly startedAt: string
+  readonly rxBytes: readonly number[]
+  readonly txBytes: readonly number[]
+  readonly circuits: readonly number[]
+  readonly dialFailures: readonly number[]
+  readonly latencyMs: readonly (number | null)[]
+  readonly totals: TrafficTopRowsHourTotals
+}
+
+export interface TrafficTopRowsHourTotals {
+  readonly rxBytes: number
+  readonly txBytes: number
+  readonly circuits: number
+  readonly dialFailures: number
+  readonly latencyMs: number | null
+}
+
 /** Bodies of answers, by operation. */
 export interface ServedAnswers {
   readonly 'GET /edge/management/v1/access/explain': {
@@ -511,6 +556,14 @@ export interface ServedAnswers {
   }
   readonly 'POST /edge/management/v1/jwt-signer-setup/test': {
     readonly data: ExternalJwtSignerTested
+    readonly meta: Meta
+  }
+  readonly 'GET /edge/management/v1/traffic/services': {
+    readonly data: TrafficTop
+    readonly meta: Meta
+  }
+  readonly 'GET /edge/management/v1/traffic/services/{id}': {
+    readonly data: TrafficDetail
     readonly meta: Meta
   }
   readonly 'GET /fabric/v1/audit': {

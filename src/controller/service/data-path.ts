@@ -1,7 +1,33 @@
+import { DataPathCounts } from '../../api/metrics/data-path-counts.ts'
 import type { DataPathSources } from '../../api/metrics/data-path-metrics.ts'
+import { TrafficCounts } from '../../api/traffic/traffic-counts.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
+import { systemClock } from '../../lib/clock.ts'
+import type { ObservationSink } from '../../ports/live-facts.ts'
+import type { LiveCircuit, LiveTable } from '../../ports/live-table.ts'
 import { CertificateError, parseCertificate } from '../../pki/certificate.ts'
+
+/** Everything that this controller counts from its observations. */
+export interface ObservationCounts {
+  readonly counts: DataPathCounts
+  readonly traffic: TrafficCounts
+  readonly note: ObservationSink
+}
+
+export function countObservations(
+  machine: Pick<StateMachine, 'get'>,
+  circuits: () => Pick<LiveTable<LiveCircuit>, 'get'>,
+): ObservationCounts {
+  const counts = new DataPathCounts()
+  const circuit = (id: string): LiveCircuit | undefined => circuits().get(id)
+  const traffic = new TrafficCounts({ state: machine, circuit, clock: systemClock })
+  const note: ObservationSink = (fact) => {
+    counts.note(fact)
+    traffic.note(fact)
+  }
+  return { counts, traffic, note }
+}
 
 /** Sources of metrics about routers and services, from the records and their live status. */
 export function fabricMetricSources(

@@ -1,12 +1,12 @@
-import type { DataPathCounts } from '../../api/metrics/data-path-counts.ts'
 import type { ApiDeps } from '../../api/parts.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
+import { TrafficExchange } from '../../cluster/traffic/cluster-traffic.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { StateMachine } from '../../fsm/machine.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { ControllerPosture } from '../../posture/posture-service.ts'
 import type { PostureEnforcerDeps } from '../../posture/posture-enforcer.ts'
-import { fabricMetricSources } from './data-path.ts'
+import { fabricMetricSources, type ObservationCounts } from './data-path.ts'
 import type { RouterService } from './routers.ts'
 import { configuredApiLimits } from '../settings.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
@@ -25,6 +25,7 @@ export type LiveDeps = Pick<
   | 'scheduler'
   | 'softState'
   | 'traces'
+  | 'traffic'
 >
 
 interface LiveSources {
@@ -33,7 +34,7 @@ interface LiveSources {
   readonly machine: StateMachine
   readonly routers: RouterService
   readonly log: PostureEnforcerDeps['logger']
-  readonly counts: DataPathCounts
+  readonly counted: ObservationCounts
 }
 
 /**
@@ -46,7 +47,7 @@ export function openLiveData({
   machine,
   routers,
   log,
-  counts,
+  counted,
 }: LiveSources): LiveDeps {
   const { soft } = clusterNode
   const { channels, circuits, links, traces, inspections: routerInspections } = routers
@@ -72,7 +73,12 @@ export function openLiveData({
     activity: soft.open('activity'),
     waitingDevices: soft.open('device-log-ins'),
     refreshes: soft.open('refreshes'),
+    traffic: new TrafficExchange({
+      cluster: clusterNode,
+      peers: clusterNode.peers,
+      local: counted.traffic,
+    }),
     softState: () => soft.counts,
-    dataPath: { counts, ...fabricMetricSources(machine) },
+    dataPath: { counts: counted.counts, ...fabricMetricSources(machine) },
   }
 }

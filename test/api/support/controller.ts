@@ -58,6 +58,7 @@ import { NEXT_LEVEL } from '../../support/next-fields.ts'
 import { TestTokenKeys } from '../../support/token-keys.ts'
 import { InlineIssuer, testTrustDomain } from './inline-issuer.ts'
 import { LocalBackups, LocalPki, LocalRestores } from './host-parts.ts'
+import { LocalTrafficCluster } from './local-traffic.ts'
 import { liveTables, type LiveTables } from './live-tables.ts'
 import { LocalTopic } from './local-topic.ts'
 import { ManualClock, ManualScheduler } from './manual-time.ts'
@@ -308,6 +309,8 @@ export interface TestController {
   readonly waitingDevices: LocalTopic<DeviceLogIn>
   readonly refreshes: LocalTopic<RefreshUse>
   readonly live: LiveTables
+  /** The counts of all controllers of the cluster. */
+  readonly traffic: LocalTrafficCluster
   /** Packed, as the controllers publish it. */
   readonly posture: LocalTopic<Uint8Array>
   readonly clock: ManualClock
@@ -396,6 +399,11 @@ export async function startController(
   // Made when something is written there.
   const dir = join(tmpdir(), `flotilla-api-${newShortId()}`)
   const live = liveTables(cluster.selfId)
+  const traffic = new LocalTrafficCluster(cluster, {
+    state: machine,
+    circuit: (id) => live.circuits.get(id),
+    clock,
+  })
   const logger: ServiceLogger = {
     warn: () => undefined,
     error: (fields, message) => {
@@ -431,6 +439,7 @@ export async function startController(
       logger,
     }),
     ...live,
+    traffic: traffic.exchange,
     restores: new LocalRestores(),
     routerInspections: {
       own: { 'connected-routers': () => [] },
@@ -528,6 +537,7 @@ export async function startController(
     waitingDevices,
     refreshes,
     live,
+    traffic,
     posture,
     clock,
     scheduler,

@@ -63,6 +63,10 @@ const own: Readonly<Record<string, string>> = {
   'get /roles/services': 'service.read',
   'get /roles/edge-routers': 'router.read',
   'get /roles/posture-checks': 'posture-check.read',
+  'get /traffic/routers': 'router.read',
+  'get /traffic/routers/{id}': 'router.read',
+  'get /traffic/services': 'service.read',
+  'get /traffic/services/{id}': 'service.read',
 }
 
 /**

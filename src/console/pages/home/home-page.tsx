@@ -15,6 +15,7 @@ import { isObject } from '../records/json-values.ts'
 import { kindAt } from '../records/kinds.ts'
 import type { RecordRow } from '../records/record-data.ts'
 import { rowTitle } from '../records/row-title.ts'
+import { TopServices } from '../traffic/top-services.tsx'
 import { type Amount, type FoundMatter, readAmounts, readMatters } from './attention.ts'
 
 const REFRESH_MS = 10_000
@@ -49,6 +50,7 @@ export function HomePage() {
         <FailureNotice error={loaded.error.value} />
         <Attention matters={shown?.matters ?? null} />
         <Amounts amounts={shown?.amounts ?? null} />
+        {isKnown && hasPermission('service.read') ? <TopServices /> : null}
         {isKnown && hasPermission('admin') ? <ClusterCard /> : null}
       </div>
     </>

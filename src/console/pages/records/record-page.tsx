@@ -25,6 +25,7 @@ import { Explained } from '../access/access-page.tsx'
 import { ActivityList } from '../activity/activity-list.tsx'
 import { emptyQuery, historyKind } from '../activity/activity-data.ts'
 import type { AccessQuery } from '../access/explain-data.ts'
+import { lazyComponent } from '../../app/lazy.tsx'
 import { Dependents } from './dependents.tsx'
 import { Overview } from './overview.tsx'
 import { RecordSessions } from './record-sessions.tsx'
@@ -33,6 +34,10 @@ import { OutstandingToken, RecordActions } from './record-actions.tsx'
 import { type Prefilled, RecordForm } from './record-form.tsx'
 import { TokenTest } from './token-test.tsx'
 import { RelatedLists } from './related-lists.tsx'
+
+const TrafficPanel = lazyComponent(() =>
+  import('../traffic/traffic-panel.tsx').then((one) => one.TrafficPanel),
+)
 
 interface RecordPageData {
   /** Null while a new record is being created. */
@@ -233,6 +238,7 @@ function Shown(props: {
         </>
       ) : null}
       {tab === 'access' ? <RecordAccess kind={kind} id={record.id} /> : null}
+      {tab === 'traffic' ? <TrafficPanel collection={kind.path} id={record.id} /> : null}
       {tab === 'sessions' ? <RecordSessions kind={kind} id={record.id} /> : null}
       {tab === 'activity' ? (
         <ActivityList
@@ -248,11 +254,13 @@ function Shown(props: {
 type Tab = keyof typeof texts.record.tabNames
 
 /** The tabs of a record; without a form, there is no tab for one. */
-function tabsOf({ path }: Kind, hasForm: boolean): readonly Tab[] {
+function tabsOf(kind: Kind, hasForm: boolean): readonly Tab[] {
+  const { path } = kind
   const isSide = path === 'identities' || path === 'services'
   return [
     'overview',
     ...(isSide ? (['access'] as const) : []),
+    ...(path === 'services' || isRouter(kind) ? (['traffic'] as const) : []),
     ...(isSide || path === 'edge-routers' ? (['sessions'] as const) : []),
     ...(historyKind(path) === null ? [] : (['activity'] as const)),
     ...(hasForm ? (['edit'] as const) : []),

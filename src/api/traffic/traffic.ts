@@ -1,0 +1,187 @@
+import { findEntity } from '../../entities/registry.ts'
+import { FairShare } from '../../lib/bounds/fair-share.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { Problem } from '../../lib/problems.ts'
+import type { StateView } from '../../ports/state-view.ts'
+import {
+  type ClusterTraffic,
+  type RecordTraffic,
+  type TrafficFigure,
+  trafficFigures,
+  type TrafficKind,
+  type TrafficSeries,
+} from '../../ports/traffic.ts'
+import { detailAnswer, type Reply } from '../http/answers/envelope.ts'
+import type { RequestContext } from '../http/call.ts'
+import type { Operation } from '../http/operation.ts'
+import { trafficLimits } from './limits.ts'
+import { trafficDetail, trafficTop } from './traffic-schema.ts'
+import { spansView, totalsView } from './traffic-view.ts'
+
+interface TrafficOperationsDeps {
+  readonly state: StateView
+  readonly traffic: ClusterTraffic
+  readonly clock: Clock
+}
+
+const TOP = 10
+/** By what the services and routers with the most traffic are chosen. */
+const orders = {
+  bytes: ['rxBytes', 'txBytes'],
+  circuits: ['circuits'],
+  dialFailures: ['dialFailures'],
+} as const
+type Order = keyof typeof orders
+
+/** Kinds with traffic, and the permission to read their records. */
+const kinds = [
+  ['service', 'service.read', 'Service'],
+  ['router', 'router.read', 'Router'],
+] as const
+
+/**
+ * Operations that show the traffic of services and routers. Any controller answers for the cluster:
+ * it adds what the other controllers have counted.
+ */
+export function trafficOperations(deps: TrafficOperationsDeps): Operation[] {
+  // @guard traffic-of-others--flood
+  const reads = new FairShare(trafficLimits.trafficReadsMax)
+  return kinds.flatMap(([kind, permission, name]) => {
+    const { collection } = findEntity(kind)
+    // Needs the permission to read the records: it shows their names.
+    const common = {
+      tag: 'traffic',
+      apis: ['management', 'fabric'],
+      // @guard traffic-of-others--permission
+      permission,
+      method: 'GET',
+      success: 200,
+      isCompressible: true,
+    } as const
+    return [
+      {
+        ...common,
+        operationId: `listTopTraffic${name}s`,
+        summary: `List the ${collection} with the most traffic in the last hour and day`,
+        path: `/traffic/${collection}`,
+        query: [
+          { name: 'by', schema: { type: 'string', enum: Object.keys(orders) }, isRequired: false },
+          { name: 'limit', schema: { type: 'integer' }, isRequired: false },
+        ],
+        response: { kind: 'detail', schema: trafficTop },
+        handle: (call) => shared(reads, call, () => topTraffic(deps, kind, call)),
+      },
+      {
+        ...common,
+        operationId: `detailTraffic${name}`,
+        summary: `Show the traffic of a ${kind}: the last hour by minute, the last day by quarter hour`,
+        path: `/traffic/${collection}/{id}`,
+        response: { kind: 'detail', schema: trafficDetail },
+        refusals: [404],
+        handle: (call) => shared(reads, call, () => recordTraffic(deps, kind, call)),
+      },
+    ] satisfies Operation[]
+  })
+}
+
+/** Limits the requests that wait for other controllers, because a controller may not respond. */
+async function shared(
+  reads: FairShare,
+  { sharer }: RequestContext,
+  read: () => Promise<Reply>,
+): Promise<Reply> {
+  if (!reads.hasRoomFor(sharer)) {
+    throw new Problem('SERVER_TOO_MANY_REQUESTS', {
+      detail: 'too many requests for traffic at the same time',
+    })
+  }
+  reads.take(sharer)
+  try {
+    return await read()
+  } finally {
+    reads.giveBack(sharer)
+  }
+}
+
+async function recordTraffic(
+  { state, traffic, clock }: TrafficOperationsDeps,
+  kind: TrafficKind,
+  call: RequestContext,
+): Promise<Reply> {
+  const id = call.param('id')
+  const record = state.get(kind, id)
+  if (record === undefined) {
+    throw new Problem('NOT_FOUND', { detail: `${kind} with id ${id} not found` })
+  }
+  const nowMs = clock.nowMs()
+  const { found, silent } = await traffic.series(kind, [id], nowMs)
+  return detailAnswer({
+    entity: findEntity(kind).collection,
+    id,
+    name: record.name,
+    ...spansView(found[0]?.figures, nowMs),
+    silentControllers: silent,
+  })
+}
+
+async function topTraffic(
+  { state, traffic, clock }: TrafficOperationsDeps,
+  kind: TrafficKind,
+  call: RequestContext,
+): Promise<Reply> {
+  const by = orderOf(call)
+  const limit = Number(call.first('limit') ?? TOP)
+  const nowMs = clock.nowMs()
+  const { found: totals, silent } = await traffic.totals(kind, nowMs)
+  const known = totals.rows.filter(({ id }) => state.get(kind, id) !== undefined)
+  const ranked = ranking(known, by)
+  const top = ranked.slice(0, Math.max(1, Math.min(limit, trafficLimits.trafficTopMax)))
+  const ids = top.map(({ id }) => id)
+  const { found, silent: later } = await traffic.series(kind, ids, nowMs)
+  const series = new Map(found.map(({ id, figures }) => [id, figures]))
+  const shown = new Set(ids)
+  const rest = totals.rows.filter(({ id }) => !shown.has(id)).map(({ figures }) => figures)
+  return detailAnswer({
+    by,
+    rows: ids.flatMap((id) => {
+      const record = state.get(kind, id)
+      if (record === undefined) return []
+      const spans = spansView(series.get(id), nowMs)
+      return [{ entity: findEntity(kind).collection, id, name: record.name, ...spans }]
+    }),
+    other: otherView([totals.other, ...rest]),
+    recordCount: known.length,
+    silentControllers: [...new Set([...silent, ...later])].sort(),
+  })
+}
+
+/** The pipeline refuses other values. */
+function orderOf(call: RequestContext): Order {
+  const asked = call.first('by') ?? 'bytes'
+  return Object.hasOwn(orders, asked) ? (asked as Order) : 'bytes'
+}
+
+/**
+ * By the last hour, then by the last day. In the order by bytes, records with circuits or failures
+ * and no bytes are last; in another order, records without that figure are left out.
+ */
+function ranking(rows: readonly RecordTraffic[], by: Order): readonly RecordTraffic[] {
+  const sum = (figures: readonly number[], names: readonly TrafficFigure[]): number =>
+    names.reduce((all, name) => all + (figures[trafficFigures.indexOf(name)] ?? 0), 0)
+  const listedBy = by === 'bytes' ? Object.values(orders).flat() : orders[by]
+  return rows
+    .filter(({ figures }) => sum(figures.day, listedBy) > 0)
+    .map((row) => ({
+      row,
+      hour: sum(row.figures.hour, orders[by]),
+      day: sum(row.figures.day, orders[by]),
+    }))
+    .sort((a, b) => b.hour - a.hour || b.day - a.day || (a.row.id < b.row.id ? -1 : 1))
+    .map(({ row }) => row)
+}
+
+function otherView(all: readonly TrafficSeries[]) {
+  const sums = (span: keyof TrafficSeries): readonly number[] =>
+    trafficFigures.map((_, at) => all.reduce((sum, one) => sum + (one[span][at] ?? 0), 0))
+  return { hour: totalsView(sums('hour')), day: totalsView(sums('day')) }
+}

@@ -1,0 +1,170 @@
+import type { TrafficRow } from '../../../proto/gen/peer_pb.ts'
+import { Problem } from '../../lib/problems.ts'
+import { integer } from '../../lib/text/safe-integer.ts'
+import type { ClusterView } from '../../ports/cluster-view.ts'
+import {
+  type ClusterTraffic,
+  type FromCluster,
+  type LocalTraffic,
+  type RecordTraffic,
+  trafficFigures,
+  type TrafficKind,
+  trafficKinds,
+  type TrafficSeries,
+  type TrafficTotals,
+  trafficSpans,
+} from '../../ports/traffic.ts'
+import { callPeer, decodePeerMessage, encodePeerMessage } from '../peer/peer-message.ts'
+import { peerMethods } from '../peer/peer-methods.ts'
+import type { PeerChannel } from '../peer-channel.ts'
+import { clusterTrafficLimits } from './limits.ts'
+
+interface TrafficExchangeDeps {
+  readonly cluster: Pick<ClusterView, 'selfId' | 'members'>
+  readonly peers: PeerChannel
+  readonly local: LocalTraffic
+}
+
+type WireRow = Pick<TrafficRow, 'id' | 'hour' | 'day'>
+
+const { trafficAnswerMsMax, trafficIdsMax, trafficTotalsBytesMax } = clusterTrafficLimits
+/** Encoded bytes of a row of sums, without its id. */
+const TOTALS_ROW_BYTES = 16 * trafficFigures.length + 32
+
+/**
+ * Adds up the traffic that the controllers have counted, and sends the traffic that this controller
+ * has counted to the others. A controller that does not respond in time, or that runs a release
+ * without this data, is named in the result.
+ */
+export class TrafficExchange implements ClusterTraffic {
+  readonly #deps: TrafficExchangeDeps
+
+  constructor(deps: TrafficExchangeDeps) {
+    this.#deps = deps
+    const { peers, local } = deps
+    const { trafficTotals, trafficSeries } = peerMethods
+    peers.serve(trafficTotals.name, 'members', (_caller, payload) => {
+      const { kind, nowMs } = decodePeerMessage(trafficTotals.request, payload)
+      const totals = boundedTotals(local.totals(kindOf(kind), integer(nowMs)))
+      return Promise.resolve(encodePeerMessage(trafficTotals.answer, totals))
+    })
+    peers.serve(trafficSeries.name, 'members', (_caller, payload) => {
+      const { kind, nowMs, ids } = decodePeerMessage(trafficSeries.request, payload)
+      const few = ids.slice(0, trafficIdsMax)
+      const rows = local.series(kindOf(kind), few, integer(nowMs)).map(rowMessage)
+      return Promise.resolve(encodePeerMessage(trafficSeries.answer, { rows }))
+    })
+  }
+
+  async totals(kind: TrafficKind, nowMs: number): Promise<FromCluster<TrafficTotals>> {
+    const own = this.#deps.local.totals(kind, nowMs)
+    const { found, silent } = await this.#fromOthers(async (id) => {
+      const request = { kind, nowMs: BigInt(nowMs) }
+      const { peers } = this.#deps
+      const { trafficTotals } = peerMethods
+      const said = await callPeer(peers, id, trafficTotals, request, trafficAnswerMsMax)
+      const { figures: other } = trafficOf(said.other ?? noRow, sumLength)
+      return { other, rows: said.rows.map((row) => trafficOf(row, sumLength)) }
+    })
+    const all = [own, ...found]
+    const rows = addRows(all.flatMap((one) => one.rows))
+    return { found: { rows, other: addSeries(all.map((one) => one.other)) }, silent }
+  }
+
+  async series(
+    kind: TrafficKind,
+    ids: readonly string[],
+    nowMs: number,
+  ): Promise<FromCluster<readonly RecordTraffic[]>> {
+    const own = this.#deps.local.series(kind, ids, nowMs)
+    const { found, silent } = await this.#fromOthers(async (id) => {
+      const request = { kind, nowMs: BigInt(nowMs), ids: [...ids] }
+      const { peers } = this.#deps
+      const { trafficSeries } = peerMethods
+      const { rows } = await callPeer(peers, id, trafficSeries, request, trafficAnswerMsMax)
+      return rows.map((row) => trafficOf(row, seriesLength))
+    })
+    return { found: addRows([...own, ...found.flat()]), silent }
+  }
+
+  async #fromOthers<T>(read: (id: string) => Promise<T>): Promise<FromCluster<readonly T[]>> {
+    const { cluster } = this.#deps
+    const others = cluster
+      .members()
+      .map(({ id }) => id)
+      .filter((id) => id !== cluster.selfId)
+      .sort()
+    const answers = await Promise.allSettled(others.map(read))
+    const silent = others.filter((_, at) => answers[at]?.status !== 'fulfilled')
+    const found = answers.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+    return { found, silent }
+  }
+}
+
+/** @throws {Problem} COULD_NOT_VALIDATE. */
+function kindOf(word: string): TrafficKind {
+  const kind = trafficKinds.find((one) => one === word)
+  if (kind === undefined) throw new Problem('COULD_NOT_VALIDATE', { detail: 'unknown kind' })
+  return kind
+}
+
+const noRow = { id: '', hour: [], day: [] }
+const sumLength: Readonly<Record<keyof TrafficSeries, number>> = {
+  hour: trafficFigures.length,
+  day: trafficFigures.length,
+}
+const seriesLength = {
+  hour: trafficFigures.length * trafficSpans.hour.periods,
+  day: trafficFigures.length * trafficSpans.day.periods,
+}
+
+/**
+ * @throws {Problem} COULD_NOT_VALIDATE if a row has another length, as another release may send.
+ */
+function trafficOf(
+  { id, hour, day }: WireRow,
+  length: Readonly<Record<keyof TrafficSeries, number>>,
+): RecordTraffic {
+  if (hour.length !== length.hour || day.length !== length.day) {
+    throw new Problem('COULD_NOT_VALIDATE', { detail: 'the row has another length' })
+  }
+  return { id, figures: { hour, day } }
+}
+
+function rowMessage({ id, figures: { hour, day } }: RecordTraffic) {
+  return { id, hour: [...hour], day: [...day] } satisfies WireRow
+}
+
+/** Adds up the rows that would not fit into one message. */
+function boundedTotals({ rows, other }: TrafficTotals) {
+  let bytes = TOTALS_ROW_BYTES
+  const fits: RecordTraffic[] = []
+  const rest = [other]
+  for (const row of rows) {
+    bytes += TOTALS_ROW_BYTES + 3 * row.id.length
+    if (bytes <= trafficTotalsBytesMax) fits.push(row)
+    else rest.push(row.figures)
+  }
+  const added = { id: '', figures: addSeries(rest) }
+  return { rows: fits.map(rowMessage), other: rowMessage(added) }
+}
+
+function addRows(rows: readonly RecordTraffic[]): readonly RecordTraffic[] {
+  const byId = Map.groupBy(rows, ({ id }) => id)
+  return Array.from(byId, ([id, same]) => ({
+    id,
+    figures: addSeries(same.map(({ figures }) => figures)),
+  }))
+}
+
+/** @param all at least one, all of the same length. */
+function addSeries(all: readonly TrafficSeries[]): TrafficSeries {
+  const [first = { hour: [], day: [] }, ...others] = all
+  const of = (span: keyof TrafficSeries): readonly number[] =>
+    others.length === 0
+      ? first[span]
+      : first[span].map((value, at) =>
+          others.reduce((sum, one) => sum + (one[span][at] ?? 0), value),
+        )
+  return { hour: of('hour'), day: of('day') }
+}

@@ -1,0 +1,88 @@
+import { useLoaded } from '../../app/loaded.ts'
+import { pathTo } from '../../app/navigation.ts'
+import { visibleText } from '../../app/visible-text.ts'
+import { Notice } from '../../controls/status.tsx'
+import { bytesText } from '../../../client/bytes-text.ts'
+import { texts } from '../../texts.ts'
+import { sparklinePath } from '../cluster/sparkline.ts'
+import { readTopServices, TRAFFIC_REFRESH_MS } from './traffic-data.ts'
+
+const ROWS = 5
+const WIDTH = 120
+const HEIGHT = 24
+
+/**
+ * The services with the most traffic in the last hour, each linked to its traffic. Nothing if the
+ * controller does not count traffic, as earlier releases do.
+ */
+export function TopServices() {
+  const { topServices: words, notMeasured } = texts.traffic
+  const loaded = useLoaded(
+    'top-services',
+    (signal) => readTopServices(ROWS, signal),
+    TRAFFIC_REFRESH_MS,
+  )
+  const { value: shown } = loaded.data
+  if (shown === null) return null
+  const { silentControllers: silent } = shown
+  return (
+    <section class="panel" aria-labelledby="top-services">
+      <div class="panel-head">
+        <h2 id="top-services">{words.title}</h2>
+        <span class="faint small">{texts.traffic.spanNames.hour}</span>
+      </div>
+      {silent.length === 0 ? null : (
+        <div class="panel-body">
+          <Notice tone="warn">{texts.live.silent(silent)}</Notice>
+        </div>
+      )}
+      {shown.rows.length === 0 ? (
+        <p class="panel-body soft">{words.none}</p>
+      ) : (
+        <div class="table-wrap" tabIndex={0} role="group" aria-label={words.title}>
+          <table class="table even">
+            <thead>
+              <tr>
+                {words.columns.map((column) => (
+                  <th scope="col" key={column}>
+                    {column}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {shown.rows.map(({ id, name, hour: { rxBytes, txBytes, totals } }) => (
+                <tr key={id}>
+                  <td>
+                    <a href={`${pathTo('services', id)}?tab=traffic`}>{visibleText(name)}</a>
+                  </td>
+                  <td>
+                    <span class="top-bytes">
+                      {bytesText(totals.rxBytes + totals.txBytes)}
+                      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">
+                        <path
+                          d={sparklinePath(
+                            rxBytes.map((bytes, at) => bytes + (txBytes[at] ?? 0)),
+                            WIDTH,
+                            HEIGHT,
+                          )}
+                        />
+                      </svg>
+                    </span>
+                  </td>
+                  <td>{totals.circuits.toLocaleString('en')}</td>
+                  <td>{totals.dialFailures.toLocaleString('en')}</td>
+                  <td>
+                    {totals.latencyMs === null
+                      ? notMeasured
+                      : texts.live.milliseconds(totals.latencyMs)}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  )
+}

@@ -1,0 +1,130 @@
+import type { Signal } from '@preact/signals'
+
+import { axisTop } from './axis.ts'
+
+interface Series {
+  /** Name of its color. */
+  readonly color: 'rx' | 'tx' | 'bad'
+  /** Shown if a chart has several series. */
+  readonly label: string
+  /** One for each period; null: not measured. */
+  readonly values: readonly (number | null)[]
+}
+
+const BAR = 10
+const GAP = 2
+const HEIGHT = 100
+
+/**
+ * Bars with axes, one for each period. The pointer, and the arrow keys on the focused chart, choose
+ * a period in all charts that share the signal; the chart then says its values.
+ */
+export function TrafficChart(props: {
+  readonly title: string
+  /** Said while no period is chosen. */
+  readonly total: string
+  /** Stacked on each other. */
+  readonly series: readonly Series[]
+  readonly periods: readonly string[]
+  readonly chosen: Signal<number | null>
+  readonly numberText: (value: number) => string
+  /** The values of a period in words. */
+  readonly periodText: (at: number) => string
+}) {
+  const { title, total, series, periods, chosen, numberText, periodText } = props
+  const count = periods.length
+  const sums = periods.map((_, at) =>
+    series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0),
+  )
+  const top = axisTop(Math.max(...sums))
+  const { value: at } = chosen
+  const now = at ?? count - 1
+  const choose = (next: number): void => {
+    chosen.value = Math.max(0, Math.min(count - 1, next))
+  }
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const steps: Readonly<Record<string, number>> = {
+      ArrowLeft: now - 1,
+      ArrowDown: now - 1,
+      ArrowRight: now + 1,
+      ArrowUp: now + 1,
+      Home: 0,
+      End: count - 1,
+    }
+    const next = steps[event.key]
+    if (next === undefined) return
+    event.preventDefault()
+    choose(next)
+  }
+  return (
+    <figure class="chart">
+      <figcaption>
+        <strong>{title}</strong>
+        {series.length === 1 ? null : (
+          <span class="chart-legend tiny soft">
+            {series.map(({ color, label }) => (
+              <span key={color} class={color}>
+                {label}
+              </span>
+            ))}
+          </span>
+        )}
+        <span class="soft small">{at === null ? total : periodText(at)}</span>
+      </figcaption>
+      <div class="chart-body">
+        <div class="chart-axis faint tiny" aria-hidden="true">
+          <span>{numberText(top)}</span>
+          <span>{numberText(0)}</span>
+        </div>
+        <svg
+          viewBox={`0 0 ${count * BAR} ${HEIGHT}`}
+          preserveAspectRatio="none"
+          role="slider"
+          tabIndex={0}
+          aria-label={title}
+          aria-valuemin={0}
+          aria-valuemax={count - 1}
+          aria-valuenow={now}
+          aria-valuetext={periodText(now)}
+          onKeyDown={onKeyDown}
+          onFocus={() => choose(now)}
+          onBlur={() => (chosen.value = null)}
+          onPointerMove={(event) => {
+            const { left, width } = event.currentTarget.getBoundingClientRect()
+            choose(Math.floor(((event.clientX - left) / width) * count))
+          }}
+          onPointerLeave={() => (chosen.value = null)}
+        >
+          <path class="grid" d={`M0 0H${count * BAR}M0 ${HEIGHT / 2}H${count * BAR}`} />
+          {at === null ? null : (
+            <rect class="chosen" x={at * BAR} y={0} width={BAR} height={HEIGHT} />
+          )}
+          {series.map(({ color }, n) => (
+            <path key={color} class={color} d={barsPath(series, n, top)} />
+          ))}
+        </svg>
+      </div>
+      <div class="chart-times faint tiny" aria-hidden="true">
+        <span>{periods[0]}</span>
+        <span>{periods[Math.floor(count / 2)]}</span>
+        <span>{periods.at(-1)}</span>
+      </div>
+    </figure>
+  )
+}
+
+/** The bars of one series, on those of the series before it. */
+function barsPath(series: readonly Series[], which: number, top: number): string {
+  const own = series[which]?.values ?? []
+  const bars = own.flatMap((value, at) => {
+    if (value === null || value === 0) return []
+    const below = series.slice(0, which).reduce((sum, { values }) => sum + (values[at] ?? 0), 0)
+    const height = (amount: number): number => HEIGHT - (amount / top) * HEIGHT
+    // A small value next to a large one stays visible.
+    const from = height(below)
+    const to = Math.min(height(below + value), from - 1)
+    const x = at * BAR + GAP / 2
+    return [`M${x} ${from.toFixed(1)}V${to.toFixed(1)}h${BAR - GAP}V${from.toFixed(1)}z`]
+  })
+  return bars.join('')
+}

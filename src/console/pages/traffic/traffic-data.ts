@@ -1,0 +1,36 @@
+import { client } from '../../app/services.ts'
+import { MANAGEMENT } from '../../../client/cluster-client.ts'
+import type {
+  ServedAnswers,
+  TrafficDetail,
+  TrafficTop,
+  TrafficTopRowsHour,
+} from '../../client/served-types.ts'
+
+export type { TrafficDetail, TrafficTop, TrafficTopRowsHour as TrafficSpan }
+
+/** Routers report each minute. */
+export const TRAFFIC_REFRESH_MS = 30_000
+/** Above the 3 s for which a controller waits for the others. */
+const TIMEOUT_MS = 8_000
+
+/** @param collection of the record's page; the traffic of all routers is below `routers`. */
+export async function readTraffic(
+  collection: string,
+  id: string,
+  signal: AbortSignal,
+): Promise<TrafficDetail> {
+  const kind = collection === 'services' ? 'services' : 'routers'
+  const path = `${MANAGEMENT}/traffic/${kind}/${encodeURIComponent(id)}`
+  const { body } = await client.ask({ path, timeoutMs: TIMEOUT_MS, signal })
+  return (body as ServedAnswers['GET /edge/management/v1/traffic/services/{id}']).data
+}
+
+export async function readTopServices(limit: number, signal: AbortSignal): Promise<TrafficTop> {
+  const { data } = await client.served('GET /edge/management/v1/traffic/services', {
+    query: { limit: String(limit) },
+    timeoutMs: TIMEOUT_MS,
+    signal,
+  })
+  return data
+}

@@ -1,0 +1,205 @@
+import { appendFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { Agent, createServer, get } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+
+import { readQuickstartPlan } from '../../src/cli/quickstart/plan.ts'
+import { texts } from '../../src/console/texts.ts'
+import { until } from '../process/support/client.ts'
+import { axeFindings, browserMissing, overflows } from './support/console-browser.ts'
+import {
+  type ConsoleNetwork,
+  consoleNetwork,
+  management,
+  shots,
+} from './support/console-network.ts'
+
+// Goal: an operator sees the traffic of a service and of a router, whichever controller counted it.
+// Method: real requests over two real routers, whose reports come each second instead of each minute.
+
+const PAGE_BYTES = 50_000
+const page = createServer((_, response) => {
+  response.end('x'.repeat(PAGE_BYTES))
+})
+const agent = new Agent({ keepAlive: false })
+afterAll(() => {
+  agent.destroy()
+  page.close()
+})
+
+interface Totals {
+  readonly rxBytes: number
+  readonly txBytes: number
+  readonly circuits: number
+  readonly dialFailures: number
+  readonly latencyMs: number | null
+}
+
+interface Traffic {
+  readonly hour: { readonly totals: Totals }
+  readonly silentControllers: readonly string[]
+}
+
+/** The answer of controller k. */
+async function trafficOf(k: number, kind: 'services' | 'routers', id: string): Promise<Traffic> {
+  const client = await network.cluster.loggedIn(k)
+  const { body } = await client.request('GET', `${management}/traffic/${kind}/${id}`)
+  return body.data as unknown as Traffic
+}
+
+/** @returns the bytes of a page that came through the first router; null: nothing came. */
+async function fetchThroughRouters(): Promise<number | null> {
+  const [first] = readQuickstartPlan(network.cluster.folder).routers
+  return await new Promise((resolve) => {
+    const request = get(`http://127.0.0.1:${first?.entryPort}/`, { agent }, (response) => {
+      let bytes = 0
+      response.on('data', (chunk: Buffer) => (bytes += chunk.length))
+      response.on('end', () => resolve(bytes))
+      response.on('error', () => resolve(null))
+    })
+    request.on('error', () => resolve(null))
+  })
+}
+
+async function onlineRouters(made: ConsoleNetwork) {
+  return await until('both routers are online', async () => {
+    const rows = await made.rowsOf('edge-routers', 'true')
+    return rows.length === 2 && rows.every((row) => row['isOnline'] === true)
+  })
+}
+
+const ids = { service: '', entry: '', host: '' }
+
+const network = consoleNetwork(async (made: ConsoleNetwork) => {
+  const { cluster } = made
+  await cluster.interrupt()
+  for (const { configPath } of readQuickstartPlan(cluster.folder).routers) {
+    const reports = '\nmetrics:\n  reportInterval: 1s\n  intervalAgeThreshold: 0s\n'
+    appendFileSync(configPath, reports)
+  }
+  await cluster.quickstart()
+  await onlineRouters(made)
+  page.listen(0, '127.0.0.1')
+  await once(page, 'listening')
+  ids.entry = (await made.recordOf('edge-routers', 'router1')).id
+  ids.host = (await made.recordOf('edge-routers', 'router2')).id
+  await made.send('PATCH', `edge-routers/${ids.entry}`, { isTunnelerEnabled: true })
+  // The routers of a quickstart listen for this service.
+  ids.service = await made.create('services', { name: 'demo', encryptionRequired: false })
+  const only = { semantic: 'AnyOf', name: 'demo', serviceRoles: [`@${ids.service}`] }
+  const identityRoles = [`@${ids.entry}`]
+  await made.create('service-policies', { ...only, type: 'Dial', identityRoles })
+  await made.create('service-edge-router-policies', { ...only, edgeRouterRoles: ['#all'] })
+  const { port } = page.address() as AddressInfo
+  const address = `tcp:127.0.0.1:${port}`
+  const terminator = { service: ids.service, router: ids.host, binding: 'transport', address }
+  await made.create('terminators', terminator)
+  await until('a page comes through the routers', async () => {
+    return (await fetchThroughRouters()) === PAGE_BYTES
+  })
+  page.close()
+  page.closeAllConnections()
+  await until('a dial fails', async () => {
+    expect(await fetchThroughRouters()).toBeNull()
+    return (await trafficOf(1, 'services', ids.service)).hour.totals.dialFailures > 0
+  })
+  await until('the routers have reported the bytes', async () => {
+    return (await trafficOf(1, 'services', ids.service)).hour.totals.txBytes > PAGE_BYTES
+  })
+})
+
+describe.skipIf(browserMissing !== null)('Traffic', () => {
+  test('of a service is one click from Home: bytes, circuits and a failed dial', async () => {
+    const shown = await network.open(2)
+    const { traffic } = texts
+    const top = shown.getByRole('region', { name: traffic.topServices.title })
+    await top.getByRole('link', { name: 'demo', exact: true }).click()
+    await shown.getByRole('heading', { name: traffic.title, exact: true }).waitFor()
+    const { totals } = (await trafficOf(3, 'services', ids.service)).hour
+    expect(totals.rxBytes).toBeGreaterThan(30)
+    expect(totals.txBytes).toBeGreaterThan(PAGE_BYTES)
+    expect(totals.circuits).toBeGreaterThan(0)
+    expect(totals.latencyMs).toBeGreaterThan(0)
+    const chart = (title: string) => shown.locator('figure.chart', { hasText: title })
+    // Nothing is dialed any more, so that the page and the other controllers show the same.
+    await chart(traffic.bytes)
+      .getByText(/\d kB written/)
+      .waitFor()
+    await chart(traffic.circuits).getByText(traffic.newCircuits(totals.circuits)).waitFor()
+    const failures = traffic.failures(totals.dialFailures)
+    await chart(traffic.dialFailures).getByText(failures, { exact: true }).waitFor()
+    await chart(traffic.latencyOfService)
+      .getByText(/^[\d.,]+ ms$/)
+      .first()
+      .waitFor()
+    expect(await axeFindings(shown)).toEqual([])
+    await shown.screenshot({ path: join(shots, 'traffic-service.png'), fullPage: true })
+  })
+
+  test('is the same through every controller', async () => {
+    const answers = await Promise.all([1, 2, 3].map((k) => trafficOf(k, 'services', ids.service)))
+    const [first] = answers
+    expect(answers.map(({ hour, silentControllers }) => [hour.totals, silentControllers])).toEqual(
+      answers.map(() => [first?.hour.totals, []]),
+    )
+  })
+
+  test('is read by keyboard, by minute and by quarter hour, and as a table', async () => {
+    const shown = await network.open(1, `services/${ids.service}?tab=traffic`)
+    const { traffic } = texts
+    const slider = shown.getByRole('slider', { name: traffic.circuits })
+    await slider.focus()
+    await slider.press('End')
+    expect(await slider.getAttribute('aria-valuenow')).toBe('59')
+    await slider.press('ArrowLeft')
+    expect(await slider.getAttribute('aria-valuetext')).toMatch(/^\d\d:\d\d.*: \d+ circuits?$/)
+    expect(await slider.getAttribute('aria-valuenow')).toBe('58')
+    await shown.getByText(traffic.asTable).click()
+    expect(await shown.locator('.table tbody tr').count()).toBe(60)
+    await shown.getByRole('button', { name: traffic.spanNames.day }).click()
+    await expect.poll(() => shown.locator('.table tbody tr').count()).toBe(96)
+    expect(await slider.getAttribute('aria-valuemax')).toBe('95')
+    expect(await axeFindings(shown)).toEqual([])
+    await shown.setViewportSize({ width: 390, height: 800 })
+    expect(await overflows(shown)).toBe(false)
+  })
+
+  test('of a router has the bytes and the failed attempts to reach its terminators', async () => {
+    const { traffic } = texts
+    const { totals } = (await trafficOf(1, 'routers', ids.host)).hour
+    expect(totals.dialFailures).toBeGreaterThan(0)
+    const shown = await network.open(1, `edge-routers/${ids.host}`)
+    await shown.getByRole('link', { name: texts.record.tabNames.traffic, exact: true }).click()
+    const chart = (title: string) => shown.locator('figure.chart', { hasText: title })
+    await chart(traffic.bytes)
+      .getByText(/kB read, [\d.]+ kB written/)
+      .waitFor()
+    const failures = traffic.failures(totals.dialFailures)
+    await chart(traffic.dialFailures).getByText(failures, { exact: true }).waitFor()
+    await chart(traffic.latencyOfRouter)
+      .getByText(/^[\d.,]+ ms$/)
+      .first()
+      .waitFor()
+  })
+
+  test('names a controller that does not respond, and shows what the others have counted', async () => {
+    const shown = await network.open(1, `services/${ids.service}?tab=traffic`)
+    await shown.getByRole('heading', { name: texts.traffic.title, exact: true }).waitFor()
+    network.cluster.kill(3, 'SIGSTOP')
+    try {
+      const client = await network.cluster.loggedIn(1)
+      const path = `${management}/traffic/services/${ids.service}`
+      const beganMs = performance.now()
+      const { body } = await client.request('GET', path)
+      expect(performance.now() - beganMs).toBeLessThan(8_000)
+      expect((body.data as unknown as Traffic).silentControllers).toEqual(['ctrl3'])
+      await shown.reload()
+      await shown.getByText(texts.live.silent(['ctrl3'])).waitFor()
+      await shown.getByRole('slider', { name: texts.traffic.bytes }).waitFor()
+    } finally {
+      network.cluster.kill(3, 'SIGCONT')
+    }
+  })
+})
