@@ -17,7 +17,7 @@ import {
 } from '../access/previewed.ts'
 import { StepRunner } from './carry-out.ts'
 import { type NetworkFile, parseNetwork } from './document.ts'
-import { readNetworkText, requireNoFaults, schemaChecks } from './network-file.ts'
+import { readNetworkText, requireNoFaults, schemaChecks } from './file-checks.ts'
 import { type LiveNetwork, readNetwork } from './live.ts'
 import { planOf, type Step, type FieldChange } from './plan.ts'
 import { previewSteps } from './preview-steps.ts'

@@ -2,7 +2,7 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/failure.ts'
 import { printNote } from '../terminal/output.ts'
 import { applyNetwork, type ApplyOptions } from './apply.ts'
 import { parseYamlDocument } from './document.ts'
-import { readNetworkText, requireNoFaults } from './network-file.ts'
+import { readNetworkText, requireNoFaults } from './file-checks.ts'
 import { fillFromCurrentNetwork, parseOpenZitiExport } from './stock.ts'
 
 export interface ImportOptions extends Omit<ApplyOptions, 'file' | 'prune'> {

@@ -11,7 +11,7 @@ import {
   type NetworkFile,
   NetworkFileReader,
 } from './document.ts'
-import { schemaChecks } from './network-file.ts'
+import { schemaChecks } from './file-checks.ts'
 import { UnimportedFields } from './lost-fields.ts'
 import { type LiveNetwork, seededConfigTypeFields } from './live.ts'
 import { fileFieldName, portableFields } from './portable.ts'

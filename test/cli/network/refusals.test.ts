@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { parseNetwork } from '../../../src/cli/network/document.ts'
-import { schemaChecks } from '../../../src/cli/network/network-file.ts'
+import { schemaChecks } from '../../../src/cli/network/file-checks.ts'
 import { Administrator } from '../client/support.ts'
 
 // Goal: a file with one mistake changes nothing, and its mistake is named with its line.
