@@ -13,7 +13,7 @@ import { render } from 'preact'
 
 import { startNavigation } from './app/navigation.ts'
 import { registerGoKeys } from './app/pages.tsx'
-import { clusterMembers, session, sharedSession } from './app/services.ts'
+import { clusterMembers, session, sharedSession } from './app/console-state.ts'
 import { Shell } from './app/shell.tsx'
 import { finishSignIn, isRedeemingSignInCode } from './app/sign-in.ts'
 import { startShortcuts } from './app/shortcuts.ts'

@@ -7,7 +7,7 @@ import { type Kind, kindAt, kinds as allKinds } from '../pages/records/kinds.ts'
 import { HomePage } from '../pages/home/home-page.tsx'
 import { texts } from '../texts.ts'
 import { CONSOLE_BASE_PATH, type ConsolePage } from './navigation.ts'
-import { hasPermission } from './api-documents.ts'
+import { hasPermission } from './management-document.ts'
 import { lazyComponent } from './lazy.tsx'
 import { PageHead } from './page-head.tsx'
 import { registerGoKey } from './shortcuts.ts'
@@ -163,6 +163,18 @@ const pages: Readonly<
     title: texts.pages.wizards,
     Page: lazyComponent(() =>
       import('../pages/wizards/wizards-page.tsx').then((one) => one.WizardsPage),
+    ),
+  },
+  attributes: {
+    title: texts.pages.attributes,
+    Page: lazyComponent(() =>
+      import('../pages/attributes/attribute-page.tsx').then((one) => one.AttributePage),
+    ),
+  },
+  profile: {
+    title: texts.profile.title,
+    Page: lazyComponent(() =>
+      import('../pages/profile/profile-page.tsx').then((one) => one.ProfilePage),
     ),
   },
   backups: {

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 
-import { downloadText } from '../../app/export.ts'
+import { downloadText } from '../../app/download.ts'
 import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
 import { navigateTo, currentPage } from '../../app/navigation.ts'

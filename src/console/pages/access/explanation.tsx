@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 
 import { consolePath } from '../../app/navigation.ts'
-import { expiryText } from '../../controls/end-input.tsx'
+import { expiryText } from '../../controls/expiry-input.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { Badge, type BadgeTone } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
@@ -13,7 +13,7 @@ import type {
   AccessExplainedRoutersIdentityPolicies,
 } from '../../client/served-types.ts'
 import { type AccessDirection, recordRefText } from './explain-data.ts'
-import { NearestPolicyPanel } from './nearest.tsx'
+import { NearestPolicyPanel } from './nearest-policy-panel.tsx'
 
 type DirectionPolicy = NonNullable<AccessDirection['policies']>[number]
 type PolicyRef = AccessExplainedRoutersIdentityPolicies & Partial<Pick<DirectionPolicy, 'checks'>>

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
 import { consolePath } from '../../app/navigation.ts'
-import { isReadOnly } from '../../app/services.ts'
+import { isReadOnly } from '../../app/console-state.ts'
 import { Button } from '../../controls/button.tsx'
 import type { AccessExplained, AccessExplainedIdentity } from '../../client/served-types.ts'
 import { texts } from '../../texts.ts'

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
-import { currentCaller, hasPermission } from '../../app/api-documents.ts'
+import { currentCaller, hasPermission } from '../../app/management-document.ts'
 import { navigateTo, consolePath, currentPage } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { texts } from '../../texts.ts'

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 
 import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
-import { isReadOnly, noteLeaderlessRefusal } from '../../app/services.ts'
+import { isReadOnly, noteLeaderlessRefusal } from '../../app/console-state.ts'
 import { showToast } from '../../app/toasts.tsx'
 import type { AuditDetail } from '../../client/served-types.ts'
 import { Button } from '../../controls/button.tsx'

@@ -1,12 +1,12 @@
 import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
 import { PageHead } from '../../app/page-head.tsx'
-import { consoleApiClient } from '../../app/services.ts'
+import { consoleApiClient } from '../../app/console-state.ts'
 import type { ClusterBackups } from '../../client/served-types.ts'
 import { CopyText } from '../../controls/copy.tsx'
 import { Badge, EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { RecordCell } from '../records/cell.tsx'
+import { RecordCell } from '../records/record-cell.tsx'
 import { fieldLabel } from '../records/form-model.ts'
 
 const REFRESH_MS = 30_000

@@ -4,7 +4,7 @@ import { Badge } from '../../controls/status.tsx'
 import { relativeTimeText } from '../../controls/time.tsx'
 import type { ClusterStatus } from '../../client/served-types.ts'
 import { texts } from '../../texts.ts'
-import type { MemberStatus } from './cluster-shapes.ts'
+import type { MemberStatus } from './cluster-requests.ts'
 
 /** Shows whether the next failure stops writes. */
 export function ClusterHealthPanel(props: {

@@ -1,7 +1,7 @@
 import { useLoadedData } from '../../app/loaded.ts'
-import { consoleApiClient } from '../../app/services.ts'
+import { consoleApiClient } from '../../app/console-state.ts'
 import type { ClusterHistory } from '../../client/served-types.ts'
-import { ApiRefusalError } from '../../../client/problem.ts'
+import { ApiRefusalError } from '../../../client/client-errors.ts'
 import { texts } from '../../texts.ts'
 import { sparklinePath, summarizeValues } from './sparkline.ts'
 

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
-import { isReadOnly, noteLeaderlessRefusal } from '../../app/services.ts'
+import { isReadOnly, noteLeaderlessRefusal } from '../../app/console-state.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { Button } from '../../controls/button.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
@@ -16,7 +16,7 @@ import {
   type MemberStatus,
   planChange,
   transferLeadership,
-} from './cluster-shapes.ts'
+} from './cluster-requests.ts'
 
 interface MemberDialogProps {
   readonly member: MemberStatus

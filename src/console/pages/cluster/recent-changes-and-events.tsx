@@ -1,12 +1,12 @@
 import { useLoadedData } from '../../app/loaded.ts'
 import { FailureNotice } from '../../app/failure.tsx'
-import { eventFeed } from '../../app/services.ts'
+import { eventFeed } from '../../app/console-state.ts'
 import type { NetworkEvent } from '../../client/event-feed.ts'
 import { Badge, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { visibleText } from '../../app/visible-text.ts'
-import { fetchRecentChanges } from './cluster-shapes.ts'
+import { fetchRecentChanges } from './cluster-requests.ts'
 
 const REFRESH_MS = 10_000
 const SHOWN_MAX = 10

@@ -1,4 +1,4 @@
-import { currentCaller, hasPermission, loadCaller } from '../../app/api-documents.ts'
+import { currentCaller, hasPermission, loadCaller } from '../../app/management-document.ts'
 import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
 import { consolePath } from '../../app/navigation.ts'
@@ -8,8 +8,8 @@ import { visibleText } from '../../app/visible-text.ts'
 import { Badge, EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { fetchClusterStatus } from '../cluster/cluster-shapes.ts'
-import { Alarms, ClusterHealthPanel } from '../cluster/health.tsx'
+import { fetchClusterStatus } from '../cluster/cluster-requests.ts'
+import { Alarms, ClusterHealthPanel } from '../cluster/cluster-health-panel.tsx'
 import { formatListState } from '../records/filters.ts'
 import { isObject } from '../records/json-values.ts'
 import { kindAt } from '../records/kinds.ts'
@@ -21,7 +21,7 @@ import {
   type FoundAttentionItem,
   readRecordCounts,
   readAttentionItems,
-} from './attention.ts'
+} from './attention-items.ts'
 
 const REFRESH_MS = 10_000
 

@@ -1,4 +1,4 @@
-import { clusterMembers } from '../../app/services.ts'
+import { clusterMembers } from '../../app/console-state.ts'
 import { CopyText } from '../../controls/copy.tsx'
 import { texts } from '../../texts.ts'
 import type { RecordWriteRequest } from './record-data.ts'

@@ -8,10 +8,10 @@ import { Dialog } from '../../controls/dialog.tsx'
 import { TextField } from '../../controls/field.tsx'
 import { texts } from '../../texts.ts'
 import { AccessPreview } from '../access/preview.tsx'
-import { CurlCommandPanel } from './call-panel.tsx'
+import { CurlCommandPanel } from './curl-command-panel.tsx'
 import type { Kind } from './kinds.ts'
 import { recordPath, writeRecord } from './record-data.ts'
-import { blocksDeletion, RecordUses, useRecordUses } from './uses.tsx'
+import { blocksDeletion, RecordUses, useRecordUses } from './record-uses.tsx'
 
 /** Deletes a record after the user has typed its name. */
 export function DeleteDialog(props: {

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 
-import { ExpiryInput } from '../../controls/end-input.tsx'
+import { ExpiryInput } from '../../controls/expiry-input.tsx'
 import { Button, IconButton } from '../../controls/button.tsx'
 import { Field } from '../../controls/field.tsx'
 import { texts } from '../../texts.ts'
@@ -28,7 +28,7 @@ import {
   textOf,
   TextInput,
 } from './leaf-inputs.tsx'
-import { RoleExpiryInput } from './role-ends.tsx'
+import { RoleExpiryInput } from './role-expiry-input.tsx'
 import { ReferenceInput, RolesInput } from './reference-inputs.tsx'
 
 interface FormProps {

@@ -1,9 +1,9 @@
 import { type Signal, useSignal } from '@preact/signals'
 
-import { downloadText } from '../../app/export.ts'
+import { downloadText } from '../../app/download.ts'
 import { FailureNotice } from '../../app/failure.tsx'
 import { navigateTo, consolePath } from '../../app/navigation.ts'
-import { isReadOnly } from '../../app/services.ts'
+import { isReadOnly } from '../../app/console-state.ts'
 import { Button } from '../../controls/button.tsx'
 import { texts } from '../../texts.ts'
 import { ChangeDialog, type RecordChange } from './change-dialog.tsx'

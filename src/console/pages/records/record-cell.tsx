@@ -5,10 +5,10 @@ import { visibleText } from '../../app/visible-text.ts'
 import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { expiryText } from '../../controls/end-input.tsx'
+import { expiryText } from '../../controls/expiry-input.tsx'
 import { isObject } from './json-values.ts'
 import { kindAt } from './kinds.ts'
-import { attributeWithExpiryText } from './role-ends.tsx'
+import { attributeWithExpiryText } from './role-expiry-input.tsx'
 
 const SHOWN_ITEMS = 3
 const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/

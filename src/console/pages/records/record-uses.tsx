@@ -1,7 +1,7 @@
 import { FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
 import { consolePath } from '../../app/navigation.ts'
-import { consoleApiClient } from '../../app/services.ts'
+import { consoleApiClient } from '../../app/console-state.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Notice } from '../../controls/status.tsx'

@@ -1,5 +1,5 @@
 import { visibleText } from '../../app/visible-text.ts'
-import { ExpiryInput, expiryText } from '../../controls/end-input.tsx'
+import { ExpiryInput, expiryText } from '../../controls/expiry-input.tsx'
 import { texts } from '../../texts.ts'
 import { type Draft, isObject } from './json-values.ts'
 

@@ -1,9 +1,9 @@
 import { useSignal } from '@preact/signals'
 
-import { hasPermission } from '../../app/api-documents.ts'
+import { hasPermission } from '../../app/management-document.ts'
 import { FailureNotice } from '../../app/failure.tsx'
 import { consolePath } from '../../app/navigation.ts'
-import { consoleApiClient } from '../../app/services.ts'
+import { consoleApiClient } from '../../app/console-state.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import type { ExternalJwtSignerTested } from '../../client/served-types.ts'
 import { Button } from '../../controls/button.tsx'

@@ -19,7 +19,7 @@ import {
   buildGraph,
   neighborhood,
 } from './graph.ts'
-import { consoleApiClient } from '../../app/services.ts'
+import { consoleApiClient } from '../../app/console-state.ts'
 import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
 import { identityNames } from '../../app/identity-names.ts'
 import { visibleText } from '../../app/visible-text.ts'

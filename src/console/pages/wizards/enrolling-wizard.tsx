@@ -14,7 +14,7 @@ import { kindAt } from '../records/kinds.ts'
 import { collectionPath, readRecord, writeRecord } from '../records/record-data.ts'
 import { RolesInput } from '../records/reference-inputs.tsx'
 import { TokenCard } from './token-card.tsx'
-import { useMissingPermissionReason } from './refusal.ts'
+import { useMissingPermissionReason } from './missing-permission.ts'
 
 /** A token with which a new record enrolls, and the token's expiry. */
 export interface EnrollmentToken {

@@ -3,7 +3,7 @@ import { useSignal } from '@preact/signals'
 import { failureText } from '../../app/failure.tsx'
 import { navigateTo, consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
-import { consoleApiClient } from '../../app/services.ts'
+import { consoleApiClient } from '../../app/console-state.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { visibleText } from '../../app/visible-text.ts'
 import type { ExternalJwtSignerDiscovered } from '../../client/served-types.ts'
@@ -13,7 +13,7 @@ import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { useDraftSignal } from '../records/drafts.ts'
 import { collectionPath, writeRecord } from '../records/record-data.ts'
-import { useMissingPermissionReason } from './refusal.ts'
+import { useMissingPermissionReason } from './missing-permission.ts'
 import {
   type PresetValues,
   signerBody,

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 
-import { downloadText } from '../../app/export.ts'
+import { downloadText } from '../../app/download.ts'
 import { Button } from '../../controls/button.tsx'
 import { CopyText } from '../../controls/copy.tsx'
 import { Notice } from '../../controls/status.tsx'
