@@ -56,7 +56,7 @@ test('each row about a stolen router in security.md references an existing test'
   expect(lines.length).toBeGreaterThan(10)
   const unshown = lines.filter(([, , shown]) => shown === '–').map(([, line]) => line)
   expect(unshown, 'a router sees the traffic that it carries').toEqual([
-    'can read unencrypted traffic that passes it, and end, delay or drop any',
+    'can read unencrypted traffic that passes through it, and can end, delay or drop any traffic that passes through it',
   ])
   const proofs = lines.flatMap(([, , shown = '']) => [...shown.matchAll(/`([^`]+)`/g)])
   expect(withoutTest(proofs.map(([, proof = '']) => proof))).toEqual([])

@@ -423,12 +423,15 @@ test('a test file that mocks a module is named .mocked.test.ts, so that it runs 
   expect(mocking.filter((file) => !file.endsWith('.mocked.test.ts'))).toEqual([])
 })
 
-test('a descriptor has at most 80 lines, except for the largest descriptor', () => {
-  const linesMax: Readonly<Record<string, number>> = { 'src/entities/kinds/identity.ts': 120 }
+test('a descriptor has at most 90 lines without its comments, except for the largest descriptor', () => {
+  const linesMax: Readonly<Record<string, number>> = { 'src/entities/kinds/identity.ts': 145 }
   const entities = src.filter((file) => file.startsWith('src/entities/'))
   const descriptors = entities.filter((file) => / = defineEntity\(/.test(read(file)))
   const broken = descriptors.flatMap((file) => {
-    const [count, max] = [read(file).split('\n').length, linesMax[file] ?? 80]
+    const lines = read(file)
+      .split('\n')
+      .filter((line) => !/^\s*(?:\/\*\*|\*|\/\/)/.test(line))
+    const [count, max] = [lines.length, linesMax[file] ?? 90]
     return count > max ? [`${file}: ${count} lines, at most ${max}`] : []
   })
   expect(broken, 'what several say alike has a word in src/entities; see refs.ts').toEqual([])

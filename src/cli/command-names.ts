@@ -26,6 +26,9 @@ const synonyms: Readonly<Record<string, string>> = {
   whoami: 'context list',
 }
 
+/** Minimum length of a word that may be the beginning of a command's name. */
+const BEGINNING_MIN = 3
+
 /** The full name of a command, such as `flotilla cluster status`. */
 export function commandFullName(command: Command): string {
   const names = [command.name()]
@@ -53,6 +56,8 @@ function commandsLike(group: Command, word: string): string[] {
   const isSame = (one: Command): boolean => one.name() === word.toLowerCase()
   const same = all.filter(isSame)
   if (same.length > 0 && same.length <= 3) return same.map(commandFullName)
+  const begun = inGroup.filter((one) => one.name().startsWith(word.toLowerCase()))
+  if (word.length >= BEGINNING_MIN && begun.length === 1) return begun.map(commandFullName)
   const near = nearestIn(inGroup, word) ?? nearestIn(all, word)
   return near === null ? [] : [commandFullName(near)]
 }

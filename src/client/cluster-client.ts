@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts'
 import type { MemberOrder } from './member-order.ts'
-import { laterPosition } from './log-position.ts'
+import { isOfEarlierGeneration, laterPosition } from './log-position.ts'
 import {
   ApiRefusalError,
   type MemberFault,
@@ -244,7 +244,25 @@ export class ClusterClient<R extends ClusterRequest> {
     }
   }
 
-  async #send(
+  /**
+   * Sends the request to one member. After the cluster was recovered or restored, a member refuses
+   * the position of the ended generation, and the request is sent once more with the new position.
+   */
+  async #send(request: R, to: AskedMember, token: string | null): Promise<ClusterResponse> {
+    const shown = this.#position
+    try {
+      return await this.#sendOnce(request, to, token)
+    } catch (error) {
+      const isRefusedPosition =
+        error instanceof ApiRefusalError &&
+        error.status === 400 &&
+        isOfEarlierGeneration(shown, this.#position)
+      if (!isRefusedPosition) throw error
+      return await this.#sendOnce(request, to, token)
+    }
+  }
+
+  async #sendOnce(
     request: R,
     { origin, id, timeoutMs }: AskedMember,
     token: string | null,

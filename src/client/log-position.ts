@@ -15,3 +15,9 @@ export function laterPosition(known: string | null, seen: string | null): string
   const isLater = a === null || b[0] > a[0] || (b[0] === a[0] && b[1] > a[1])
   return isLater ? seen : known
 }
+
+/** False if one of them is no position. */
+export function isOfEarlierGeneration(one: string | null, other: string | null): boolean {
+  const [a, b] = [parseLogPosition(one), parseLogPosition(other)]
+  return a !== null && b !== null && a[0] < b[0]
+}

@@ -1,9 +1,11 @@
 import {
   closeSync,
   fchmodSync,
+  fchownSync,
   fstatSync,
   fsyncSync,
   linkSync,
+  lstatSync,
   openSync,
   readSync,
   renameSync,
@@ -69,6 +71,7 @@ function writeWhole(
   try {
     // Sets the exact mode, because the umask can remove mode bits at creation.
     fchmodSync(file, mode)
+    keepOwner(file, path)
     const bytes = Buffer.from(content)
     for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at)
     fsyncSync(file)
@@ -80,6 +83,13 @@ function writeWhole(
   }
   put(partial)
   syncFolder(dirname(path))
+}
+
+/** A file that root replaces keeps its owner; otherwise the owner could not open it. */
+function keepOwner(file: number, path: string): void {
+  if (process.geteuid?.() !== 0) return
+  const former = lstatSync(path, { throwIfNoEntry: false })
+  if (former?.isFile() === true) fchownSync(file, former.uid, former.gid)
 }
 
 interface SecretText {

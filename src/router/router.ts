@@ -39,10 +39,7 @@ import { Forwarder } from './forward/forwarder.ts'
 import type { HealthCheck } from './health/health-check.ts'
 import { HealthServers } from './health/health-server.ts'
 import { routerChecks } from './health/router-checks.ts'
-import {
-  type SendRenewalRequest,
-  RouterCertificateRenewer,
-} from './identity/certificate-renewer.ts'
+import { RouterCertificateRenewer, type SendRenewal } from './identity/certificate-renewer.ts'
 import { ReloadableIdentity, type RouterIdentity } from './identity/reloadable-identity.ts'
 import { encodeLinkListeners } from '../channel/messages/links.ts'
 import type { Link } from './links/link.ts'
@@ -72,7 +69,7 @@ interface RouterProgramDeps {
   readonly random: Random
   readonly log: ProgramLogger
   /** Null if certificates are not extended. */
-  readonly askExtension: SendRenewalRequest | null
+  readonly askExtension: SendRenewal | null
   /** Last addresses of controllers and other routers. */
   readonly names: CachedResolver
 }

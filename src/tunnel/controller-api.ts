@@ -22,6 +22,11 @@ export interface ControllerApi {
   logOut(timeoutMs: number): Promise<void>
   /** Replaces the controller addresses, `https://host:port`; a request may go to any of them. */
   follow(origins: readonly string[]): void
+  /**
+   * Authenticates new connections with this certificate, which is for the same key; the session
+   * continues.
+   */
+  useCertificate(certificatePem: string): void
 }
 
 /** A session that a controller created for this identity. */

@@ -16,19 +16,14 @@ import type { ProgramLogger } from '../overlay/logger.ts'
 import type { TunnelCounts } from './tunnel-counts.ts'
 import { EdgeChannel } from './edge-channel.ts'
 import type { EdgeCircuits } from './edge-circuits.ts'
+import type { IdentityCertificate } from './identity-certificate.ts'
 import { tunnelLimits } from './limits.ts'
 import type { UsableEdgeRouter } from './edge-router-addresses.ts'
 import { circuitDataTypes } from '../channel/messages/payload.ts'
 import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 
-export interface IdentityCredential {
-  readonly certificatePem: string
-  readonly privateKeyPem: string
-  readonly caPem: string
-}
-
 interface EdgeRoutersDeps {
-  readonly credential: IdentityCredential
+  readonly certificate: Pick<IdentityCertificate, 'credential'>
   readonly version: VersionLine
   readonly names?: CachedResolver
   readonly circuits: EdgeCircuits
@@ -204,7 +199,8 @@ export class EdgeRouters {
   }
 
   async #open(followed: Followed, token: string, signal: AbortSignal): Promise<void> {
-    const { credential, version, names, circuits, clock, log, onOpen } = this.#deps
+    const { certificate, version, names, circuits, clock, log, onOpen } = this.#deps
+    const { credential } = certificate
     const { name, addresses } = followed
     const at = addresses[followed.attempts % addresses.length]
     followed.attempts += 1

@@ -12,6 +12,7 @@ import {
   SessionEndedError,
   readTextField,
 } from './controller-api.ts'
+import type { CertificateRenewal } from './certificate-renewal.ts'
 import type { TunnelCounts } from './tunnel-counts.ts'
 import type { FollowedServices } from './followed-services.ts'
 import { tunnelLimits } from './limits.ts'
@@ -23,6 +24,7 @@ import {
 
 interface IdentitySessionDeps {
   readonly api: ControllerApi
+  readonly renewal: CertificateRenewal
   readonly services: FollowedServices
   readonly counts: Pick<TunnelCounts, 'logIns' | 'polls'>
   readonly clock: Clock
@@ -156,6 +158,7 @@ export class IdentitySession {
       if (this.#failures > 0) this.#deps.log.info({}, 'controllers answer again')
       this.#failures = 0
       this.#fault = ''
+      await this.#deps.renewal.judge(this.#identityId)
       return askedEveryMs
     } catch (error) {
       if (this.#isStopped) return askedEveryMs
@@ -188,8 +191,8 @@ export class IdentitySession {
   }
 
   async #openSession(): Promise<void> {
-    const { api, log, onSession } = this.#deps
-    const { token, identityId, identityName, lacks } = await api.logIn()
+    const { renewal, log, onSession } = this.#deps
+    const { token, identityId, identityName, lacks } = await renewal.logIn()
     if (this.#isStopped) return
     if (lacks !== null) throw new LogInRefusedError(lacks)
     if (this.#identityId !== '' && identityId !== this.#identityId) {

@@ -6,13 +6,15 @@ import type { TargetSockets } from '../overlay/sockets/target-sockets.ts'
 import type { ProgramLogger } from '../overlay/logger.ts'
 import type { ConfiguredServicePort } from '../overlay/services/proxy-port-services.ts'
 import { TunnelServices } from '../overlay/tunnel-services.ts'
+import { CertificateRenewal } from './certificate-renewal.ts'
 import type { ControllerApi } from './controller-api.ts'
 import { TunnelCounts } from './tunnel-counts.ts'
 import { EdgeCircuitSource } from './edge-circuit-source.ts'
 import { EdgeCircuits } from './edge-circuits.ts'
-import { EdgeRouters, type IdentityCredential } from './edge-routers.ts'
+import { EdgeRouters } from './edge-routers.ts'
 import { EdgeTerminators } from './edge-terminators.ts'
 import { FollowedServices } from './followed-services.ts'
+import type { IdentityCertificate } from './identity-certificate.ts'
 import { IdentitySession } from './identity-session.ts'
 import { ServiceSessions } from './service-sessions.ts'
 import type { TunnelMetricValues } from './tunnel-metrics.ts'
@@ -23,7 +25,9 @@ interface IdentityTunnelDeps {
   readonly configured: readonly ConfiguredServicePort[]
   /** Address to listen on for services whose config contains none. */
   readonly anyAddress: string
-  readonly credential: IdentityCredential
+  readonly certificate: IdentityCertificate
+  /** True: renews the certificate at the start, although it is not due. */
+  readonly renewsAtStart?: boolean
   readonly api: ControllerApi
   /** `https://host:port` of the controller at which the identity enrolled. */
   readonly origin: string
@@ -60,6 +64,7 @@ export class IdentityTunnel {
     this.#circuits = new EdgeCircuits(clock)
     this.#session = new IdentitySession({
       ...deps,
+      renewal: new CertificateRenewal({ ...deps, isForced: deps.renewsAtStart === true }),
       services: this.#followed,
       counts,
       onSession: () => this.#onSession(),
@@ -136,6 +141,7 @@ export class IdentityTunnel {
   get figures(): TunnelMetricValues {
     return {
       counts: this.#counts,
+      certificateNotAfterMs: this.#deps.certificate.notAfterMs,
       hasSession: this.#session.token !== null,
       knownControllers: this.#session.controllers.length,
       routers: this.#routers.figures,

@@ -2,6 +2,10 @@
 export const tunnelLimits = {
   /** Maximum identities in one process. */
   identitiesMax: 16,
+  /** Interval for checking whether the certificate is due. */
+  certificateJudgedEveryMs: 10 * 60_000,
+  /** Delay after a failed renewal of the certificate. */
+  renewedAgainMs: 60_000,
   /** Records per page that is requested from a controller. */
   recordsPerPage: 500,
   /** Maximum known controllers of one identity. */

@@ -5,6 +5,8 @@ import { tunnelLimits } from './limits.ts'
 /** The tunnel of one identity at the time of a scrape. */
 export interface TunnelMetricValues {
   readonly counts: TunnelCounts
+  /** End of the certificate of the identity, UTC ms. */
+  readonly certificateNotAfterMs: number
   readonly hasSession: boolean
   readonly knownControllers: number
   readonly routers: readonly {
@@ -25,8 +27,6 @@ export interface TunnelMetricValues {
 interface MeasuredTunnel {
   /** Path of the tunnel's identity file, as log lines contain it. */
   readonly file: string
-  /** End of the validity period of the identity's certificate, UTC ms. */
-  readonly certificateNotAfterMs: number
   readonly figures: TunnelMetricValues
 }
 
@@ -58,7 +58,7 @@ function sessionMetrics(tunnels: readonly MeasuredTunnel[]): Metric[] {
       'certificate_not_after_timestamp_seconds',
       'Expiry of the certificate of the identity, Unix time.',
       tunnels,
-      ({ certificateNotAfterMs }) => Math.floor(certificateNotAfterMs / 1000),
+      ({ figures }) => Math.floor(figures.certificateNotAfterMs / 1000),
     ),
     gauge('session_open', '1 while an API session is open.', tunnels, ({ figures }) =>
       figures.hasSession ? 1 : 0,

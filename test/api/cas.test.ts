@@ -319,7 +319,7 @@ describe('the external id claim of a CA', () => {
     expect(reply.body.error?.cause?.['field']).toBe(`externalIdClaim.${field}`)
   })
 
-  test('is removed by the request that `ziti edge update ca --clear-external-id-claim` sends', async () => {
+  test('is removed by the request of ziti edge update ca --clear-external-id-claim', async () => {
     const { id } = await newCaRecord({ externalIdClaim: claim })
     const cleared = await root.call('PATCH', `${cas}/${id}`, { identityRoles: null })
     expect(cleared.status, cleared.text).toBe(200)

@@ -109,7 +109,7 @@ beforeEach(async () => {
   circuits = new EdgeCircuits(systemClock)
   const key = await network.leaf('laptop', [], [])
   routers = new EdgeRouters({
-    credential: { ...key, caPem: network.root.certificatePem },
+    certificate: { credential: { ...key, caPem: network.root.certificatePem } },
     version,
     circuits,
     counts: new TunnelCounts(),

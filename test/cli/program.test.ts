@@ -77,6 +77,7 @@ describe('The command line', () => {
     ['status', "did you mean 'flotilla cluster status' or 'flotilla cluster upgrade status'?"],
     ['members', "did you mean 'flotilla cluster list'?"],
     ['help cluster statsu', "did you mean 'flotilla cluster status'?"],
+    ['cluster stat', "did you mean 'flotilla cluster status'?"],
     ['cluster snapshot sav', "did you mean 'flotilla cluster snapshot save'?"],
     ['xyzzy', "unknown command 'xyzzy'; flotilla --help lists all"],
   ])('suggests the command for the mistyped %s', async (line, sentence) => {

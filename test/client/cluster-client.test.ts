@@ -222,6 +222,35 @@ test('the client sends net-min-index with each request of a session', async () =
   ])
 })
 
+test('after the cluster was recovered, the client sends a request again, once, without the position of the ended generation', async () => {
+  let generation = 1
+  const { client, asked } = clientOf(({ headers }) => {
+    const position = { 'net-index': `${generation}:3` }
+    const shown = headers['net-min-index']
+    if (shown === undefined || shown.startsWith(`${generation}:`)) return answer(200, {}, position)
+    return answer(400, { error: { code: 'COULD_NOT_VALIDATE' } }, position)
+  })
+  await client.ask({})
+  generation = 2
+  await client.ask({ method: 'POST' })
+  expect(asked.map(({ headers }) => headers)).toEqual([
+    { 'net-session': 'token' },
+    { 'net-session': 'token', 'net-min-index': '1:3', 'net-request-id': 'id 1' },
+    { 'net-session': 'token', 'net-min-index': '2:3', 'net-request-id': 'id 1' },
+  ])
+  const hostile = clientOf(() => {
+    generation += 1
+    return answer(
+      400,
+      { error: { code: 'COULD_NOT_VALIDATE' } },
+      { 'net-index': `${generation}:3` },
+    )
+  })
+  await expect(hostile.client.ask({})).rejects.toBeInstanceOf(ApiRefusalError)
+  await expect(hostile.client.ask({})).rejects.toBeInstanceOf(ApiRefusalError)
+  expect(hostile.asked, 'one request, then two').toHaveLength(3)
+})
+
 test('the client waits longer for the last member that it tries, but not for a member that the caller selected', async () => {
   const { client, asked } = clientOf(isSilent, { waits: consoleTimeouts })
   await expect(client.ask({})).rejects.toBeInstanceOf(UnreachableError)

@@ -1,4 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  lstatSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -139,6 +147,23 @@ describe('The last known addresses of a DNS name', () => {
     expect((await names.resolve('a.test')).addresses).toEqual(['10.0.0.2'])
   })
 })
+
+test.skipIf(process.geteuid?.() !== 0)(
+  'root writes the file for the user who owns the folder, and follows no link that this user has placed there',
+  async () => {
+    chownSync(folder, 65_534, 65_534)
+    const target = join(folder, 'of root')
+    writeFileSync(target, 'before')
+    symlinkSync(target, `${path}.new`)
+    const names = opened()
+    records.set('a.test', found('10.0.0.2'))
+    await names.resolve('a.test')
+    await names.saved()
+    const { uid, gid, mode } = lstatSync(path)
+    expect({ uid, gid, mode: mode & 0o777 }).toEqual({ uid: 65_534, gid: 65_534, mode: 0o600 })
+    expect(readFileSync(target, 'utf8')).toBe('before')
+  },
+)
 
 test('an IP address is not looked up', async () => {
   expect(await opened().resolve('10.0.0.9')).toEqual({ addresses: ['10.0.0.9'], fault: null })

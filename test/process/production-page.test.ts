@@ -21,7 +21,7 @@ import { isRunning, until } from './support/client.ts'
 import { run } from './support/page.ts'
 
 // Goal: an operator who follows docs/start/production.md on three hosts gets a cluster of three
-// voters, a backup and metrics. Method: each host is a folder with a separate /etc, /usr, /var and
+// voters, a backup, metrics and an edge router. Method: each host is a folder with a separate /etc, /usr, /var and
 // /opt; names and ports lead to loopback. A script replaces each command that changes the system
 // (users, units, packages) and does the same for a controller.
 
@@ -63,6 +63,12 @@ const standIns: Readonly<Record<string, string>> = {
   systemctl: `
     [ "$1" = daemon-reload ] && exit 0
     for word; do unit=$word; done
+    case $unit in flotilla-router@*)
+      folder="$SYSTEM/etc/flotilla/\${unit#flotilla-router@}"
+      setsid "$SYSTEM/opt/flotilla/bin/flotilla" router run "$folder/router.yml" >> "$SYSTEM/output.log" 2>&1 < /dev/null &
+      echo $! > "$folder/pid"
+      exit 0 ;;
+    esac
     id=\${unit#flotilla-controller@}
     folder="$SYSTEM/etc/flotilla/$id"
     if [ "$1" = restart ]; then
@@ -75,7 +81,7 @@ const standIns: Readonly<Record<string, string>> = {
 }
 
 beforeAll(async () => {
-  port = await freePortBlock(3)
+  port = await freePortBlock(5)
   dir = mkdtempSync(join(tmpdir(), 'flotilla-production-'))
   mkdirSync(join(dir, 'bin'))
   for (const [name, script] of Object.entries(standIns)) {
@@ -92,8 +98,8 @@ beforeAll(async () => {
   }
 })
 afterAll(() => {
-  for (const k of HOSTS) {
-    const file = join(folderOf(k), 'pid')
+  for (const folder of [...HOSTS.map(folderOf), routerFolder()]) {
+    const file = join(folder, 'pid')
     const pid = existsSync(file) ? Number(readFileSync(file, 'utf8')) : null
     if (pid !== null && isRunning(pid)) process.kill(pid, 'SIGKILL')
   }
@@ -102,6 +108,10 @@ afterAll(() => {
 
 const system = (k: number): string => join(dir, `host${k}`)
 const folderOf = (k: number): string => join(system(k), `etc/flotilla/ctrl${k}`)
+
+/** The edge router runs on the first host, at an address that no certificate of a controller has. */
+const ROUTER_ADDRESS = '127.0.0.2'
+const routerFolder = (): string => join(system(1), 'etc/flotilla/edge1')
 
 /** Blocks of the page, each with where it is typed. */
 function blocks(): { readonly at: string; readonly text: string }[] {
@@ -123,6 +133,13 @@ function onHost(k: number, text: string): string {
       /--advertise ctrl\d\.example\.net/,
       `--advertise 127.0.0.1 --bind-api 127.0.0.1:${port + k - 1} ` +
         `--bind-router 127.0.0.1:${port + 100 + k - 1} --bind-cluster 127.0.0.1:${port + 200 + k - 1}`,
+    )
+    .replaceAll(/ctrl(\d)\.example\.net:1380/g, (_, one: string) => {
+      return `127.0.0.1:${port + 100 + Number(one) - 1}`
+    })
+    .replace(
+      /--advertise edge1\.example\.net/,
+      `--advertise ${ROUTER_ADDRESS} --edge-port ${port + 3} --link-port ${port + 4}`,
     )
     .replaceAll(/(?<![\w.])\/(etc|opt|usr|var)\//g, `${system(k)}/$1/`)
 }
@@ -179,7 +196,7 @@ async function typeAt(at: string, text: string): Promise<string> {
     for (const k of HOSTS) await type(k, text)
     return ''
   }
-  if (at === 'your machine') return await type(1, text)
+  if (at === 'your machine' || at === 'edge1') return await type(1, text)
   const [first = 0, second] = [...at.matchAll(/ctrl(\d)/g)].map(([, k]) => Number(k))
   const output = await type(first, text)
   const other = second ?? (at.startsWith('ctrl1, and on ctrl2') ? 2 : undefined)
@@ -199,6 +216,7 @@ test('the commands of docs/start/production.md work when pasted on three hosts',
     if (text.includes('flotilla login')) carryToOwnMachine()
     if (text.includes('cluster backups')) await backupTaken()
     if (/^export .*\nflotilla cluster status$/m.test(text)) await allVote()
+    if (text.includes('list edge-routers')) await routerOnline(text)
     shown.push(await typeAt(at, text))
   }
   const output = shown.join('\n')
@@ -236,4 +254,8 @@ async function backupTaken(): Promise<void> {
   await until('a backup is taken', () => {
     return Promise.resolve(readdirSync(folder).some((name) => name.endsWith('.backup')))
   })
+}
+
+async function routerOnline(lines: string): Promise<void> {
+  await until('edge1 is connected', async () => (await type(1, lines)).includes('yes'))
 }

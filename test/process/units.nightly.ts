@@ -304,8 +304,15 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
       }
       if (page === 'operate/logs.md')
         expect(await host.run('cat /var/log/flotilla/ctrl1/*.log')).toContain('controller started')
-      if (page === 'integrate/events.md')
-        await host.run(`test -s ${String(parse(text)['events']['file']['path'])}`)
+      if (page === 'integrate/events.md') {
+        const file = String(parse(text)['events']['file']['path'])
+        await until(
+          'events are written',
+          async () => (await host.try(`wc -c < ${file}`)).trim() > '0',
+          SLOW_MS,
+          EVERY_MS,
+        )
+      }
       const raised = (await alarms('ctrl1')).filter((code) => /BACKUP|EVENTS/.test(code))
       expect(raised, page).toEqual([])
     }
@@ -318,8 +325,10 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     await host.run(makeFolders('restored'))
     const backup = (await host.run('ls /var/backups/flotilla/*.backup | head -n 1')).trim()
     const restore = `flotilla cluster snapshot restore ${backup} ${config('restored')} --id restored`
+    await expect(host.run(`flotilla controller run ${config('ctrl1')}`)).rejects.toThrow(
+      'could not open the files that root creates; type: systemctl start flotilla-controller@ctrl1\n',
+    )
     for (const command of [
-      `flotilla controller run ${config('ctrl1')}`,
       `flotilla cluster init ${config('restored')} --id restored`,
       `${restore} --data /var/lib/flotilla/restored/data --key /root/backup.key`,
     ]) {
@@ -383,6 +392,34 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
       EVERY_MS,
     )
     await host.run('systemctl stop flotilla-tunnel@gateway')
+  })
+
+  test('a tunnel writes its renewed certificate and the last addresses into its folder', async () => {
+    const file = '/etc/flotilla/laptop/identity.json'
+    const before = await host.run(`cat ${file}`)
+    await host.write(
+      '/etc/flotilla/laptop/tunnel.env',
+      'FLOTILLA_TUNNEL_OPTIONS=--proxy health:1682 --extend\n',
+    )
+    await restart('flotilla-tunnel@laptop')
+    await until(
+      'the certificate is renewed',
+      async () => (await log('flotilla-tunnel@laptop')).includes('"certificate renewed"'),
+      SLOW_MS,
+      EVERY_MS,
+    )
+    const after = await host.run(`cat ${file}`)
+    const certOf = (text: string) => (JSON.parse(text) as { id: { cert: string } }).id.cert
+    expect(certOf(after)).not.toBe(certOf(before))
+    expect(JSON.parse(await host.run(`cat ${file}.addresses`))).toMatchObject({
+      'ctrl1.example.net': [address('ctrl1')],
+    })
+    await host.write(
+      '/etc/flotilla/laptop/tunnel.env',
+      'FLOTILLA_TUNNEL_OPTIONS=--proxy health:1682\n',
+    )
+    await restart('flotilla-tunnel@laptop')
+    await untilDialed()
   })
 
   test('an upgrade refuses no write, and keeps the former program while it runs', async () => {

@@ -5,7 +5,7 @@ import { issueLeafForKey, validityStartingAt } from '../../src/pki/authority/aut
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { readEnrollmentRequest } from '../../src/pki/authority/enrollment-request.ts'
 import { readEndpoints, writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
-import type { SendRenewalRequest } from '../../src/router/identity/certificate-renewer.ts'
+import type { SendRenewal } from '../../src/router/identity/certificate-renewer.ts'
 import { eventually, TestNetwork, trustDomain } from './support.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -40,7 +40,7 @@ async function certified(pem: string, commonName: string): Promise<string> {
 }
 
 const askAt =
-  (commonName: string): SendRenewalRequest =>
+  (commonName: string): SendRenewal =>
   async (at, { certCsr, serverCertCsr }) => {
     asked.push(at)
     if (at !== api) throw new Error('it refuses connections')

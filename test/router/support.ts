@@ -22,7 +22,7 @@ import {
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { parseRouterConfig } from '../../src/config/router/load.ts'
-import type { SendRenewalRequest } from '../../src/router/identity/certificate-renewer.ts'
+import type { SendRenewal } from '../../src/router/identity/certificate-renewer.ts'
 import { RouterProgram } from '../../src/router/router.ts'
 import { helloResponse } from '../../src/fabric/hello-response.ts'
 import { addressesMessage } from '../../src/channel/messages/control.ts'
@@ -271,7 +271,7 @@ export class TestNetwork {
     endpoints: readonly string[],
     more = '',
     options: {
-      readonly askExtension?: SendRenewalRequest
+      readonly askExtension?: SendRenewal
       readonly startupTimeout?: string
       readonly hasCsr?: boolean
       /** More keys of its section `identity`. */

@@ -2,7 +2,9 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
+import { readIdentityFile } from '../../src/cli/tunnel/identity-file.ts'
 import { formatPrometheusMetrics } from '../../src/overlay/monitoring/prometheus-metrics.ts'
+import { parseCertificate } from '../../src/pki/certificate.ts'
 import { LogInRefusedError, SessionEndedError } from '../../src/tunnel/controller-api.ts'
 import { ServiceCounts } from '../../src/tunnel/tunnel-counts.ts'
 import type { IdentityTunnel } from '../../src/tunnel/identity-tunnel.ts'
@@ -26,10 +28,8 @@ afterEach(async () => {
   await stage.close()
 })
 
-const END_MS = Date.UTC(2030, 0, 1)
-
 async function textOf(tunnel: IdentityTunnel): Promise<string> {
-  const measured = { file: 'ann.json', certificateNotAfterMs: END_MS, figures: tunnel.figures }
+  const measured = { file: 'ann.json', figures: tunnel.figures }
   return await formatPrometheusMetrics(
     tunnelMetrics({ mode: 'proxy', version: 'v1.2.3' }, [measured]),
   )
@@ -63,9 +63,11 @@ async function hostAndClient() {
 
 test('every metric counter of a tunnel exists with the value zero before the tunnel starts', async () => {
   const { client } = await hostAndClient()
+  const { certificatePem } = readIdentityFile(stage.network.path('ann.json'))
+  const { notAfterMs } = parseCertificate(certificatePem)
   expect(await seriesOf(client.tunnel)).toEqual({
     'build_info{mode="proxy",version="v1.2.3"}': 1,
-    'certificate_not_after_timestamp_seconds{file="ann.json"}': END_MS / 1000,
+    'certificate_not_after_timestamp_seconds{file="ann.json"}': notAfterMs / 1000,
     'session_open{file="ann.json"}': 0,
     'controllers_known{file="ann.json"}': 0,
     'log_ins_total{result="success"}': 0,

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
@@ -14,6 +15,8 @@ import {
   circuitRefusalMessage,
   readCircuitRequest,
 } from '../../src/channel/messages/circuit-requests.ts'
+import { identityFileText } from '../../src/cli/enroll/identity-file.ts'
+import { IdentityCertificateFile } from '../../src/cli/tunnel/identity-certificate-file.ts'
 import { buildRouteMessages } from '../../src/fabric/circuits/route.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { startListening, listeningPort } from '../../src/lib/runtime/listening.ts'
@@ -38,6 +41,8 @@ import {
 import { freePort } from '../support/ports.ts'
 import { unrouteMessage } from '../../src/channel/messages/circuits.ts'
 
+const origin = 'https://ctrl1.test:1280'
+
 /** A service as the client API shows it to one identity. */
 export interface ShownService {
   readonly id: string
@@ -53,6 +58,8 @@ export class PlayedApi implements ControllerApi {
   services: readonly ShownService[] = []
   edgeRouters: readonly object[] = []
   followed: readonly string[] = []
+  /** Certificates that new connections present, in the order of their use. */
+  readonly certificates: string[] = []
   /** Thrown in place of the next answers. */
   readonly faults: Error[] = []
   readonly #onSession: (token: string) => void
@@ -103,6 +110,10 @@ export class PlayedApi implements ControllerApi {
 
   follow(origins: readonly string[]): void {
     this.followed = origins
+  }
+
+  useCertificate(certificatePem: string): void {
+    this.certificates.push(certificatePem)
   }
 
   #answer(path: string): void {
@@ -209,9 +220,9 @@ export class TunnelStage {
       options: { mode: ports.length > 0 ? 'proxy' : 'host', getCircuitTimeout: 10_000 },
       configured: ports,
       anyAddress: '127.0.0.1',
-      credential: { ...key, caPem: this.network.root.certificatePem },
+      certificate: this.#certificateFile(identityId, key),
       api,
-      origin: 'https://ctrl1.test:1280',
+      origin,
       sockets: new TargetSockets(),
       version,
       clock: systemClock,
@@ -220,6 +231,13 @@ export class TunnelStage {
     })
     this.#tunnels.push(tunnel)
     return { api, tunnel }
+  }
+
+  #certificateFile(identityId: string, key: CertifiedKey): IdentityCertificateFile {
+    const identity = { origin, ...key, caPem: this.network.root.certificatePem }
+    const path = this.network.path(`${identityId}.json`)
+    writeFileSync(path, identityFileText(identity, [origin]), { mode: 0o600 })
+    return new IdentityCertificateFile(path, identity)
   }
 
   logged(message: string): readonly LoggedLine[] {

@@ -12,8 +12,8 @@ const MIN_INDEX = /^([0-9]{1,15}):([0-9]{1,15})$/
 
 /**
  * Parses `net-min-index: <generation>:<index>`, the minimum index that a response must reflect. An
- * index of an older generation is ignored, because the cluster has been restored from a backup
- * since. A newer generation is not known on this controller yet.
+ * index of an older generation is refused, because the cluster was recovered or restored since,
+ * perhaps without the entry. A newer generation is not known on this controller yet.
  * @throws {Problem} COULD_NOT_VALIDATE, or INDEX_NOT_REACHED for a newer generation.
  */
 export function parseMinIndex(text: string, generation: number): number {

@@ -33,39 +33,10 @@ export function addNodeMetrics(
   registry: Registry,
   { vitals, node, requestIds, lastBackupMs, softState }: NodeMetricsSources,
 ): void {
+  addRaftMetrics(registry, vitals, node)
   const registers = [registry]
   const counter = createCounterAdder(registry)
   const gauge = createGaugeAdder(registry)
-  new Gauge({
-    name: 'flotilla_raft_role',
-    help: '1 for the current Raft role of this controller, 0 for other roles.',
-    labelNames: ['role'],
-    registers,
-    collect() {
-      for (const role of ROLES) this.set({ role }, node()?.role === role ? 1 : 0)
-    },
-  })
-  const raft = 'flotilla_raft_'
-  counter(
-    `${raft}elections_total`,
-    'Elections started by this controller.',
-    () => vitals().elections,
-  )
-  counter(
-    `${raft}leader_changes_total`,
-    'Leader changes that this controller observed.',
-    () => vitals().leaderChanges,
-  )
-  counter(
-    `${raft}proposals_accepted_total`,
-    'Proposals appended as leader.',
-    () => vitals().proposalsAccepted,
-  )
-  counter(
-    `${raft}proposals_refused_total`,
-    'Proposals that this controller refused as leader before it appended them to the log.',
-    () => vitals().proposalsRefused,
-  )
   gauge(
     'flotilla_apply_lag_entries',
     'Committed log entries that this controller has not applied yet.',
@@ -136,6 +107,46 @@ export function addNodeMetrics(
   addSoftState(registry, softState)
   addAlarms(registry, () => node()?.alarms ?? [])
   addMembers(registry, () => node()?.members ?? [])
+}
+
+/** Adds the role of this controller in the cluster, and what it did in that role. */
+function addRaftMetrics(
+  registry: Registry,
+  vitals: NodeMetricsSources['vitals'],
+  node: NodeMetricsSources['node'],
+): void {
+  const registers = [registry]
+  const counter = createCounterAdder(registry)
+  new Gauge({
+    name: 'flotilla_raft_role',
+    help: '1 for the current Raft role of this controller, 0 for other roles.',
+    labelNames: ['role'],
+    registers,
+    collect() {
+      for (const role of ROLES) this.set({ role }, node()?.role === role ? 1 : 0)
+    },
+  })
+  const raft = 'flotilla_raft_'
+  counter(
+    `${raft}elections_total`,
+    'Elections started by this controller.',
+    () => vitals().elections,
+  )
+  counter(
+    `${raft}leader_changes_total`,
+    'Leader changes that this controller observed.',
+    () => vitals().leaderChanges,
+  )
+  counter(
+    `${raft}proposals_accepted_total`,
+    'Proposals appended as leader.',
+    () => vitals().proposalsAccepted,
+  )
+  counter(
+    `${raft}proposals_refused_total`,
+    'Proposals that this controller refused as leader before it appended them to the log.',
+    () => vitals().proposalsRefused,
+  )
 }
 
 function addAlarms(registry: Registry, alarms: () => NodeHealth['alarms']): void {

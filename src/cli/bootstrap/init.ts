@@ -27,7 +27,8 @@ import {
   clusterRootKeyPath,
 } from './create-cluster.ts'
 import { readSuppliedAuthorities } from './supplied-authorities.ts'
-import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
+import { printJson, printLine } from '../terminal/output.ts'
+import { startCommand } from '../terminal/start-command.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 
 /** 18 bytes give 24 characters of base64url: 144 random bits. */
@@ -208,5 +209,5 @@ function printResult(result: InitResult): void {
       ? 'certificates are signed by the authority of identity.signer; remove its key from this host'
       : `root key: ${rootKey}; move it offline, it is only needed to renew the issuing authority`,
   )
-  printLine(`start it with: flotilla controller run ${quoteShellWord(config)}`)
+  printLine(`start it with: ${startCommand('controller', config)}`)
 }

@@ -26,8 +26,9 @@ import {
 import { type ReachedMember, requestJoin } from './join-request.ts'
 import { adoptClusterOptions } from './adopt-cluster-options.ts'
 import { createJoinState, deleteJoinState, type JoinState, readJoinState } from './join-state.ts'
-import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
+import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
+import { startCommand } from '../terminal/start-command.ts'
 import { programVersion } from '../../controller/version.ts'
 
 const FABRIC_API = '/fabric/v1'
@@ -74,7 +75,7 @@ export async function joinCluster(path: string, options: JoinOptions): Promise<v
     })
     return
   }
-  const command = `flotilla controller run ${quoteShellWord(planned.path)}`
+  const command = startCommand('controller', planned.path)
   const { id } = planned.config
   if (options.json === true) {
     printJson({ isPrepared: true, id, clusterId: ticket.clusterId, command, checks: checks.checks })

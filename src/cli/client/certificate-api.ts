@@ -31,19 +31,14 @@ interface CertificateApiOptions {
 export class CertificateApi implements ControllerApi {
   /** Controller addresses from the identity file, used after all others have failed. */
   readonly #named: readonly string[]
-  readonly #client: ApiClient
+  readonly #options: CertificateApiOptions
+  #client: ApiClient
   #token: string | null = null
 
-  constructor({ origins, caPem, certificatePem, privateKeyPem, names }: CertificateApiOptions) {
-    this.#named = origins
-    this.#client = new ApiClient({
-      controllers: origins,
-      caPem,
-      ...(names === undefined ? {} : { names }),
-      token: () => this.#token,
-      client: { certificatePem, privateKeyPem },
-      logInAgain: LOG_IN_AGAIN,
-    })
+  constructor(options: CertificateApiOptions) {
+    this.#named = options.origins
+    this.#options = options
+    this.#client = this.#clientFor(options.certificatePem, options.origins)
   }
 
   async logIn(): Promise<ApiLogInResult> {
@@ -113,6 +108,23 @@ export class CertificateApi implements ControllerApi {
 
   follow(origins: readonly string[]): void {
     this.#client.follow([...origins, ...this.#named])
+  }
+
+  useCertificate(certificatePem: string): void {
+    // A new client, because kept connections present the earlier certificate.
+    this.#client = this.#clientFor(certificatePem, this.#client.controllers)
+  }
+
+  #clientFor(certificatePem: string, controllers: readonly string[]): ApiClient {
+    const { caPem, privateKeyPem, names } = this.#options
+    return new ApiClient({
+      controllers,
+      caPem,
+      ...(names === undefined ? {} : { names }),
+      token: () => this.#token,
+      client: { certificatePem, privateKeyPem },
+      logInAgain: LOG_IN_AGAIN,
+    })
   }
 
   async #ask(method: 'GET' | 'POST', path: string, body?: object): Promise<unknown> {

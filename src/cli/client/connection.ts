@@ -11,6 +11,7 @@ import {
 import { findRunningPid } from '../../controller/admin/pid-file.ts'
 import { quoteShellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
+import { startCommand } from '../terminal/start-command.ts'
 import { AdminError, type AdminRequest, sendToAdminSocket } from './admin-socket.ts'
 import { unknownShape, validatedResponse, type Shape } from './response-shape.ts'
 import { ApiClient, parseControllerOrigin } from './api-client.ts'
@@ -212,8 +213,7 @@ function askAtSocket(path: string): AskOperation {
 function notAnswering(path: string, { data }: ControllerConfig): string {
   const pid = findRunningPid(path, data)
   if (pid !== null) return `the controller (process ${pid}) is starting; ask again in a moment`
-  const start = `flotilla controller run ${quoteShellWord(path)}`
-  return `no controller is running on ${data}; start it with: ${start}`
+  return `no controller is running on ${data}; start it with: ${startCommand('controller', path)}`
 }
 
 /**

@@ -22,6 +22,7 @@ import { readSecretFile } from '../../pki/secret-file.ts'
 import { lockDataFolder } from '../../store/folder/folder-lock.ts'
 import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
 import { promptExactText } from '../terminal/exact-text-prompt.ts'
+import { startCommand } from '../terminal/start-command.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
@@ -96,7 +97,7 @@ async function recover(path: string, found: Found, options: RecoverOptions): Pro
     return
   }
   printLine(`${survivor.id} is now the only member, generation ${generation}`)
-  printLine(`start it:  flotilla controller run ${quoteShellWord(path)}`)
+  printLine(`start it:  ${startCommand('controller', path)}`)
   printLine(
     `then invite the others again: flotilla cluster invite --config ${quoteShellWord(path)}`,
   )

@@ -32,6 +32,7 @@ import { readMembershipCacheFile } from '../../store/folder/membership-cache-fil
 import { refuseForeignFolders } from '../terminal/folder-owner.ts'
 import { printNote, quoteShellWord } from '../terminal/output.ts'
 import { ServiceManager } from '../terminal/service-manager.ts'
+import { unitStart } from '../terminal/start-command.ts'
 import { removePidFile, writePidFile } from '../../controller/admin/pid-file.ts'
 import { hasNoData, setDataFolderAside } from '../../controller/start/set-aside.ts'
 import { programVersion } from '../../controller/version.ts'
@@ -65,7 +66,7 @@ export async function runController(
   process.umask(0o077)
   collectBufferGarbage('minor', YOUNG_BUFFERS_BYTES_MAX)
   const config = loadConfigOrFail(path)
-  refuseForeignFolders([config.data, config.identity.key])
+  refuseForeignFolders([config.data, config.identity.key], unitStart('controller', path))
   const run = new ControllerRun(path, config, isJoining)
   process.exit(await run.untilEnd())
 }

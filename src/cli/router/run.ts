@@ -29,6 +29,7 @@ import { loadCheckedRouterConfig } from './check.ts'
 import { refuseForeignFolders } from '../terminal/folder-owner.ts'
 import { acquirePathLock } from '../terminal/process-lock.ts'
 import { ServiceManager } from '../terminal/service-manager.ts'
+import { unitStart } from '../terminal/start-command.ts'
 
 export interface RunRouterOptions {
   readonly extend?: boolean
@@ -45,7 +46,10 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
   // With a tunnel listener, root may use the folders of another user, because mode tproxy may need
   // root.
   if (!config.listeners.some(({ binding }) => binding === TUNNEL_BINDING))
-    refuseForeignFolders([config.identity.key.path ?? path, config.ctrl.endpointsFile])
+    refuseForeignFolders(
+      [config.identity.key.path ?? path, config.ctrl.endpointsFile],
+      unitStart('router', path),
+    )
   const lock = await lockConfiguration(path)
   const log = createProgramLog(options.logLevel)
   switchLevelOnSignal(log, options.logLevel)

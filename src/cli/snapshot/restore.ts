@@ -18,7 +18,8 @@ import {
   refuseForeignPlannedFolders,
 } from '../bootstrap/config-from-flags.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
-import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
+import { printJson, printLine } from '../terminal/output.ts'
+import { startCommand } from '../terminal/start-command.ts'
 import { prefixErrorsWithFile } from './backup-file.ts'
 import {
   prepareRestoredCredentials,
@@ -193,5 +194,5 @@ function printResult(result: RestoreResult, manifest: BackupManifest): void {
       : 'this controller has a new key, so unused enrollment tokens are invalid; refresh those enrollments',
   )
   printLine('keep the controllers of the old cluster stopped; other controllers join with tickets')
-  printLine(`start it with: flotilla controller run ${quoteShellWord(config)}`)
+  printLine(`start it with: ${startCommand('controller', config)}`)
 }

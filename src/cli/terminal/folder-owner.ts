@@ -12,9 +12,13 @@ const WRITABLE_FOR_ALL = 0o002
  * belong to root, so the program could not open these files when it runs as the other user.
  * @param paths files or folders that the command writes; for a missing path, the owner of the
  * nearest existing folder counts.
+ * @param instead command to type instead; null: the same command as the owner.
  * @throws {CommandFailure} exit 2, with the command to type.
  */
-export function refuseForeignFolders(paths: readonly string[]): void {
+export function refuseForeignFolders(
+  paths: readonly string[],
+  instead: string | null = null,
+): void {
   if (process.geteuid?.() !== 0) return
   for (const path of paths) {
     const found = nearestExisting(resolve(path))
@@ -24,7 +28,7 @@ export function refuseForeignFolders(paths: readonly string[]): void {
     const name = userName(found.status.uid)
     const whose = name === null ? `user id ${found.status.uid}` : `user ${name}`
     throw usageFailure(
-      `${found.path} belongs to ${whose}, who could not open the files that root creates; type: ${commandAs(name, found.status)}`,
+      `${found.path} belongs to ${whose}, who could not open the files that root creates; type: ${instead ?? commandAs(name, found.status)}`,
     )
   }
 }

@@ -12,7 +12,7 @@ import {
 import { readSecretFile } from '../../pki/secret-file.ts'
 import type { EnrolledIdentity } from '../enroll/identity-file.ts'
 
-const FILE_BYTES_MAX = 1024 * 1024
+export const IDENTITY_FILE_BYTES_MAX = 1024 * 1024
 
 /**
  * Reads an identity file from `flotilla identity enroll` or from OpenZiti's enrollment tools: an
@@ -31,7 +31,7 @@ export function readIdentityFile(
     )
   let text: string
   try {
-    text = readSecretFile(path, FILE_BYTES_MAX).text
+    text = readSecretFile(path, IDENTITY_FILE_BYTES_MAX).text
   } catch (error) {
     throw new CommandFailure(EXIT_USAGE, `--identity: ${errorMessage(error)}`, error)
   }
@@ -43,7 +43,7 @@ export function readIdentityFile(
   const id = (file['id'] ?? {}) as Readonly<Record<string, unknown>>
   const pem = (name: string): string => {
     try {
-      return pemIn(id[name], dirname(path), name === 'key')
+      return pemIn(id[name], path, name === 'key')
     } catch (error) {
       throw fail(`id.${name}: ${errorMessage(error)}`, error)
     }
@@ -70,9 +70,14 @@ function originsIn(file: Readonly<Record<string, unknown>>): readonly string[] {
 }
 
 /** @throws {Error} with one clause. */
-function pemIn(value: unknown, folder: string, isSecret: boolean): string {
+function pemIn(value: unknown, identityPath: string, isSecret: boolean): string {
   if (typeof value !== 'string' || value === '') throw new Error('it is missing')
   if (value.startsWith('pem:')) return value.slice('pem:'.length)
-  const path = resolve(folder, value.replace(/^file:\/\//, ''))
+  const path = pathIn(identityPath, value)
   return isSecret ? readSecretFile(path).text : readTextFile(path)
+}
+
+/** A path in an identity file; relative ones start at the folder of the file. */
+export function pathIn(identityPath: string, value: string): string {
+  return resolve(dirname(identityPath), value.replace(/^file:\/\//, ''))
 }

@@ -23,6 +23,10 @@ export function addTunnelCommands(program: Command): void {
     .option('--resolver <url>', 'mode tproxy: address of its name server', 'udp://127.0.0.1:53')
     .option('--dns-upstream <server...>', 'mode tproxy: name servers asked for all other names')
     .option('--dns-range <cidr>', 'mode tproxy: addresses given to names', '100.64.0.1/10')
+    .option(
+      '--extend',
+      'renew the certificate of the identity at the start, although it is not due',
+    )
     .option('--metrics <address>', 'serve metrics at PORT of 127.0.0.1, or at ADDRESS:PORT')
     .addOption(
       new Option('--log-level <level>', 'minimum severity of log lines')
@@ -38,6 +42,9 @@ policies change. In every mode it hosts the services that the identity may bind 
 host.v2. Mode proxy offers services that it may dial at ports of this host, of --proxy or of their config proxy.v1. Mode
 tproxy takes over connections of this host to the addresses and names of their config intercept.v1; it needs Linux, ip
 of iproute2 and CAP_NET_ADMIN. A controller or an edge router that is lost is replaced by another one.
+
+When a third of its lifetime is left, the certificate of the identity is renewed with the same key and written to the
+identity file, so this program must be able to write the file and its folder.
 
 --metrics serves http://ADDRESS:PORT/metrics for Prometheus, without log-in and in plain text, to everyone who reaches
 the address: name a private one that only the monitoring system reaches.

@@ -15,7 +15,6 @@ import { limitHeapGrowth } from '../../threads/collect-buffers.ts'
 import { type HostPort, parseHostPort } from '../../lib/text/names.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { MonitoringServer } from '../../overlay/monitoring/monitoring-server.ts'
-import { parseCertificate } from '../../pki/certificate.ts'
 import { IdentityTunnel } from '../../tunnel/identity-tunnel.ts'
 import { tunnelLimits } from '../../tunnel/limits.ts'
 import { startMetricsServer } from '../../tunnel/metrics-server.ts'
@@ -29,6 +28,7 @@ import {
 } from '../terminal/foreground-program.ts'
 import { ServiceManager } from '../terminal/service-manager.ts'
 import { CertificateApi } from '../client/certificate-api.ts'
+import { IdentityCertificateFile } from './identity-certificate-file.ts'
 import { readIdentityFile } from './identity-file.ts'
 
 export interface RunTunnelOptions {
@@ -40,6 +40,7 @@ export interface RunTunnelOptions {
   readonly dnsUpstream?: readonly string[]
   readonly dnsRange: string
   readonly metrics?: string
+  readonly extend?: boolean
   readonly logLevel: string
 }
 
@@ -77,7 +78,8 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
       },
       configured,
       anyAddress: options.bind,
-      credential: identity,
+      certificate: new IdentityCertificateFile(identity.path, identity),
+      renewsAtStart: options.extend === true,
       names,
       api: new CertificateApi({ ...identity, names }),
       origin: identity.origin,
@@ -123,7 +125,7 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
 interface MetricsDeps {
   readonly mode: string
   readonly tunnels: readonly {
-    readonly identity: { readonly path: string; readonly certificatePem: string }
+    readonly identity: { readonly path: string }
     readonly tunnel: IdentityTunnel
   }[]
   readonly log: ProgramLogger
@@ -135,15 +137,10 @@ async function startMetrics(
   { mode, tunnels, log }: MetricsDeps,
 ): Promise<MonitoringServer | null> {
   if (bind === null) return null
-  const measured = tunnels.map(({ identity, tunnel }) => ({
-    file: identity.path,
-    certificateNotAfterMs: parseCertificate(identity.certificatePem).notAfterMs,
-    tunnel,
-  }))
   const metrics = () =>
     tunnelMetrics(
       { mode, version: programVersion() },
-      measured.map(({ tunnel, ...about }) => ({ ...about, figures: tunnel.figures })),
+      tunnels.map(({ identity, tunnel }) => ({ file: identity.path, figures: tunnel.figures })),
     )
   try {
     return await startMetricsServer(bind, { metrics, log })

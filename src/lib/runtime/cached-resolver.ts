@@ -1,8 +1,9 @@
 import { type LookupAddress, type LookupOptions } from 'node:dns'
 import { lookup } from 'node:dns/promises'
 import { readFileSync, statSync } from 'node:fs'
-import { rename, writeFile } from 'node:fs/promises'
+import { open, rename, rm } from 'node:fs/promises'
 import { isIP, isIPv4, type LookupFunction } from 'node:net'
+import { dirname } from 'node:path'
 
 import type { Clock } from '../clock.ts'
 import { errorCode } from '../error-code.ts'
@@ -50,6 +51,7 @@ interface LastAddressesOptions {
   readonly lookUp?: LookUpHost
 }
 
+const WRITABLE_FOR_ALL = 0o002
 const unanswered: LookupResult = { addresses: [], isAnswered: false }
 /** Errors that mean that a name server responded and the name has no address. */
 const codesOfNoAddress = new Set(['ENOTFOUND', 'ENODATA'])
@@ -191,14 +193,29 @@ export class CachedResolver {
       this.#mustSave = false
       const text = `${JSON.stringify(Object.fromEntries(this.#known), null, 2)}\n`
       try {
-        await writeFile(`${path}.new`, text, { mode: 0o600 })
-        await rename(`${path}.new`, path)
+        await writeWhole(path, text)
       } catch {
         // Ignored: the addresses remain in memory, and the next change writes the file again.
       }
     }
     this.#saving = null
   }
+}
+
+/** Written by root in the folder of another user, the file belongs to that user. */
+async function writeWhole(path: string, text: string): Promise<void> {
+  const partial = `${path}.new`
+  await rm(partial, { force: true })
+  const file = await open(partial, 'wx', 0o600)
+  try {
+    await file.writeFile(text)
+    const { uid, gid, mode } = statSync(dirname(path))
+    const isOfOneUser = (mode & WRITABLE_FOR_ALL) === 0
+    if (process.geteuid?.() === 0 && isOfOneUser) await file.chown(uid, gid)
+  } finally {
+    await file.close()
+  }
+  await rename(partial, path)
 }
 
 /** An unreadable file counts as empty, because the addresses are only hints. */

@@ -16,7 +16,7 @@ import { isoTime } from '../../lib/text/format-time.ts'
  * Sends the requests to one controller's client API. Throws an error whose message is one clause.
  * @returns PEM chains, leaf first.
  */
-export type SendRenewalRequest = (
+export type SendRenewal = (
   api: string,
   requests: CertificateRequests,
   identity: RouterIdentity,
@@ -28,7 +28,7 @@ interface ExtenderDeps {
   readonly clock: Clock
   readonly log: ProgramLogger
   /** Null if the router has no HTTP client for the request. */
-  readonly ask: SendRenewalRequest | null
+  readonly ask: SendRenewal | null
   readonly apis: () => readonly string[]
   readonly onExtended: (api: string) => void
 }

@@ -83,7 +83,7 @@ transport: {dtls: {}}
   test('is accepted with keys of other routers, with a warning for each', () => {
     expect(warnings('plugins: [a.so]\nha: {enabled: true}\n')).toEqual([
       '5: plugins: has no effect: plugins of other routers cannot be loaded',
-      '6: ha: has no effect: the members of the cluster are followed without it',
+      '6: ha: has no effect: the router always follows the members of the cluster',
     ])
   })
 })

@@ -45,7 +45,7 @@ import {
 // from that list.
 
 const table: readonly (readonly [string, Proof])[] = [
-  ['v', [rules('The configuration file > is refused without v: 3')]],
+  ['v', [rules('The router configuration file > is refused without v: 3')]],
   ...below('identity', {
     cert: [hello],
     key: [hello],
@@ -182,12 +182,12 @@ const table: readonly (readonly [string, Proof])[] = [
     ],
     linkDialQueueLength: [
       linkOption(
-        'A link dialer > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and tries further routers later',
+        'The dialing side of a link > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and tries further routers later',
       ),
     ],
     linkDialWorkerCount: [
       linkOption(
-        'A link dialer > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and tries further routers later',
+        'The dialing side of a link > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and tries further routers later',
       ),
     ],
     rateLimitedQueueLength: [
@@ -199,24 +199,28 @@ const table: readonly (readonly [string, Proof])[] = [
     ],
     xgressCloseCheckInterval: [
       routes(
-        'A circuit > continues while frames arrive, up to a limit, if the controller removes it gracefully',
+        'A circuit at a router > continues while frames arrive, up to a limit, if the controller removes it gracefully',
       ),
     ],
-    xgressDialDwellTime: [routes('A route > waits for the dwell time before it dials')],
+    xgressDialDwellTime: [
+      routes(
+        'A route that a controller sends to a router > waits for the dwell time before it dials',
+      ),
+    ],
     xgressDialQueueLength: [
       routes(
-        'A route > is refused if the dial queue is full, and the routes in the queue are dialed',
+        'A route that a controller sends to a router > is refused if the dial queue is full, and the routes in the queue are dialed',
       ),
     ],
     xgressDialWorkerCount: [
       routes(
-        'A route > is refused if the dial queue is full, and the routes in the queue are dialed',
+        'A route that a controller sends to a router > is refused if the dial queue is full, and the routes in the queue are dialed',
       ),
     ],
     latencyProbeInterval: 'deprecated in the family: heartbeats measure the latency',
     unresponsiveLinkTimeout: [
       routes(
-        'A route > over a link that did not respond for unresponsiveLinkTimeout is refused for new circuits, and existing circuits continue',
+        'A route that a controller sends to a router > over a link that did not respond for unresponsiveLinkTimeout is refused for new circuits, and existing circuits continue',
       ),
       linkOption(
         'A link > is unresponsive after unresponsiveLinkTimeout if the other router is silent, and closes after closeUnresponsiveTimeout',
@@ -227,7 +231,7 @@ const table: readonly (readonly [string, Proof])[] = [
     interval: [health],
     timeout: [
       opened(
-        'A web server > reports controllers that do not respond to a ping within ctrlPingCheck.timeout',
+        'A web server of a router > reports controllers that do not respond to a ping within ctrlPingCheck.timeout',
       ),
     ],
     initialDelay: [health],
@@ -260,14 +264,14 @@ const table: readonly (readonly [string, Proof])[] = [
     'options.maxOutstandingConnects':
       'the program bounds connections that are not admitted itself, of one source and in all',
     'options.connectTimeoutMs': [
-      linkOption('A link listener > stops waiting for the hello after its option %s'),
+      linkOption('The listening side of a link > stops waiting for the hello after its option %s'),
     ],
     'options.connectTimeout': [
-      linkOption('A link listener > stops waiting for the hello after its option %s'),
+      linkOption('The listening side of a link > stops waiting for the hello after its option %s'),
     ],
     'options.writeTimeout': [
       linkOption(
-        'A link listener > closes a link to which a message cannot be sent within writeTimeout',
+        'The listening side of a link > closes a link to which a message cannot be sent within writeTimeout',
       ),
     ],
   }),
@@ -276,7 +280,9 @@ const table: readonly (readonly [string, Proof])[] = [
       rules('link > a dialer has a binding; the default of split is true; bind is optional'),
     ],
     split: [sockets('has one socket with split: false')],
-    bind: [linkOption('A link dialer > dials from the local address in the option bind')],
+    bind: [
+      linkOption('The dialing side of a link > dials from the local address in the option bind'),
+    ],
     bindInterface:
       'it names the interface in reports of the family, and nothing reads those reports',
     groups: [
@@ -292,14 +298,18 @@ const table: readonly (readonly [string, Proof])[] = [
     'options.maxQueuedConnects': 'nothing is accepted at a channel that is dialed',
     'options.maxOutstandingConnects': 'nothing is accepted at a channel that is dialed',
     'options.connectTimeoutMs': [
-      linkOption('A link dialer > stops waiting for the response to its hello after its option %s'),
+      linkOption(
+        'The dialing side of a link > stops waiting for the response to its hello after its option %s',
+      ),
     ],
     'options.connectTimeout': [
-      linkOption('A link dialer > stops waiting for the response to its hello after its option %s'),
+      linkOption(
+        'The dialing side of a link > stops waiting for the response to its hello after its option %s',
+      ),
     ],
     'options.writeTimeout': [
       linkOption(
-        'A link dialer > closes a link to which a message cannot be sent within writeTimeout',
+        'The dialing side of a link > closes a link to which a message cannot be sent within writeTimeout',
       ),
     ],
     maxDefaultConnections: [
@@ -315,8 +325,8 @@ const table: readonly (readonly [string, Proof])[] = [
   ...(['healthy', 'unhealthy'] as const).flatMap((state) => {
     const when =
       state === 'healthy'
-        ? 'while controllers are connected to that router'
-        : 'while no controller is connected to that router'
+        ? 'while controllers are connected to the router that is to be dialed'
+        : 'while no controller is connected to the router that is to be dialed'
     const title = `The wait before a router is dialed again > grows according to ${state}DialBackoff ${when}`
     const keys = ['minRetryInterval', 'maxRetryInterval', 'retryBackoffFactor']
     const proof = [linkOption(title)]
@@ -497,37 +507,47 @@ const table: readonly (readonly [string, Proof])[] = [
     [router('A router with message tracing or profiling enabled > writes its profiles to files')],
   ),
   ...below('web[]', {
-    name: [opened('A web server > is logged with its name')],
+    name: [opened('A web server of a router > is logged with its name')],
     'bindPoints[].interface': [health],
     'bindPoints[].address': 'it says where others reach the server, and nobody is told of it',
     'bindPoints[].newAddress': [health],
     'apis[].binding': [
       rules(
-        'The configuration file > accepts the web APIs health-checks and metrics, which have no options',
+        'The router configuration file > accepts the web APIs health-checks and metrics, which have no options',
       ),
     ],
     'identity.cert': 'a server shows its server certificate; `cert` is read by what dials',
-    'identity.key': [opened('A web server > presents the certificate in its own identity section')],
+    'identity.key': [
+      opened('A web server of a router > presents the certificate in its own identity section'),
+    ],
     'identity.server_cert': [
-      opened('A web server > presents the certificate in its own identity section'),
+      opened('A web server of a router > presents the certificate in its own identity section'),
     ],
     'identity.ca': 'a client may show a certificate, and none is required',
     'options.readTimeout': [
-      opened('A web server > closes a connection that sends no request within readTimeout'),
+      opened(
+        'A web server of a router > closes a connection that sends no request within readTimeout',
+      ),
     ],
     'options.idleTimeout': [
       opened(
-        'A web server > closes a connection on which no further request arrives within idleTimeout',
+        'A web server of a router > closes a connection on which no further request arrives within idleTimeout',
       ),
     ],
     'options.writeTimeout': [
-      opened('A web server > closes a connection whose response is not read within writeTimeout'),
+      opened(
+        'A web server of a router > closes a connection whose response is not read within writeTimeout',
+      ),
     ],
     'options.minTLSVersion': [
-      opened('A web server > accepts no TLS version below minTLSVersion or above maxTLSVersion'),
+      opened(
+        'A web server of a router > accepts no TLS version below minTLSVersion or above maxTLSVersion',
+      ),
     ],
     'options.maxTLSVersion': [
-      opened('A web server > accepts no TLS version below minTLSVersion or above maxTLSVersion'),
+      opened(
+        'A web server of a router > accepts no TLS version below minTLSVersion or above maxTLSVersion',
+      ),
     ],
   }),
   ...below('proxy', {

@@ -39,10 +39,10 @@ describe('The router configuration file', () => {
   })
 
   test.each([
-    ['csr:', 'cannot enroll or renew'],
-    ['dialers:', 'cannot connect to terminate services'],
-    ['edge:', 'fabric only'],
-    ['link:', 'neither dials nor accepts other routers'],
+    ['csr', 'cannot enroll or renew'],
+    ['dialers', 'cannot connect to terminate services'],
+    ['edge', 'fabric only'],
+    ['link', 'neither dials nor accepts other routers'],
     ['listeners', 'nothing enters the network'],
   ])('without %s is refused, because the router %s', (name, effect) => {
     const text = LEAST.split('\n').slice(0, 3).join('\n')
@@ -157,7 +157,7 @@ describe('The values of options', () => {
   })
 })
 
-describe('ctrl:', () => {
+describe('ctrl', () => {
   const ctrl = (text: string): string => LEAST.replace('{endpoint: "tls:ctrl1.test:6262"}', text)
 
   test('bind is optional', () => {
@@ -218,7 +218,7 @@ describe('ctrl:', () => {
   })
 })
 
-describe('csr:', () => {
+describe('csr', () => {
   test('the subject fields country, province, locality, organization and organizationalUnit are accepted, and all are optional', () => {
     const names = ['country', 'province', 'locality', 'organization', 'organizationalUnit']
     expect(names.map((name) => at(config(), `csr.${name}`))).toEqual(names.map(() => null))
@@ -253,14 +253,14 @@ describe('csr:', () => {
     const text = LEAST.replace('{sans: {dns: [r.test]}}', '{country: NO}')
     const link =
       'link: {listeners: [{binding: transport, bind: "tls:0.0.0.0:1", advertise: "r.test:1"}]}\n'
-    expect(parse(text + link).warnings).toMatchObject([{ key: 'csr:' }])
+    expect(parse(text + link).warnings).toMatchObject([{ key: 'csr' }])
     expect(parse(LEAST + link).warnings).toEqual([])
     expect(parse(text).warnings).toEqual([])
   })
 })
 
-describe('dialers:', () => {
-  test.each(['proxy:', 'proxy_udp', 'transport', 'transport_udp'])(
+describe('dialers', () => {
+  test.each(['proxy', 'proxy_udp', 'transport', 'transport_udp'])(
     'the binding %s is supported',
     (name) => {
       expect(config(`dialers: [{binding: ${name}}]\n`).dialers[0]?.binding).toBe(name)
@@ -279,7 +279,7 @@ describe('dialers:', () => {
   })
 })
 
-describe('edge:', () => {
+describe('edge', () => {
   test('the section is enabled if it is present, even if it is empty', () => {
     expect(config().edge).toBeNull()
     for (const text of ['edge:\n', 'edge: {}\n']) expect(config(text).edge, text).not.toBeNull()
@@ -294,7 +294,7 @@ describe('edge:', () => {
   })
 })
 
-describe('forwarder:', () => {
+describe('forwarder', () => {
   test.each([
     ['faultTxInterval', 15_000, 0, null],
     ['idleCircuitTimeout', 60_000, null, null],
@@ -325,7 +325,7 @@ describe('forwarder:', () => {
   })
 })
 
-describe('healthChecks:', () => {
+describe('healthChecks', () => {
   test.each([
     ['ctrlPingCheck.interval', 30_000],
     ['ctrlPingCheck.timeout', 15_000],
@@ -348,7 +348,7 @@ describe('healthChecks:', () => {
   })
 })
 
-describe('identity:', () => {
+describe('identity', () => {
   test('cert, server_cert, key and ca contain file paths', () => {
     const text = LEAST.replace(
       'server_cert: r.server.cert, key: r.key}',
@@ -372,7 +372,7 @@ describe('identity:', () => {
   })
 })
 
-describe('link:', () => {
+describe('link', () => {
   const listener = (rest: string): string => `link: {listeners: [{binding: transport, ${rest}}]}\n`
   const dialer = (rest: string): string => `link: {dialers: [{binding: transport${rest}}]}\n`
 
@@ -466,7 +466,7 @@ describe('link:', () => {
   })
 })
 
-describe('proxy:', () => {
+describe('proxy', () => {
   test('the type is http with an address, or none', () => {
     expect(config().proxy).toBeNull()
     const found = config(

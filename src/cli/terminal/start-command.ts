@@ -1,0 +1,38 @@
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+
+import { quoteShellWord } from './output.ts'
+
+/** Programs with a systemd unit, and the file that the unit reads in the folder of its instance. */
+const unitFiles = { controller: 'config.yml', router: 'router.yml' } as const
+
+type UnitProgram = keyof typeof unitFiles
+
+const unitFolders = ['/etc/systemd/system', '/usr/lib/systemd/system', '/lib/systemd/system']
+
+/**
+ * The command that starts a program with a configuration: that of its systemd unit if this host has
+ * the unit. A program that is started by hand would run beside the unit, or as another user.
+ * @param folders where units are installed.
+ */
+export function startCommand(
+  program: UnitProgram,
+  path: string,
+  folders: readonly string[] = unitFolders,
+): string {
+  return unitStart(program, path, folders) ?? `flotilla ${program} run ${quoteShellWord(path)}`
+}
+
+/** As {@link startCommand}; null if no unit on this host reads the configuration. */
+export function unitStart(
+  program: UnitProgram,
+  path: string,
+  folders: readonly string[] = unitFolders,
+): string | null {
+  const [, name, file] = /^\/etc\/flotilla\/([A-Za-z0-9._-]+)\/([^/]+)$/.exec(resolve(path)) ?? []
+  if (name === undefined || file !== unitFiles[program]) return null
+  const isInstalled = folders.some((folder) =>
+    existsSync(join(folder, `flotilla-${program}@.service`)),
+  )
+  return isInstalled ? `systemctl start flotilla-${program}@${name}` : null
+}

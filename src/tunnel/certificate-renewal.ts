@@ -1,0 +1,140 @@
+import type { Clock } from '../lib/clock.ts'
+import { errorMessage } from '../lib/error-code.ts'
+import { isoTime } from '../lib/text/format-time.ts'
+import type { ProgramLogger } from '../overlay/logger.ts'
+import {
+  type ApiLogInResult,
+  type ControllerApi,
+  fieldsOf,
+  LogInRefusedError,
+  readRecords,
+  readTextField,
+} from './controller-api.ts'
+import type { IdentityCertificate } from './identity-certificate.ts'
+import { tunnelLimits } from './limits.ts'
+
+interface CertificateRenewalDeps {
+  readonly api: ControllerApi
+  readonly certificate: IdentityCertificate
+  readonly clock: Clock
+  readonly log: ProgramLogger
+  /** True: renews the certificate once, although it is not due. */
+  readonly isForced?: boolean
+}
+
+const { certificateJudgedEveryMs, renewedAgainMs, reasonCharactersMax } = tunnelLimits
+const AUTHENTICATORS = '/current-identity/authenticators'
+
+/**
+ * Renews the certificate of an identity before it expires, with the same key. The controllers put a
+ * renewed certificate in force when this program confirms it. The program writes the certificate to
+ * its file first, so it has a valid certificate at every point at which it may be interrupted.
+ */
+export class CertificateRenewal {
+  readonly #deps: CertificateRenewalDeps
+  #isForced: boolean
+  #judgeAtMs = -Infinity
+  #logged = ''
+
+  constructor(deps: CertificateRenewalDeps) {
+    this.#deps = deps
+    this.#isForced = deps.isForced === true
+  }
+
+  /** Logs in, with the renewed certificate of the file if the controllers refuse the other one. */
+  async logIn(): Promise<ApiLogInResult> {
+    const { api, certificate } = this.#deps
+    try {
+      return await api.logIn()
+    } catch (error) {
+      const { renewed } = certificate
+      if (!(error instanceof LogInRefusedError) || renewed === null) throw error
+      return await this.#logInWith(renewed.certificatePem, error)
+    }
+  }
+
+  /** Renews the certificate if it is due. Needs a session, and logs why a renewal fails. */
+  async judge(identityId: string): Promise<void> {
+    const { clock, certificate } = this.#deps
+    if (clock.monotonicMs() < this.#judgeAtMs) return
+    const leftMs = certificate.renewAtMs - clock.nowMs()
+    if (!this.#isForced && certificate.renewed === null && leftMs > 0) {
+      this.#judgeIn(Math.min(certificateJudgedEveryMs, leftMs))
+      return
+    }
+    try {
+      await this.#renew(identityId)
+      this.#isForced = false
+      this.#logged = ''
+      this.#judgeIn(certificateJudgedEveryMs)
+    } catch (error) {
+      this.#warnOnce(errorMessage(error).slice(0, reasonCharactersMax))
+      this.#judgeIn(renewedAgainMs)
+    }
+  }
+
+  #judgeIn(waitMs: number): void {
+    this.#judgeAtMs = this.#deps.clock.monotonicMs() + waitMs
+  }
+
+  #warnOnce(reason: string): void {
+    const notAfter = isoTime(this.#deps.certificate.notAfterMs)
+    if (reason === this.#logged) return
+    this.#logged = reason
+    this.#deps.log.warn({ reason, notAfter }, 'certificate not renewed; trying again each minute')
+  }
+
+  async #logInWith(certificatePem: string, refusal: LogInRefusedError): Promise<ApiLogInResult> {
+    const { api, certificate } = this.#deps
+    api.useCertificate(certificatePem)
+    try {
+      const session = await api.logIn()
+      this.#adopt()
+      return session
+    } catch (error) {
+      api.useCertificate(certificate.credential.certificatePem)
+      throw error instanceof LogInRefusedError ? refusal : error
+    }
+  }
+
+  async #renew(identityId: string): Promise<void> {
+    const { api, certificate } = this.#deps
+    const { id, fingerprint } = await this.#authenticator()
+    // An earlier confirmation took effect, but its response was lost.
+    if (fingerprint === certificate.renewed?.fingerprint) {
+      this.#adopt()
+      return
+    }
+    const clientCertCsr = await certificate.request(identityId)
+    const answer = fieldsOf(await api.post(`${AUTHENTICATORS}/${id}/extend`, { clientCertCsr }))
+    const clientCert = readTextField(answer, 'clientCert')
+    // Before the confirmation: from then on the controllers refuse the earlier certificate.
+    certificate.store(clientCert)
+    await api.post(`${AUTHENTICATORS}/${id}/extend-verify`, { clientCert })
+    this.#adopt()
+  }
+
+  #adopt(): void {
+    const { api, certificate, log } = this.#deps
+    try {
+      certificate.adopt()
+    } finally {
+      api.useCertificate(certificate.credential.certificatePem)
+    }
+    log.info({ notAfter: isoTime(certificate.notAfterMs) }, 'certificate renewed')
+  }
+
+  /** The record of this certificate, or of the renewed one. */
+  async #authenticator(): Promise<{ readonly id: string; readonly fingerprint: string }> {
+    const { api, certificate } = this.#deps
+    const known = [certificate.fingerprint, certificate.renewed?.fingerprint]
+    const own = readRecords(await api.get(AUTHENTICATORS)).find((record) =>
+      known.includes(readTextField(record, 'fingerprint')),
+    )
+    if (own === undefined) throw new Error('the identity has another certificate')
+    if (own['isIssuedByNetwork'] !== true) {
+      throw new Error('the network did not issue it, so its own authority must renew it')
+    }
+    return { id: readTextField(own, 'id'), fingerprint: readTextField(own, 'fingerprint') }
+  }
+}

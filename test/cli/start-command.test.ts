@@ -1,0 +1,40 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { startCommand } from '../../src/cli/terminal/start-command.ts'
+
+let folder: string
+let units: readonly string[]
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-units-'))
+  units = [join(folder, 'none'), join(folder, 'units')]
+  mkdirSync(join(folder, 'units'))
+  for (const name of ['controller', 'router'])
+    writeFileSync(join(folder, 'units', `flotilla-${name}@.service`), '')
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+describe('The command that starts a program', () => {
+  test('is that of the systemd unit for a configuration that the unit reads', () => {
+    expect(startCommand('controller', '/etc/flotilla/ctrl1/config.yml', units)).toBe(
+      'systemctl start flotilla-controller@ctrl1',
+    )
+    expect(startCommand('router', '/etc/flotilla/edge1/router.yml', units)).toBe(
+      'systemctl start flotilla-router@edge1',
+    )
+  })
+
+  test.each([
+    ['no unit is installed', '/etc/flotilla/ctrl1/config.yml', []],
+    ['the file has another name', '/etc/flotilla/ctrl1/other.yml', null],
+    ['the file is in another folder', '/etc/flotilla/config.yml', null],
+    ['the name is none that systemd accepts unescaped', "/etc/flotilla/it's/config.yml", null],
+  ])('is flotilla controller run if %s', (_why, path, installed) => {
+    const word = path.includes("'") ? `'/etc/flotilla/it'\\''s/config.yml'` : path
+    expect(startCommand('controller', path, installed ?? units)).toBe(
+      `flotilla controller run ${word}`,
+    )
+  })
+})
