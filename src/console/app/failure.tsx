@@ -1,4 +1,8 @@
-import { ApiRefusalError, OutcomeUnknownError, UnreachableError } from '../../client/client-errors.ts'
+import {
+  ApiRefusalError,
+  OutcomeUnknownError,
+  UnreachableError,
+} from '../../client/client-errors.ts'
 import { Button, LinkButton } from '../controls/button.tsx'
 import { EmptyState, Notice } from '../controls/status.tsx'
 import { texts } from '../texts.ts'
