@@ -69,7 +69,7 @@ import { lockoutLimits, mfaLimits } from '../src/fsm/apply/authentication.ts'
 import { recoveryCodesMax } from '../src/fsm/identities/mfa.ts'
 import { PROMPT_GRACE_MS } from '../src/posture/factor-evaluation.ts'
 import { promptedServicesMax } from '../src/posture/posture-access.ts'
-import { disableMinutesMax } from '../src/fsm/identities/identity.ts'
+import { disableMinutesMax } from '../src/entities/parts/identity-credentials.ts'
 import { thirdPartyCasMax } from '../src/fsm/enrollment/ca-rules.ts'
 import { revocationLimits } from '../src/fsm/sessions/revocation-rules.ts'
 import { serviceConfigsPerIdentityMax } from '../src/fsm/services/service-configs.ts'
@@ -178,7 +178,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/posture/factor-evaluation.ts': { PROMPT_GRACE_MS },
   'src/posture/posture-access.ts': { promptedServicesMax },
   'src/fsm/identities/mfa.ts': { recoveryCodesMax },
-  'src/fsm/identities/identity.ts': { disableMinutesMax },
+  'src/entities/parts/identity-credentials.ts': { disableMinutesMax },
   'src/fsm/services/service-configs.ts': { serviceConfigsPerIdentityMax },
   'src/fsm/enrollment/ca-rules.ts': { casMax: thirdPartyCasMax },
   'src/fsm/sessions/revocation-rules.ts': revocationLimits,

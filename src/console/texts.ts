@@ -54,6 +54,44 @@ export const texts = {
   /** For example `2 services`; a title like `JWT signers` is not changed. */
   count: (amount: number, one: string, many: string) => count(amount, one, within(many)),
 
+  search: {
+    title: 'Search',
+    open: 'Search',
+    keys: 'Ctrl K',
+    placeholder: 'Name or ID, #attribute, page or task',
+    page: 'page',
+    task: 'task',
+    attribute: 'role attribute',
+  },
+
+  attributes: {
+    lead: 'Records that have this role attribute, and policies that choose by it',
+    none: 'Nothing has this role attribute, and no policy chooses by it.',
+    open: 'Open as a list',
+  },
+
+  profile: {
+    title: 'Your account',
+    lead: 'Your identity, your sign-in methods and your password',
+    id: 'ID',
+    username: 'User name',
+    permissions: 'Permissions',
+    admin: 'Administrator',
+    noPermissions: 'none',
+    factor: 'Second factor',
+    factorOn: 'On',
+    factorOff: 'Off. Set it up on the sign-in page.',
+    password: 'Password',
+    noPassword: 'You do not log in with a password.',
+    current: 'Current password',
+    next: 'New password',
+    repeat: 'New password, again',
+    wrong: 'The current password is wrong, or too many wrong ones were sent. Try again later.',
+    differs: 'The two new passwords differ.',
+    change: 'Change the password',
+    changed: 'Changed your password',
+  },
+
   uses: {
     changed: (amount: string) => `Used by ${amount}, which will lose it:`,
     deleted: (amount: string) => `Deleted with it: ${amount}`,
@@ -71,6 +109,7 @@ export const texts = {
     activity: 'Activity',
     wizards: 'Set up',
     backups: 'Backups',
+    attributes: 'Role attributes',
     missing: 'Not found',
   },
 
@@ -150,6 +189,7 @@ export const texts = {
       ['Enter', 'Open the row'],
       ['e', 'Edit'],
       ['n', 'Create'],
+      ['Ctrl K', 'Search everywhere'],
       ['?', 'Show this list'],
     ],
   },
@@ -302,6 +342,21 @@ export const texts = {
     done: 'Done',
     once: 'The ticket is shown once. Move it to the new host by a private channel.',
     ticket: 'Ticket',
+    download: 'Download the ticket',
+    /** An even number of voters tolerates no more failures than one voter less. */
+    noGain: (voters: number, tolerated: number) =>
+      `${voters} voters tolerate ${count(tolerated, 'failure', 'failures')}, as ${voters - 1} do, and each write then needs ${Math.floor(voters / 2) + 1} of them. Add two controllers, or make this one a learner.`,
+    gain: (voters: number, tolerated: number) =>
+      `${voters} voters tolerate ${count(tolerated, 'failure', 'failures')}.`,
+    outstanding: 'Outstanding tickets',
+    outstandingHint: 'Each admits one controller until it expires.',
+    kinds: { voter: 'Voter', learner: 'Learner' },
+    created: 'Created',
+    expires: 'Expires',
+    revoke: 'Revoke',
+    revokeTitle: 'Revoke a ticket',
+    revokeWhat: 'No controller can join with it any more.',
+    revoked: 'Revoked the ticket',
     command: 'On the new host, with the ticket in the file ticket',
     commandText: 'flotilla cluster join /etc/flotilla/config.yml --ticket-file ticket',
   },
@@ -405,6 +460,8 @@ export const texts = {
   },
 
   record: {
+    giveAccess: 'Give access',
+    accessTo: (service: string) => `Access to ${service}`,
     create: (one: string) => `Create ${one}`,
     updated: 'changed',
     lastSeen: 'last seen',
@@ -848,6 +905,7 @@ export const texts = {
       identity: 'Enroll an identity',
       router: 'Add a router',
       signer: 'Log in with a provider',
+      import: 'Import from a file',
     },
     what: {
       service: 'A service, where clients find it, where it is hosted, and who may use it.',
@@ -855,6 +913,7 @@ export const texts = {
       router: 'An edge router, with the token by which it enrolls.',
       signer:
         'Google, Entra ID, Okta, Keycloak or another OpenID provider, as an external JWT signer.',
+      import: 'Services, identities and policies from a YAML or JSON file.',
     },
     controller: 'A ticket for one new controller, on the cluster page.',
     steps: {
@@ -917,6 +976,25 @@ export const texts = {
     openRouter: 'Open the router',
     another: 'Enroll another',
     plainIdentity: 'Create one without an enrollment',
+  },
+
+  import: {
+    lead: 'Creates and changes what the file names; deletes nothing. See “The network as a file”.',
+    file: 'File',
+    fileHint: 'YAML or JSON, as “flotilla export” writes it, at most 4 MB.',
+    tooLarge: 'The file is larger than 4 MB. Use flotilla apply.',
+    comparing: 'Comparing the file with the network …',
+    faults: (amount: number) =>
+      `${count(amount, 'fault', 'faults')} in the file; nothing was changed:`,
+    fault: (line: number, problem: string) => `Line ${line}: ${problem}`,
+    noChange: 'The network matches the file already.',
+    changes: (amount: number) => count(amount, 'change', 'changes'),
+    button: (amount: number) => `Make ${count(amount, 'change', 'changes')}`,
+    tooMany: 'The effect on access is computed for 64 changes at most. Split the file to see it.',
+    progress: (done: number, all: number) => `${done} of ${all}`,
+    stopped: (done: number, all: number, reason: string) =>
+      `${done} of ${all} changes are made, then: ${reason}. Choose the file again to continue.`,
+    done: (amount: number) => `Made ${count(amount, 'change', 'changes')}`,
   },
 
   posture: {

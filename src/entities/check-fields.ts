@@ -3,6 +3,8 @@ import type { FieldFault } from '../lib/problems.ts'
 import type { Entity } from './define-entity.ts'
 import type { Field } from './fields.ts'
 
+const utf8 = new TextEncoder()
+
 function isScalar(value: Json): boolean {
   return value === null || typeof value !== 'object'
 }
@@ -78,7 +80,7 @@ function mapFault(name: string, value: JsonObject): FieldFault | null {
 /** Size of a map in bytes of canonical JSON; 0 for an empty map. */
 export function jsonMapBytes(value: Json | undefined): number {
   if (!isObject(value) || Object.keys(value).length === 0) return 0
-  return Buffer.byteLength(canonicalJson(value))
+  return utf8.encode(canonicalJson(value)).length
 }
 
 function bytesFault(name: string, value: JsonObject, bytesMax: number | null): FieldFault | null {

@@ -7,7 +7,7 @@ import {
 } from '../../proto/gen/command_pb.ts'
 import { AssertionError } from '../lib/assert.ts'
 import { problems } from '../lib/problems.ts'
-import { toHex } from '../lib/text/hex-digits.ts'
+import { toHex } from '../lib/text/to-hex.ts'
 import { actorFault } from '../ports/actor.ts'
 import { HISTORY_LEVEL, type KnownCommandKind } from '../ports/feature-level.ts'
 import type { AppliedEntry } from '../ports/replicated-state-machine.ts'

@@ -67,6 +67,9 @@ new PerformanceObserver((list) => {
   for (const { duration } of list.getEntries()) longTasks.push(Math.round(duration))
 }).observe({ entryTypes: ['longtask'] })`
 
+/** 3 s, and time for a machine that runs other tests beside. */
+const PAGE_MS_MAX = 6_000
+
 describe.skipIf(browserMissing !== null)('The console', () => {
   test.each([
     ['light', 1440],
@@ -515,6 +518,17 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await picker.fill('many 0777')
     await page.getByRole('option', { name: 'many 07770' }).waitFor()
     expect(await page.getByRole('option').count()).toBe(10)
+
+    // The list of a service's clients has only those that it is granted to, however many exist.
+    const [wiki] = await rowsOf('services', 'name = "wiki"')
+    await page.goto(url(1, `access?service=${String(wiki?.['id'])}`))
+    await page.getByRole('heading', { name: texts.access.reaching(3, true) }).waitFor()
+    expect(await page.locator('tbody th').allTextContents()).toEqual([attack, 'laptop', 'phone'])
+    await page.keyboard.press('Control+k')
+    await page.getByRole('dialog').getByRole('combobox').fill('many 09876')
+    await page.getByRole('option', { name: 'many 09876' }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'many 09876' }).waitFor()
   })
 
   test('keeps the page and the typed values when the session ends', async () => {
@@ -566,21 +580,33 @@ describe.skipIf(browserMissing !== null)('The console', () => {
   })
 
   test.each(['SIGKILL', 'SIGSTOP'] as const)(
-    'a page opens for the first time after the controller that serves it got %s',
+    'every page shows its data within seconds after the controller that serves it got %s',
     async (signal) => {
       const [first = 2] = await network.cluster.followers()
       const page = await open(first, 'services')
       const loaded = "performance.getEntriesByType('resource').map(({ name }) => name).join()"
       await until('the code of all pages is loaded', async () => {
         const names = await page.evaluate<string>(loaded)
-        return ['access', 'live', 'backups'].every((name) => names.includes(`/${name}-page`))
+        return ['access', 'live', 'backups', 'import'].every((name) => {
+          return names.includes(`/${name}-page`)
+        })
       })
+      const links = page.locator('nav.nav a')
+      const titles = await links.allTextContents()
+      expect(titles.length).toBeGreaterThan(20)
       network.cluster.kill(first, signal)
-      for (const name of ['access', 'live', 'backups'] as const) {
-        await page.locator(`nav a[href$="/${name}"]`).click()
-        await page.getByRole('heading', { name: texts.pages[name], level: 1 }).waitFor()
+      const tookMs: Record<string, number> = {}
+      for (const title of titles) {
+        const from = performance.now()
+        await links.getByText(title, { exact: true }).click()
+        await page.getByRole('heading', { name: title, level: 1 }).waitFor()
+        await page.locator('[aria-busy="true"]').waitFor({ state: 'detached' })
         expect(await page.getByText(texts.failure.title).count()).toBe(0)
+        tookMs[title] = Math.round(performance.now() - from)
       }
+      const slowest = Math.max(...Object.values(tookMs))
+      console.log(`pages after ${signal}: slowest ${slowest} ms: ${JSON.stringify(tookMs)}`)
+      expect(slowest).toBeLessThan(PAGE_MS_MAX)
       if (signal === 'SIGSTOP') network.cluster.kill(first, 'SIGCONT')
       else network.cluster.run(first)
       await until(`${network.cluster.id(first)} follows`, async () =>
@@ -600,7 +626,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByText(texts.live.silent([`ctrl${away}`])).waitFor()
     const tookMs = performance.now() - frozen
     console.log(`circuits without a frozen controller: ${Math.round(tookMs)} ms`)
-    expect(tookMs).toBeLessThan(15_000)
+    expect(tookMs).toBeLessThan(PAGE_MS_MAX)
     network.cluster.kill(away, 'SIGCONT')
     await until(`${network.cluster.id(away)} follows`, async () =>
       (await network.cluster.status(away)).some(({ role }) => role === 'leader'),

@@ -31,6 +31,7 @@ const operations = [
   'GET /fabric/v1/cluster/backups',
   'GET /fabric/v1/cluster/history',
   'POST /fabric/v1/cluster/invite',
+  'GET /fabric/v1/cluster/list-tickets',
   'POST /fabric/v1/cluster/plan',
   'GET /fabric/v1/cluster/status',
 ]

@@ -1,6 +1,6 @@
 import { expirySchema } from '../../entities/parts/expiry.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { disableMinutesMax } from '../../fsm/identities/identity.ts'
+import { disableMinutesMax } from '../../entities/parts/identity-credentials.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { defaultApiLimits } from '../limits.ts'
 import {

@@ -1,41 +1,4 @@
-import { authPolicy } from '../../entities/kinds/auth-policy.ts'
-import { isObject } from '../../entities/check-fields.ts'
-import { normalizeBody, type NormalizedFields } from '../../entities/normalize-body.ts'
-import type { RequestMode } from '../../entities/define-entity.ts'
-import { passwordLengthMin } from '../../fsm/identities/auth-policy-rules.ts'
-import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
+import { prepareAuthPolicyBody } from '../../entities/auth-policy-body.ts'
 import type { Preparer } from './preparer.ts'
 
-/**
- * Minimum value of each numeric field. As in OpenZiti, lower values are raised to the minimum.
- */
-const minima: Readonly<Record<string, number>> = {
-  minPasswordLength: passwordLengthMin,
-  maxAttempts: 0,
-  lockoutDurationMinutes: 0,
-}
-
 export const prepareAuthPolicy: Preparer = (_call, mode, body) => prepareAuthPolicyBody(mode, body)
-
-/** An empty signer id means no signer. For a patch, only the given fields are validated. */
-export function prepareAuthPolicyBody(mode: RequestMode, body: JsonObject): NormalizedFields {
-  const prepared = normalizeBody(authPolicy, mode, body)
-  const { primary, secondary, ...fields } = prepared.fields
-  const made: Record<string, Json> = { ...fields }
-  if (isObject(primary)) made['primary'] = raised(primary)
-  if (isObject(secondary)) {
-    const hasNone = secondary['requireExtJwtSigner'] === ''
-    made['secondary'] = hasNone ? { ...secondary, requireExtJwtSigner: null } : secondary
-  }
-  return { ...prepared, fields: made }
-}
-
-function raised(primary: JsonObject): JsonObject {
-  const { updb } = primary
-  if (!isObject(updb)) return primary
-  const numbers = Object.entries(minima).flatMap(([name, minimum]) => {
-    const value = updb[name]
-    return typeof value === 'number' ? [[name, Math.max(value, minimum)] as const] : []
-  })
-  return { ...primary, updb: { ...updb, ...Object.fromEntries(numbers) } }
-}

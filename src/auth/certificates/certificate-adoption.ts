@@ -8,7 +8,7 @@ import {
 import type { Router } from '../../entities/kinds/router.ts'
 import { canAdoptCertificate } from '../../fsm/enrollment/certificate-adoption.ts'
 import { Problem } from '../../lib/problems.ts'
-import { toHex } from '../../lib/text/hex-digits.ts'
+import { toHex } from '../../lib/text/to-hex.ts'
 import { normalizeHost, isLoopback, normalizedHosts } from '../../pki/authority/router-names.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import type { PeerChain } from '../../pki/verify/client-chain.ts'

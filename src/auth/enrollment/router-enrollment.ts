@@ -4,7 +4,7 @@ import { enrollmentTokenDigest } from '../../fsm/enrollment/enrollment.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import { Problem } from '../../lib/problems.ts'
 import { retryWhenRecordsChange } from '../../lib/retry-when-records-change.ts'
-import { toHex } from '../../lib/text/hex-digits.ts'
+import { toHex } from '../../lib/text/to-hex.ts'
 import { certificateLifetime } from '../../pki/authority/renewal.ts'
 import type {
   CertificateIssuer,

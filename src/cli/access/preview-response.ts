@@ -8,7 +8,7 @@ import {
   type Shape,
   textShape,
 } from '../client/response-shape.ts'
-import type { ApiClient } from '../client/api-client.ts'
+import type { RecordApi } from '../client/record-api.ts'
 
 /** One change in the format of `POST /access/preview`. */
 export interface PreviewChange {
@@ -87,7 +87,7 @@ export const previewResponseShape = objectShape<PreviewResponse>({
 
 /** Requests a preview of the changes; the controller does not write them. */
 export async function requestPreview(
-  client: ApiClient,
+  client: RecordApi,
   changes: readonly PreviewChange[],
   limit: number,
 ): Promise<PreviewResponse> {

@@ -6,7 +6,7 @@ import {
 } from '../../controller/command-failure.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { connect, type ContextOptions } from '../client/context-client.ts'
-import { createdRecordShape } from '../records/names.ts'
+import { createdRecordShape } from '../records/rows.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { promptLine, isInteractive } from '../terminal/prompt.ts'
 import {
@@ -16,12 +16,8 @@ import {
   previewText,
 } from '../access/preview-response.ts'
 import { StepRunner } from './step-runner.ts'
-import {
-  requireNoFaults,
-  type NetworkFile,
-  parseNetworkFile,
-  readNetworkText,
-} from './network-file.ts'
+import { type NetworkFile, parseNetworkFile } from './network-file.ts'
+import { readNetworkText, requireNoFaults, schemaChecks } from './file-checks.ts'
 import { type LiveNetwork, readNetwork } from './live-network.ts'
 import { planOf, type Step, type FieldChange } from './plan.ts'
 import { toPreviewChanges } from './preview-steps.ts'
@@ -40,7 +36,8 @@ const PAIRS_SHOWN = 100
 
 /** Changes the network to match a file. */
 export async function applyNetworkFile(options: ApplyOptions): Promise<void> {
-  await applyNetwork(options.file, parseNetworkFile(readNetworkText(options.file)), options)
+  const file = parseNetworkFile(readNetworkText(options.file), schemaChecks())
+  await applyNetwork(options.file, file, options)
 }
 
 /**

@@ -1,4 +1,4 @@
-import { disableMinutesMax } from '../../fsm/identities/identity.ts'
+import { disableMinutesMax } from '../../entities/parts/identity-credentials.ts'
 import { systemClock } from '../../lib/clock.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { dateTimeMs } from '../../lib/text/date-time.ts'

@@ -1,7 +1,8 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { printNote } from '../terminal/output.ts'
 import { applyNetwork, type ApplyOptions } from './apply.ts'
-import { requireNoFaults, readNetworkText, parseYamlDocument } from './network-file.ts'
+import { parseYamlDocument } from './network-file.ts'
+import { readNetworkText, requireNoFaults } from './file-checks.ts'
 import { fillFromCurrentNetwork, parseOpenZitiExport } from './openziti-export.ts'
 
 export interface ImportOptions extends Omit<ApplyOptions, 'file' | 'prune'> {

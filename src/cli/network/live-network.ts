@@ -2,8 +2,8 @@ import { entitiesByName } from '../../entities/registry.ts'
 import { seededConfigTypes } from '../../fsm/seed/seed-config-types.ts'
 import { isSameJson, type JsonObject } from '../../lib/text/canonical-json.ts'
 import { listShape, objectShape, textShape } from '../client/response-shape.ts'
-import type { ApiClient } from '../client/api-client.ts'
-import { toFilterLiteral, type Row, rowsShape } from '../records/names.ts'
+import type { RecordApi } from '../client/record-api.ts'
+import { toFilterLiteral, type Row, rowsShape } from '../records/rows.ts'
 import { canonicalFields, readPortableFields, translateReferences } from './portable.ts'
 import {
   allSections,
@@ -45,10 +45,13 @@ export function tableForKind(kind: string): string {
   return entitiesByName.get(kind)?.table ?? kind
 }
 
-/** Reads the whole network, one page at a time. */
-export async function readNetwork(client: ApiClient): Promise<LiveNetwork> {
+/** Reads the sections of the network, one page at a time. */
+export async function readNetwork(
+  client: RecordApi,
+  sections: readonly NetworkSection[] = allSections(),
+): Promise<LiveNetwork> {
   const reader = new NetworkReader(client)
-  for (const section of allSections()) await reader.read(section)
+  for (const section of sections) await reader.read(section)
   return reader.network()
 }
 
@@ -62,12 +65,12 @@ interface Found {
 }
 
 class NetworkReader {
-  readonly #client: ApiClient
+  readonly #client: RecordApi
   readonly #found: Found[] = []
   readonly #nameOf = new Map<string, string>()
   readonly #idOf = new Map<string, string>()
 
-  constructor(client: ApiClient) {
+  constructor(client: RecordApi) {
     this.#client = client
   }
 

@@ -1,11 +1,9 @@
-import { Validator } from '../../api/schemas/validator.ts'
 import { nearestWord } from '../../config/engine/nearest-word.ts'
 import { parseYamlTree, type YamlEntry, type YamlTree } from '../../config/engine/yaml-tree.ts'
-import { usageFailure } from '../../controller/command-failure.ts'
-import { requestSchema } from '../../entities/schema.ts'
+import type { Entity } from '../../entities/define-entity.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import { treeToJson, missingFields, findUnknownMember } from '../records/bodies.ts'
+import { treeToJson, missingFields, findUnknownMember } from '../records/body-members.ts'
 import type { KindField } from '../records/fields.ts'
 import {
   entityForKind,
@@ -13,8 +11,6 @@ import {
   unknownFieldMessage,
   withArticle,
 } from '../records/kinds.ts'
-import { readStandardInput } from '../terminal/secret-input.ts'
-import { readTextFile } from '../terminal/text-file.ts'
 import { disabledFault, disabledFields } from './disabled-state.ts'
 import { toRequestBody, canonicalFields, fileFieldName, portableFields } from './portable.ts'
 import {
@@ -28,7 +24,6 @@ import {
   type NetworkSection,
 } from './sections.ts'
 import { assignDuplicateNumbers } from './live-network.ts'
-import { errorMessage } from '../../lib/error-code.ts'
 
 /** An object of a file. */
 export interface NetworkFileObject extends NetworkObject {
@@ -49,19 +44,6 @@ export interface NetworkFile {
   readonly faults: readonly FileFault[]
 }
 
-/**
- * @param path path of the file, or `-` for standard input.
- * @throws {CommandFailure} exit 2.
- */
-export function readNetworkText(path: string): string {
-  if (path === '-') return readStandardInput('the network', networkLimits.fileBytesMax)
-  try {
-    return readTextFile(path, networkLimits.fileBytesMax)
-  } catch (error) {
-    throw usageFailure(`${path} cannot be read (${errorMessage(error)})`)
-  }
-}
-
 /** Parses a YAML text; JSON is valid too. */
 export function parseYamlDocument(text: string): {
   readonly tree: YamlTree | null
@@ -73,11 +55,17 @@ export function parseYamlDocument(text: string): {
   return { tree: null, faults }
 }
 
+/**
+ * Makes the check of a body that creates a record of a kind; the check throws a `Problem`. A caller
+ * that cannot compile schemas, such as a browser, leaves the check to the API.
+ */
+export type BodyChecks = (entity: Entity) => (body: unknown) => void
+
 /** Never throws: unusable content becomes a fault. */
-export function parseNetworkFile(text: string): NetworkFile {
+export function parseNetworkFile(text: string, checks: BodyChecks): NetworkFile {
   const { tree, faults } = parseYamlDocument(text)
   if (tree === null) return { objects: [], faults }
-  const reader = new NetworkFileReader()
+  const reader = new NetworkFileReader(checks)
   reader.readTop(tree)
   return reader.file()
 }
@@ -85,8 +73,12 @@ export function parseNetworkFile(text: string): NetworkFile {
 export class NetworkFileReader {
   readonly #objects: NetworkFileObject[] = []
   readonly #faults: FileFault[] = []
-  readonly #validator = new Validator()
+  readonly #newCheck: BodyChecks
   readonly #checks = new Map<string, (value: unknown) => void>()
+
+  constructor(checks: BodyChecks) {
+    this.#newCheck = checks
+  }
 
   file(): NetworkFile {
     const objects = allSections().flatMap((section) =>
@@ -227,10 +219,7 @@ export class NetworkFileReader {
     let check = this.#checks.get(kind.id)
     if (check === undefined) {
       const entity = entityForKind(kind)
-      check =
-        entity === undefined
-          ? () => undefined
-          : this.#validator.checkOf(requestSchema(entity, 'create'))
+      check = entity === undefined ? () => undefined : this.#newCheck(entity)
       this.#checks.set(kind.id, check)
     }
     return check
@@ -271,14 +260,4 @@ function doubles(objects: readonly NetworkFileObject[]): FileFault[] {
     }
   }
   return faults
-}
-
-/** @throws {CommandFailure} exit 2, one line for each fault. */
-export function requireNoFaults(path: string, faults: readonly FileFault[]): void {
-  if (faults.length === 0) return
-  const shown = faults.slice(0, networkLimits.faultsMax)
-  const lines = shown.map(({ line, problem }) => `${path}: line ${line}: ${problem}`)
-  const more = faults.length - shown.length
-  if (more > 0) lines.push(`${path}: and ${more} more faults`)
-  throw usageFailure(`nothing was changed\n${lines.join('\n')}`)
 }

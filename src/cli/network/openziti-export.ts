@@ -2,8 +2,8 @@ import { nearestWord } from '../../config/engine/nearest-word.ts'
 import type { YamlTree } from '../../config/engine/yaml-tree.ts'
 import { isObject } from '../../entities/check-fields.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import { treeToJson } from '../records/bodies.ts'
-import { readMemberAt, setMemberAt } from '../records/names.ts'
+import { treeToJson } from '../records/body-members.ts'
+import { readMemberAt, setMemberAt } from '../records/rows.ts'
 import { disabledFields, readDisabledFields } from './disabled-state.ts'
 import {
   identityExtraFault,
@@ -11,6 +11,7 @@ import {
   type NetworkFile,
   NetworkFileReader,
 } from './network-file.ts'
+import { schemaChecks } from './file-checks.ts'
 import { UnimportedFields } from './unimported-fields.ts'
 import { type LiveNetwork, seededConfigTypeFields } from './live-network.ts'
 import { fileFieldName, portableFields } from './portable.ts'
@@ -57,7 +58,7 @@ export function parseOpenZitiExport(tree: YamlTree): StockExport {
 }
 
 class StockReader {
-  readonly #reader = new NetworkFileReader()
+  readonly #reader = new NetworkFileReader(schemaChecks())
   readonly #lost = new UnimportedFields()
   readonly #left = new Map<string, number>()
   #hasPostureChecks = false

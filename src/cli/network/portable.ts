@@ -1,14 +1,13 @@
-import { prepareAuthPolicyBody } from '../../api/preparers/auth-policy.ts'
-import { normalizePostureField } from '../../api/preparers/posture-check.ts'
+import { prepareAuthPolicyBody } from '../../entities/auth-policy-body.ts'
+import { normalizePostureField } from '../../entities/posture-values.ts'
 import { isObject } from '../../entities/check-fields.ts'
 import { normalizeBody } from '../../entities/normalize-body.ts'
 import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical-json.ts'
-import { CertificateError, parseCertificate } from '../../pki/certificate.ts'
-import { pemBlocks } from '../../pki/pem.ts'
-import { addDefaultValues } from '../records/bodies.ts'
+import { firstPemBlock } from '../../lib/text/pem-text.ts'
+import { addDefaultValues } from '../records/body-members.ts'
 import { type KindField, type ReferenceShape, defaultValues } from '../records/fields.ts'
 import { entityForKind, type Kind } from '../records/kinds.ts'
-import { readMemberAt, type Row, setMemberAt } from '../records/names.ts'
+import { readMemberAt, type Row, setMemberAt } from '../records/rows.ts'
 import { normalizeFileExpiries, normalizeRecordExpiries } from './access-expiry.ts'
 import { readDisabledFields, normalizeDisabled } from './disabled-state.ts'
 
@@ -120,21 +119,10 @@ export function canonicalFields(kind: Kind, fields: JsonObject): JsonObject {
 /** Normalizes fields whose form the descriptor does not define. */
 function ownForm(kind: Kind, name: string, value: Json): Json {
   if (value === null) return null
-  if (name === 'certPem') return onlyCertificate(String(value))
+  if (name === 'certPem') return firstPemBlock(String(value)) ?? value
   if (kind.id === 'postureCheck') return normalizePostureField(name, value)
   if (kind.id === 'terminator' && name === 'binding' && value === '') return 'transport'
   return value
-}
-
-function onlyCertificate(pem: string): string {
-  try {
-    const [block] = pemBlocks(pem, 1)
-    return block === undefined ? pem : parseCertificate(block.der).pem
-  } catch (error) {
-    // Keep the text: the API will report the fault.
-    if (error instanceof CertificateError || error instanceof RangeError) return pem
-    throw error
-  }
 }
 
 /** Translates a name or id that refers to a record of the kind `to`. */

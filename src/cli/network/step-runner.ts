@@ -1,9 +1,9 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { systemClock } from '../../lib/clock.ts'
-import type { ApiClient } from '../client/api-client.ts'
+import type { RecordApi } from '../client/record-api.ts'
 import { ApiRefusal } from '../client/api-refusal.ts'
 import { type Kind, recordPath } from '../records/kinds.ts'
-import { createdRecordShape, rowShape } from '../records/names.ts'
+import { createdRecordShape, rowShape } from '../records/rows.ts'
 import { disabledFields, isSameTime, disabledMinutes } from './disabled-state.ts'
 import type { NetworkFileObject } from './network-file.ts'
 import { type LiveNetwork, tableForKind } from './live-network.ts'
@@ -18,11 +18,11 @@ import type { NetworkObject } from './sections.ts'
 
 /** Executes steps one after the other. Later steps can use the ids of created records. */
 export class StepRunner {
-  readonly #client: ApiClient
+  readonly #client: RecordApi
   readonly #live: LiveNetwork
   readonly #made = new Map<string, string>()
 
-  constructor(client: ApiClient, live: LiveNetwork) {
+  constructor(client: RecordApi, live: LiveNetwork) {
     this.#client = client
     this.#live = live
   }

@@ -1,7 +1,8 @@
 import { CommandFailure } from '../../controller/command-failure.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { type CsvFault, type CsvRow, parseCsv } from '../../lib/text/csv.ts'
-import { bodyFromArguments, missingFields } from '../records/bodies.ts'
+import { bodyFromArguments } from '../records/bodies.ts'
+import { missingFields } from '../records/body-members.ts'
 import { findField, type Kind } from '../records/kinds.ts'
 
 export const onboardingLimits = {

@@ -2,30 +2,19 @@ import { nearestWord } from '../../config/engine/nearest-word.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_NOT_FOUND } from '../../controller/command-failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import {
-  listShape,
-  nullableShape,
-  objectShape,
-  optionalShape,
-  type Shape,
-  textShape,
-} from '../client/response-shape.ts'
+import type { Shape } from '../client/response-shape.ts'
 import type { ApiResponse, ApiClient, ApiRequest } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/api-refusal.ts'
 import type { ReferenceShape } from './fields.ts'
 import { type Kind, kindById, recordPath, kindNameInWords, withArticle } from './kinds.ts'
-import { isJsonObject } from '../../lib/text/json-value.ts'
-
-/** A record as the API returns it. */
-export type Row = JsonObject & { readonly id: string }
-
-/** `name` is optional, because some kinds have no names. */
-export const rowShape = objectShape({
-  id: textShape,
-  name: optionalShape(nullableShape(textShape)),
-}) as Shape<Row>
-export const rowsShape = listShape(rowShape)
-export const createdRecordShape = objectShape<{ readonly id: string }>({ id: textShape })
+import {
+  toFilterLiteral,
+  readMemberAt,
+  type Row,
+  rowShape,
+  rowsShape,
+  setMemberAt,
+} from './rows.ts'
 
 const SUGGESTIONS_MAX = 500
 const IDS_PER_QUERY = 100
@@ -197,34 +186,6 @@ export async function sendKindRequest<T>(
     }
   }
   throw refusal
-}
-
-/**
- * The text as a string literal in a filter.
- * @throws {CommandFailure} exit 1 for text that a filter cannot express.
- */
-export function toFilterLiteral(text: string): string {
-  if (/[\x00-\x07\x0b\x0e-\x1f]/.test(text)) {
-    throw failure('a name contains control characters; use the id of the record')
-  }
-  return JSON.stringify(text).replaceAll('\\b', '\b')
-}
-
-export function readMemberAt(value: Json, path: readonly string[]): Json | undefined {
-  let found: Json | undefined = value
-  for (const name of path) {
-    if (typeof found !== 'object' || found === null || Array.isArray(found)) return undefined
-    found = Object.hasOwn(found, name) ? (found as JsonObject)[name] : undefined
-  }
-  return found
-}
-
-/** Sets the member at the path, and creates missing objects on the path. */
-export function setMemberAt(object: JsonObject, path: readonly string[], value: Json): JsonObject {
-  const [name = '', ...rest] = path
-  if (rest.length === 0) return { ...object, [name]: value }
-  const inner = readMemberAt(object, [name])
-  return { ...object, [name]: setMemberAt(isJsonObject(inner) ? inner : {}, rest, value) }
 }
 
 /** Describes a reference for help and error messages. */

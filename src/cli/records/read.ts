@@ -4,7 +4,8 @@ import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/api-refusal.ts'
 import { printNote } from '../terminal/output.ts'
 import { type Kind, findKind, requireShape } from './kinds.ts'
-import { RecordNameResolver, type Row, rowsShape } from './names.ts'
+import { RecordNameResolver } from './names.ts'
+import { type Row, rowsShape } from './rows.ts'
 import { findColumn, rowName, type RecordOutputFormat, printRow, printRows } from './table.ts'
 
 export interface ReadOptions extends ContextOptions {

@@ -1,7 +1,7 @@
 import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/api-refusal.ts'
 import { allKinds, type Kind, kindNameInWords } from './kinds.ts'
-import { toFilterLiteral, type Row } from './names.ts'
+import { toFilterLiteral, type Row } from './rows.ts'
 import { readRows } from './read.ts'
 import { rowName } from './table.ts'
 

@@ -5,7 +5,8 @@ import { printableLine, firstUnprintableCharacter } from '../../lib/text/termina
 import { formatTable, printJson, printLine, printNote } from '../terminal/output.ts'
 import { baseColumns, type KindField, schemaTypes } from './fields.ts'
 import { findField, type Kind, kindById } from './kinds.ts'
-import type { RecordNameResolver, Row } from './names.ts'
+import { type RecordNameResolver } from './names.ts'
+import { type Row } from './rows.ts'
 
 const outputs = ['table', 'json', 'yaml', 'name'] as const
 export type RecordOutputFormat = (typeof outputs)[number]

@@ -13,7 +13,8 @@ import { connect, type ContextOptions } from '../client/context-client.ts'
 import { ApiRefusal } from '../client/api-refusal.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { promptLine, isInteractive } from '../terminal/prompt.ts'
-import { missingFields, type ChangeArguments, bodyFromArguments } from './bodies.ts'
+import { type ChangeArguments, bodyFromArguments } from './bodies.ts'
+import { missingFields } from './body-members.ts'
 import { findReferencingRecordNames } from './referencing-records.ts'
 import {
   type Kind,
@@ -23,15 +24,8 @@ import {
   kindNameInWords,
   withArticle,
 } from './kinds.ts'
-import {
-  sendKindRequest,
-  createdRecordShape,
-  readMemberAt,
-  RecordNameResolver,
-  type Row,
-  rowShape,
-  setMemberAt,
-} from './names.ts'
+import { sendKindRequest, RecordNameResolver } from './names.ts'
+import { createdRecordShape, readMemberAt, type Row, rowShape, setMemberAt } from './rows.ts'
 import { rowName } from './table.ts'
 import { parseDurationWord, parseTimeWord } from './time-words.ts'
 

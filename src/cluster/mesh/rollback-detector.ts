@@ -1,4 +1,4 @@
-import { toHex } from '../../lib/text/hex-digits.ts'
+import { toHex } from '../../lib/text/to-hex.ts'
 import type { Hello } from '../../../proto/gen/mesh_pb.ts'
 import type { DurablePosition, PeerDiskRecord } from '../../ports/membership-cache.ts'
 import type { Index, NodeId, Term } from '../../raft/types.ts'

@@ -6,12 +6,14 @@ import { texts } from '../texts.ts'
 import { Failure } from './failure.tsx'
 
 const starts: (() => void)[] = []
+let isPreloading = false
 
 /**
  * Loads the code of all pages in advance, because the controller that serves it may be unreachable
  * when a page is opened.
  */
 export function loadPages(): void {
+  isPreloading = true
   for (const start of starts) start()
 }
 
@@ -34,6 +36,8 @@ export function lazyComponent<P extends object>(
       })
   }
   starts.push(start)
+  // A page that was loaded in advance contains further lazy parts.
+  if (isPreloading) start()
   return function Lazy(props: P) {
     const { value: Page } = loaded
     if (Page !== null) return <Page {...props} />

@@ -165,6 +165,18 @@ const pages: Readonly<
       import('../pages/wizards/wizards-page.tsx').then((one) => one.WizardsPage),
     ),
   },
+  attributes: {
+    title: texts.pages.attributes,
+    Page: lazyComponent(() =>
+      import('../pages/attributes/attribute-page.tsx').then((one) => one.AttributePage),
+    ),
+  },
+  profile: {
+    title: texts.profile.title,
+    Page: lazyComponent(() =>
+      import('../pages/profile/profile-page.tsx').then((one) => one.ProfilePage),
+    ),
+  },
   backups: {
     title: texts.pages.backups,
     Page: lazyComponent(() =>

@@ -5,7 +5,7 @@ import { IconButton } from '../controls/button.tsx'
 import { Icon, StatusMark } from '../controls/icon.tsx'
 import { texts } from '../texts.ts'
 import { loadCaller } from './management-document.ts'
-import { loadPages } from './lazy.tsx'
+import { lazyComponent, loadPages } from './lazy.tsx'
 import { isTabInUse } from './loaded.ts'
 import { CONSOLE_BASE_PATH, consolePath, currentPage } from './navigation.ts'
 import { recordTitle } from './page-title.ts'
@@ -19,8 +19,12 @@ import {
   session,
 } from './console-state.ts'
 import { ShortcutHelp } from './shortcut-help.tsx'
-import { isHelpOpen } from './shortcuts.ts'
+import { isHelpOpen, isSearchOpen } from './shortcuts.ts'
 import { theme, toggleTheme } from './theme.ts'
+
+const SearchDialog = lazyComponent(() =>
+  import('../pages/search/search-dialog.tsx').then((one) => one.SearchDialog),
+)
 
 const REFRESH_MS = 10_000
 const isMenuOpen = signal(false)
@@ -108,8 +112,16 @@ export function Shell() {
         </div>
       </div>
       {isHelpOpen.value ? <ShortcutHelp /> : null}
+      {isSearchOpen.value ? <SearchDialog pages={usablePages()} /> : null}
     </>
   )
+}
+
+function usablePages() {
+  return usableLinks(navigation.flatMap(({ links }) => links)).map(({ name, title }) => ({
+    title,
+    path: name === START_PAGE ? CONSOLE_BASE_PATH : consolePath(name),
+  }))
 }
 
 function skipToMain(event: MouseEvent): void {
@@ -128,6 +140,11 @@ function Sidebar() {
         <StatusMark />
         {texts.product}
       </a>
+      <button type="button" class="nav-search" onClick={() => (isSearchOpen.value = true)}>
+        <Icon name="search" />
+        <span>{texts.search.open}</span>
+        <kbd>{texts.search.keys}</kbd>
+      </button>
       <nav class="nav" aria-label={texts.shell.navigation}>
         {groups.map(({ title, links }) => (
           <div key={title}>
@@ -162,7 +179,9 @@ function SidebarFoot() {
         {shell.via(clusterMembers.currentName.value)}
       </p>
       <div class="who">
-        <span class="who-name">{session.current.value?.name}</span>
+        <a class="who-name" href={consolePath('profile')} title={texts.profile.title}>
+          {session.current.value?.name}
+        </a>
         <IconButton
           icon={theme.value === 'dark' ? 'light' : 'dark'}
           label={theme.value === 'dark' ? shell.toLight : shell.toDark}

@@ -5,6 +5,7 @@ import { navigateTo, consolePath } from './navigation.ts'
 /** Pages by the key that opens them after `g`. */
 export const goKeys = new Map<string, { readonly path: string; readonly title: string }>()
 export const isHelpOpen = signal(false)
+export const isSearchOpen = signal(false)
 
 /** Actions of the current page, by key. */
 const pageKeys = new Map<string, () => void>()
@@ -22,8 +23,14 @@ const GO_MS = 1_200
 export function startShortcuts(): void {
   let goUntil = 0
   document.addEventListener('keydown', (event) => {
+    const isInDialog = document.querySelector('dialog[open]') !== null
+    if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k' && !isInDialog) {
+      event.preventDefault()
+      isSearchOpen.value = true
+      return
+    }
     if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return
-    if (document.querySelector('dialog[open]') !== null) return
+    if (isInDialog) return
     const { key } = event
     if (performance.now() < goUntil) {
       goUntil = 0

@@ -285,6 +285,14 @@ export interface ClusterStatus {
   }[]
 }
 
+export interface ClusterTicketDetail {
+  readonly id: string
+  readonly isVoter: boolean
+  readonly createdAtMs: number
+  readonly expiresAtMs: number
+  readonly usedBy: string | null
+}
+
 export interface ConfigTypeDetail {
   readonly createdAt: string
   readonly id: string
@@ -572,6 +580,10 @@ export interface ServedAnswers {
   }
   readonly 'POST /fabric/v1/cluster/invite': {
     readonly data: ClusterInvitationDetail
+    readonly meta: Meta
+  }
+  readonly 'GET /fabric/v1/cluster/list-tickets': {
+    readonly data: readonly ClusterTicketDetail[]
     readonly meta: Meta
   }
   readonly 'POST /fabric/v1/cluster/plan': {

@@ -24,22 +24,26 @@ export interface PickerProps {
   readonly placeholder?: string
   readonly load: (typed: string, signal: AbortSignal) => Promise<PickerSuggestions>
   readonly onPick: (option: Option) => void
+  readonly isFocused?: boolean
   readonly 'aria-describedby'?: string | undefined
   readonly 'aria-invalid'?: boolean
 }
 
 const PAUSE_MS = 150
 
-/** A text field that shows the first matches from the server, and the number of all matches. */
-export function Picker(props: PickerProps) {
-  const { load, onPick, placeholder, label } = props
+/**
+ * Loads suggestions while the user types.
+ * @param onWanted called with the first suggestion if the user pressed Enter before it came.
+ */
+function useSuggestions(load: PickerProps['load'], onWanted: (first: Option | undefined) => void) {
   const typed = useSignal('')
   const found = useSignal<PickerSuggestions | null>(null)
   const fault = useSignal(false)
   const isOpen = useSignal(false)
   const at = useSignal(0)
-  const listId = useId()
-  const root = useRef<HTMLDivElement>(null)
+  /** Typed text to which the suggestions belong; null before the first ones. */
+  const foundFor = useRef<string | null>(null)
+  const isPickWanted = useRef(false)
   useEffect(() => {
     if (!isOpen.value) return undefined
     const cancel = new AbortController()
@@ -49,6 +53,8 @@ export function Picker(props: PickerProps) {
           found.value = options
           fault.value = false
           at.value = 0
+          foundFor.current = typed.value
+          if (isPickWanted.current) onWanted(options.options[0])
         },
         (error: unknown) => {
           if (!(error instanceof CancelledError)) fault.value = true
@@ -60,9 +66,20 @@ export function Picker(props: PickerProps) {
       cancel.abort()
     }
   }, [typed.value, isOpen.value])
+  return { typed, found, fault, isOpen, at, foundFor, isPickWanted }
+}
+
+/** A text field that shows the first matches from the server, and the number of all matches. */
+export function Picker(props: PickerProps) {
+  const { load, onPick, placeholder, label } = props
+  const suggestions = useSuggestions(load, (option) => pick(option))
+  const { typed, found, fault, isOpen, at, isPickWanted } = suggestions
+  const listId = useId()
+  const root = useRef<HTMLDivElement>(null)
   const options = found.value?.options ?? []
   const pick = (option: Option | undefined): void => {
     if (option === undefined) return
+    isPickWanted.current = false
     onPick(option)
     typed.value = ''
     isOpen.value = false
@@ -75,7 +92,9 @@ export function Picker(props: PickerProps) {
       if (options.length > 0) at.value = (at.value + step + options.length) % options.length
     } else if (event.key === 'Enter' && isOpen.value) {
       event.preventDefault()
-      pick(options[at.value])
+      // The suggestions for the typed text may still be on their way.
+      if (suggestions.foundFor.current === typed.value) pick(options[at.value])
+      else isPickWanted.current = true
     } else if (event.key === 'Escape' && isOpen.value) {
       event.stopPropagation()
       isOpen.value = false
@@ -107,9 +126,11 @@ export function Picker(props: PickerProps) {
         aria-describedby={props['aria-describedby']}
         aria-invalid={props['aria-invalid']}
         placeholder={placeholder}
+        autofocus={props.isFocused}
         value={typed.value}
         onInput={(event) => {
           typed.value = event.currentTarget.value
+          isPickWanted.current = false
           isOpen.value = true
         }}
         onClick={() => (isOpen.value = true)}

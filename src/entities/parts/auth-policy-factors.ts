@@ -1,6 +1,9 @@
 import { fieldLimits } from '../fields.ts'
 import { booleanSchema, openObjectSchema } from '../response-schemas.ts'
 
+/** Minimum length of any password; an auth policy cannot allow shorter ones. */
+export const passwordLengthMin = 5
+
 /** A number of attempts or minutes; a negative number means unlimited. */
 const count = { type: 'integer', maximum: 52_560_000 } as const
 const signerId = { type: 'string', maxLength: 128 } as const

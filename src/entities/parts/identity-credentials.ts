@@ -3,6 +3,9 @@ import { computedField, timestampField } from '../fields.ts'
 import { nullableSchema } from '../nested-schemas.ts'
 import { dateTimeSchema, entityRefSchema, text, openObjectSchema } from '../response-schemas.ts'
 
+/** 100 years; the end of a longer period could not be represented as a time. */
+export const disableMinutesMax = 52_560_000
+
 const enrollment: JsonObject = {
   type: 'object',
   properties: { expiresAt: dateTimeSchema, id: text, jwt: text, token: text },

@@ -9,7 +9,7 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import { applyAllExpiries } from '../expiry/apply-expiries.ts'
 import { entitiesByName } from '../../entities/registry.ts'
-import { toHex } from '../../lib/text/hex-digits.ts'
+import { toHex } from '../../lib/text/to-hex.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import {
   applyReplacement,

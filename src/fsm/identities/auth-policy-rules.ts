@@ -1,4 +1,5 @@
 import {
+  passwordLengthMin,
   permissivePrimaryRules,
   permissiveSecondaryRules,
   type PrimaryRules,
@@ -23,9 +24,6 @@ export const authPolicyRules: KindRules<AuthPolicy> = {
   judgeWrite: judgeAuthPolicy,
   afterWrite: noteSigners,
 }
-
-/** Minimum length of any password; an auth policy cannot allow shorter ones. */
-export const passwordLengthMin = 5
 
 function judgeAuthPolicy(
   state: State,

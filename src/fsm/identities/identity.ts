@@ -1,5 +1,6 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { IdentityDisableSchema, IdentityEnableSchema } from '../../../proto/gen/command_pb.ts'
+import { disableMinutesMax } from '../../entities/parts/identity-credentials.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { adminLossReason } from '../apply/admins.ts'
@@ -9,9 +10,6 @@ import { deleteMfaAttempts } from './mfa-attempt.ts'
 import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outcome.ts'
 import { deleteIdentityPasswordAttempts } from './password-attempt.ts'
 import { endSessionsReferencing } from '../apply/session-validity.ts'
-
-/** 100 years; the end of a longer period could not be represented as a time. */
-export const disableMinutesMax = 52_560_000
 
 /**
  * Disables an identity: it can open no session, and its open sessions end in the same log entry.

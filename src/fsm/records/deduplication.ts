@@ -1,6 +1,6 @@
 import type { Outcome } from '../../ports/proposer.ts'
 import { uuidv7TimeMs } from '../../lib/text/uuid.ts'
-import { toHex } from '../../lib/text/hex-digits.ts'
+import { toHex } from '../../lib/text/to-hex.ts'
 import { digestLanes, type SetDigest } from './digest.ts'
 import { type DeduplicationRecord, DeduplicationRecords } from './deduplication-records.ts'
 

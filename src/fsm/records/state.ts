@@ -6,7 +6,7 @@ import { entities, entitiesByName, findEntity } from '../../entities/registry.ts
 import { assert, AssertionError } from '../../lib/assert.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
-import { toHex } from '../../lib/text/hex-digits.ts'
+import { toHex } from '../../lib/text/to-hex.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { Position } from '../../raft/types.ts'
 import { historyKinds } from '../../entities/history-kinds.ts'

@@ -5,8 +5,3 @@
 export function extractHexDigits(text: string): string {
   return text.toLowerCase().replace(/[^0-9a-f]/g, '')
 }
-
-/** The bytes as hexadecimal digits, in lower case. */
-export function toHex(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
-}

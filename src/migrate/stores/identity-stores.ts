@@ -4,7 +4,7 @@
  */
 import { serviceConfigHolder } from '../../entities/kinds/service-config.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
-import { toHex } from '../../lib/text/hex-digits.ts'
+import { toHex } from '../../lib/text/to-hex.ts'
 import { type Certificate, parseCertificates } from '../../pki/certificate.ts'
 import { decodeBase32 } from '../../pki/secrets/totp.ts'
 import { type Conversion, readChoiceOrNull, readPrecedence, type StoreTable } from './conversion.ts'

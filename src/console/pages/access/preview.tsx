@@ -21,13 +21,18 @@ const previewed: Readonly<Record<string, string>> = {
   'edge-routers': 'edgeRouter',
 }
 
+/** The collection of a kind whose changes affect access. */
+export function previewedCollection(kind: string): string {
+  return Object.keys(previewed).find((collection) => previewed[collection] === kind) ?? ''
+}
+
 /** Whether records in a collection affect access; changes of such records have a preview. */
 export function hasEffectOnAccess(collection: string): boolean {
   return Object.hasOwn(previewed, collection)
 }
 
 export interface PreviewedChange {
-  readonly action: 'create' | 'patch' | 'delete'
+  readonly action: 'create' | 'replace' | 'patch' | 'delete'
   readonly collection: string
   readonly id: string | null
   readonly data: Readonly<Record<string, unknown>> | null

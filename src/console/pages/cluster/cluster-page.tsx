@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 
 import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
+import { navigateTo, consolePath, currentPage } from '../../app/navigation.ts'
 import { isReadOnly } from '../../app/console-state.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { Button } from '../../controls/button.tsx'
@@ -15,6 +16,7 @@ import { Alarms, ClusterHealthPanel, isMemberAway } from './cluster-health-panel
 import { HistoryPanel } from './history.tsx'
 import { MemberDialog } from './member-dialog.tsx'
 import { TicketDialog } from './ticket-dialog.tsx'
+import { TicketsPanel } from './tickets-panel.tsx'
 
 const REFRESH_MS = 2_000
 
@@ -22,7 +24,9 @@ export function ClusterPage() {
   const { cluster } = texts
   const status = useLoadedData('status', fetchClusterStatus, REFRESH_MS)
   const managed = useSignal<string | null>(null)
-  const isInviting = useSignal(false)
+  const isInviting = currentPage.value.query.get('add') === 'controller'
+  const openTicket = (): void =>
+    navigateTo(`${consolePath('cluster')}?add=controller`, { replaces: true })
   const { value: shown } = status.data
   const refused = isReadOnly.value ? texts.banner.refused : null
   const member = shown?.members.find(({ id }) => id === managed.value)
@@ -37,7 +41,7 @@ export function ClusterPage() {
   return (
     <>
       <PageHead title={texts.pages.cluster} lead={cluster.lead}>
-        <Button icon="plus" refused={refused} onClick={() => (isInviting.value = true)}>
+        <Button icon="plus" refused={refused} onClick={openTicket}>
           {cluster.addController}
         </Button>
       </PageHead>
@@ -48,6 +52,7 @@ export function ClusterPage() {
           <>
             <Alarms status={shown} />
             <Members status={shown} manage={(id) => (managed.value = id)} />
+            <TicketsPanel refused={refused} />
             <HistoryPanel />
           </>
         )}
@@ -64,7 +69,12 @@ export function ClusterPage() {
           onDone={status.reload}
         />
       )}
-      {isInviting.value ? <TicketDialog onClose={() => (isInviting.value = false)} /> : null}
+      {isInviting && shown !== null ? (
+        <TicketDialog
+          selfId={shown.selfId}
+          onClose={() => navigateTo(consolePath('cluster'), { replaces: true })}
+        />
+      ) : null}
     </>
   )
 }

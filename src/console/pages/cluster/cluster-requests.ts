@@ -4,6 +4,7 @@ import type {
   ClusterChangePlan,
   ClusterInvitationDetail,
   ClusterStatus,
+  ClusterTicketDetail,
 } from '../../client/served-types.ts'
 import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
 
@@ -61,4 +62,29 @@ export async function invite(
   return (
     await consoleApiClient.served('POST /fabric/v1/cluster/invite', { body, isOnceOnly: true })
   ).data
+}
+
+/** Tickets with which a controller can still join. */
+export async function readTickets(signal: AbortSignal): Promise<readonly ClusterTicketDetail[]> {
+  const { data } = await consoleApiClient.served('GET /fabric/v1/cluster/list-tickets', { signal })
+  return data.filter(({ usedBy }) => usedBy === null)
+}
+
+export async function revokeTicket(id: string): Promise<void> {
+  await consoleApiClient.ask({
+    method: 'POST',
+    path: `${FABRIC_API_PATH}/cluster/revoke-ticket`,
+    body: { id },
+    isOnceOnly: true,
+  })
+}
+
+/** Number of voters, as counted by the leader's plan of a change that changes nothing. */
+export async function countVoters(selfId: string): Promise<number> {
+  return (await planChange('promote', selfId)).votersBefore.length
+}
+
+/** Number of voters that may fail while the others can still write. */
+export function toleranceOf(voters: number): number {
+  return Math.floor((voters - 1) / 2)
 }

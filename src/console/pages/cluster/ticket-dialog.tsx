@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
 
+import { downloadText } from '../../app/download.ts'
 import { FailureNotice } from '../../app/failure.tsx'
 import { noteLeaderlessRefusal } from '../../app/console-state.ts'
 import { Button } from '../../controls/button.tsx'
@@ -9,17 +10,25 @@ import { Field } from '../../controls/field.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import type { ClusterInvitationDetail } from '../../client/served-types.ts'
-import { invite } from './cluster-requests.ts'
+import { useLoadedData } from '../../app/loaded.ts'
+import { countVoters, invite, toleranceOf } from './cluster-requests.ts'
 
 const HOUR_MS = 3_600_000
 
 /**
  * Creates a ticket with which one new controller can join. The ticket is shown once and not stored.
  */
-export function TicketDialog({ onClose }: { readonly onClose: () => void }) {
+export function TicketDialog({
+  selfId,
+  onClose,
+}: {
+  readonly selfId: string
+  readonly onClose: () => void
+}) {
   const { ticket } = texts
   const made = useSignal<ClusterInvitationDetail | null>(null)
   const isVoter = useSignal(true)
+  const voters = useLoadedData('voters', () => countVoters(selfId))
   const hours = useSignal(1)
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
@@ -74,6 +83,9 @@ export function TicketDialog({ onClose }: { readonly onClose: () => void }) {
               </span>
             </span>
           </label>
+          {isVoter.value && voters.data.value !== null ? (
+            <Effect voters={voters.data.value + 1} />
+          ) : null}
           <Field label={ticket.lifetime}>
             {(ids) => (
               <select
@@ -94,10 +106,24 @@ export function TicketDialog({ onClose }: { readonly onClose: () => void }) {
       ) : (
         <>
           <Notice tone="warn">{ticket.once}</Notice>
+          <Button icon="backup" onClick={() => downloadText('ticket', shown.ticket)}>
+            {ticket.download}
+          </Button>
           <CopyText label={ticket.ticket} text={shown.ticket} />
           <CopyText label={ticket.command} text={ticket.commandText} />
         </>
       )}
     </Dialog>
+  )
+}
+
+/** The failure tolerance with one more voter, and a warning if it stays the same. */
+function Effect({ voters }: { readonly voters: number }) {
+  const { ticket } = texts
+  const tolerated = toleranceOf(voters)
+  return tolerated > toleranceOf(voters - 1) ? (
+    <p class="soft small">{ticket.gain(voters, tolerated)}</p>
+  ) : (
+    <Notice tone="warn">{ticket.noGain(voters, tolerated)}</Notice>
   )
 }

@@ -1,3 +1,4 @@
+import { identityNames } from '../../app/identity-names.ts'
 import { consoleApiClient, clusterMembers } from '../../app/console-state.ts'
 import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 
@@ -9,6 +10,18 @@ export interface LiveRows {
   readonly totalCount: number
   /** Controllers that did not respond, so that rows may be missing. */
   readonly silent: readonly string[]
+}
+
+/** Names of the identities in rows that have only their ids. */
+export async function clientNames(
+  rows: readonly LiveRow[],
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, string>> {
+  const ids = rows.flatMap(({ clientId, identityId }) => [clientId, identityId])
+  return await identityNames(
+    ids.filter((id): id is string => typeof id === 'string'),
+    signal,
+  )
 }
 
 const ROWS_MAX = 100

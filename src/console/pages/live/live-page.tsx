@@ -14,6 +14,7 @@ import { texts } from '../../texts.ts'
 import { RecordCell } from '../records/record-cell.tsx'
 import { fieldLabel } from '../records/form-model.ts'
 import {
+  clientNames,
   closeFabricRow,
   closeRow,
   type LiveRow,
@@ -21,6 +22,7 @@ import {
   readFabricRows,
   readSessions,
 } from './live-data.ts'
+import { ClientLink } from './client-link.tsx'
 import { circuitPathText } from './circuit-path.ts'
 
 const REFRESH_MS = 3_000
@@ -87,7 +89,14 @@ export function LivePage({ name }: { readonly name: string | null }) {
 
 function Shown({ table }: { readonly table: LiveTable }) {
   const { live } = texts
-  const loaded = useLoadedData(`live/${table.name}`, table.read, REFRESH_MS)
+  const loaded = useLoadedData(
+    `live/${table.name}`,
+    async (signal) => {
+      const page = await table.read(signal)
+      return { ...page, names: await clientNames(page.rows, signal) }
+    },
+    REFRESH_MS,
+  )
   const closing = useSignal<string | null>(null)
   const { value: page } = loaded.data
   if (page === null && loaded.error.value !== null) {
@@ -124,7 +133,7 @@ function Shown({ table }: { readonly table: LiveTable }) {
 
 function Table(props: {
   readonly table: LiveTable
-  readonly page: LiveRows
+  readonly page: LiveRows & { readonly names: ReadonlyMap<string, string> }
   readonly onClose: (id: string) => void
 }) {
   const { table, page, onClose } = props
@@ -158,7 +167,7 @@ function Table(props: {
                 </th>
                 {table.columns.map((name) => (
                   <td key={name}>
-                    <LiveCell name={name} row={row} />
+                    <LiveCell name={name} row={row} names={page.names} />
                   </td>
                 ))}
                 {table.close === null ? null : (
@@ -189,8 +198,16 @@ function Table(props: {
 
 const NANOSECONDS_PER_MS = 1_000_000
 
-function LiveCell({ name, row }: { readonly name: string; readonly row: LiveRow }) {
+function LiveCell(props: {
+  readonly name: string
+  readonly row: LiveRow
+  readonly names: ReadonlyMap<string, string>
+}) {
+  const { name, row, names } = props
   const value = row[name]
+  if ((name === 'clientId' || name === 'identityId') && typeof value === 'string') {
+    return <ClientLink id={value} name={names.get(value)} />
+  }
   if (name === 'path') return <>{circuitPathText(value)}</>
   if (name.endsWith('Latency') && typeof value === 'number') {
     return <>{texts.live.milliseconds(value / NANOSECONDS_PER_MS)}</>

@@ -6,7 +6,6 @@ import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { RecordCell, FieldCell } from './record-cell.tsx'
-import { formatListState } from './filters.ts'
 import { fieldLabel } from './form-model.ts'
 import { isObject } from './json-values.ts'
 import type { Kind } from './kinds.ts'
@@ -57,7 +56,7 @@ export function Overview({ kind, record }: { readonly kind: Kind; readonly recor
       <dl class="panel-body facts wide">
         {names.map((name) => (
           <Fact key={name} label={labelOf(kind, name)}>
-            <FactValue kind={kind} record={record} name={name} />
+            <FactValue record={record} name={name} />
           </Fact>
         ))}
         {tags.map(([name, value]) => (
@@ -96,15 +95,7 @@ function Fact(props: { readonly label: string; readonly children: ComponentChild
   )
 }
 
-function FactValue({
-  kind,
-  record,
-  name,
-}: {
-  readonly kind: Kind
-  readonly record: RecordRow
-  readonly name: string
-}) {
+function FactValue({ record, name }: { readonly record: RecordRow; readonly name: string }) {
   const value = record[name]
   const ended = name === 'roleAttributes' ? expiredAttributes(record) : []
   if (name === 'roleAttributes' && Array.isArray(value) && value.length + ended.length > 0) {
@@ -112,7 +103,7 @@ function FactValue({
     return (
       <span class="chips">
         {value.map((one) => (
-          <a class="chip" key={String(one)} href={attributePath(kind, String(one))}>
+          <a class="chip" key={String(one)} href={consolePath('attributes', String(one))}>
             <span>{visibleText(attributeWithExpiryText(String(one), ends))}</span>
           </a>
         ))}
@@ -135,12 +126,6 @@ function FactValue({
     return <RecordCell name={name} value={value} />
   }
   return <FieldCell row={record} name={name} />
-}
-
-/** Path of the kind's list, filtered by the attribute. */
-function attributePath(kind: Kind, attribute: string): string {
-  const state = { typed: `#${attribute}`, sort: '', isDescending: false, offset: 0, facets: {} }
-  return consolePath(kind.path) + formatListState(state)
 }
 
 function environmentText(value: unknown): string {

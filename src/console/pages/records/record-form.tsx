@@ -12,13 +12,13 @@ import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { AccessPreview, hasEffectOnAccess, type PreviewedChange } from '../access/preview.tsx'
 import { CurlCommandPanel } from './curl-command-panel.tsx'
+import { ChangedFields } from './changed-fields.tsx'
 import { dropDraft, storeDraft, readStoredDraft } from './drafts.ts'
 import { FormFields } from './form.tsx'
 import {
   type FormFieldChange,
   changedFormFields,
   toFormFault,
-  fieldLabel,
   isShown,
   patchBody,
   shownDraft,
@@ -35,9 +35,18 @@ interface RecordFormProps {
   readonly etag: string | null
   readonly fields: readonly FormField[]
   readonly values: Draft
+  /** Values that the page filled in for a new record. */
+  readonly prefilled?: Prefilled | null
   readonly refused: string | null
   readonly onSaved: (id: string | null) => void
   readonly onReload: () => void
+}
+
+/** Values for the form of a new record that another page has opened. */
+export interface Prefilled {
+  /** Id that separates this draft from other drafts of the kind. */
+  readonly about: string
+  readonly values: Draft
 }
 
 /**
@@ -61,6 +70,16 @@ function callOf(
   }
 }
 
+/** The draft of the form; one that the user left earlier in this tab continues. */
+function useRecordDraft({ kind, id, values, prefilled = null }: RecordFormProps) {
+  const key = `${kind.path}/${id ?? 'new'}${prefilled === null ? '' : `/${prefilled.about}`}`
+  const initial: Draft = { ...values, ...prefilled?.values }
+  const restored = readStoredDraft(key)
+  const draft = useSignal<Draft>(restored ?? initial)
+  const isRestored = useSignal(restored !== null && !isDeepEqual(restored, initial))
+  return { key, initial, draft, isRestored }
+}
+
 /** The changed fields, without those that the form does not show. */
 function changesOf(values: Draft, draft: Draft, fields: readonly FormField[]) {
   const shown = fields.filter((field) => isShown(field, draft))
@@ -69,20 +88,18 @@ function changesOf(values: Draft, draft: Draft, fields: readonly FormField[]) {
 
 export function RecordForm(props: RecordFormProps) {
   const { kind, id, fields, values, refused, onSaved, onReload } = props
-  const key = `${kind.path}/${id ?? 'new'}`
-  const restored = readStoredDraft(key)
-  const draft = useSignal<Draft>(restored ?? values)
-  const isRestored = useSignal(restored !== null && !isDeepEqual(restored, values))
+  const { key, initial, draft, isRestored } = useRecordDraft(props)
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
   const isReviewing = useSignal(false)
   const badJson = useBadJson()
   const changes = changesOf(values, draft.value, fields)
   const isDirty = changes.length > 0
-  useStoredDraft(key, draft.value, isDirty, fields)
+  const isTouched = isDirty && !isDeepEqual(draft.value, initial)
+  useStoredDraft(key, draft.value, isTouched, fields)
   useEffect(
-    () => registerLeaveGuard(() => !isDirty || isBusy.value || confirm(texts.form.leave)),
-    [isDirty],
+    () => registerLeaveGuard(() => !isTouched || isBusy.value || confirm(texts.form.leave)),
+    [isTouched],
   )
   const call = callOf(props, draft.value, changes)
   const discard = (): void => {
@@ -149,6 +166,7 @@ export function RecordForm(props: RecordFormProps) {
         <ReviewDialog
           changes={changes}
           call={call}
+          fields={fields}
           previewed={{
             action: id === null ? 'create' : 'patch',
             collection: kind.path,
@@ -238,6 +256,7 @@ function refusalText(error: unknown, fields: readonly FormField[]): string {
 /** Shows the changes of a save before it is made. */
 function ReviewDialog(props: {
   readonly changes: readonly FormFieldChange[]
+  readonly fields: readonly FormField[]
   readonly call: RecordWriteRequest
   readonly previewed: PreviewedChange
   readonly isBusy: boolean
@@ -248,7 +267,7 @@ function ReviewDialog(props: {
   readonly onClose: () => void
   readonly onSave: () => void
 }) {
-  const { changes, call, previewed, isBusy, refusal, hasFault, onClose, onSave } = props
+  const { changes, fields, call, previewed, isBusy, refusal, hasFault, onClose, onSave } = props
   return (
     <Dialog
       title={texts.form.review}
@@ -263,29 +282,9 @@ function ReviewDialog(props: {
       }
     >
       {refusal}
-      <dl class="diff">
-        {changes.map(({ name, before, after }) => (
-          <div key={name}>
-            <dt>{fieldLabel(name)}</dt>
-            <dd class="was">
-              <span class="visually-hidden">{texts.form.before}</span>
-              {shownValue(before)}
-            </dd>
-            <dd class="is">
-              <span class="visually-hidden">{texts.form.after}</span>
-              {shownValue(after)}
-            </dd>
-          </div>
-        ))}
-      </dl>
+      <ChangedFields changes={changes} fields={fields} isNew={previewed.action === 'create'} />
       <AccessPreview changes={[previewed]} />
       <CurlCommandPanel call={call} />
     </Dialog>
   )
-}
-
-function shownValue(value: unknown): string {
-  if (value === undefined || value === null || value === '' || isDeepEqual(value, [])) return '–'
-  if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value.join('\n')
-  return typeof value === 'object' ? JSON.stringify(value, null, 2) : String(value)
 }

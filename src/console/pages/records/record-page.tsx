@@ -9,7 +9,7 @@ import { PageHead } from '../../app/page-head.tsx'
 import { useRecordTitle } from '../../app/page-title.ts'
 import { isReadOnly } from '../../app/console-state.ts'
 import { visibleText } from '../../app/visible-text.ts'
-import { Button } from '../../controls/button.tsx'
+import { Button, LinkButton } from '../../controls/button.tsx'
 import { CopyId } from '../../controls/copy.tsx'
 import { Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
@@ -31,7 +31,7 @@ import { Overview } from './overview.tsx'
 import { RecordSessions } from './record-sessions.tsx'
 import { readRecord, type RecordRow } from './record-data.ts'
 import { OutstandingToken, RecordActions } from './record-actions.tsx'
-import { RecordForm } from './record-form.tsx'
+import { type Prefilled, RecordForm } from './record-form.tsx'
 import { TokenTest } from './token-test.tsx'
 import { RelatedLists } from './related-lists.tsx'
 
@@ -50,6 +50,7 @@ interface RecordPageData {
   readonly mayDelete: boolean
   readonly canDelete: boolean
   readonly lists: readonly string[]
+  readonly prefilled: Prefilled | null
 }
 
 async function load(kind: Kind, id: string | null, signal: AbortSignal): Promise<RecordPageData> {
@@ -67,11 +68,27 @@ async function load(kind: Kind, id: string | null, signal: AbortSignal): Promise
     canDelete: deletion !== null,
   }
   if (id === null) {
-    return { ...common, record: null, etag: null, values: emptyDraft(fields ?? []), lists: [] }
+    const values = emptyDraft(fields ?? [])
+    const prefilled = await prefilledFor(kind, signal)
+    return { ...common, record: null, etag: null, values, lists: [], prefilled }
   }
   const { record, etag } = await readRecord(kind.path, id, signal)
   const values = draftFromRecord(record, fields ?? [])
-  return { ...common, record, etag, values, lists: served.listsBelow(path) }
+  return { ...common, record, etag, values, lists: served.listsBelow(path), prefilled: null }
+}
+
+/** The policy that “Give access” of a service begins with. */
+async function prefilledFor(kind: Kind, signal: AbortSignal): Promise<Prefilled | null> {
+  const service = currentPage.value.query.get('service')
+  if (kind.path !== 'service-policies' || service === null) return null
+  const { record } = await readRecord('services', service, signal)
+  const values = {
+    name: texts.record.accessTo(String(record['name'] ?? service)),
+    type: 'Dial',
+    semantic: 'AnyOf',
+    serviceRoles: [`@${service}`],
+  }
+  return { about: service, values }
 }
 
 /** One record: a form for its fields, and the lists of related records. */
@@ -116,6 +133,13 @@ export function RecordPage({ kind, id }: { readonly kind: Kind; readonly id: str
           </>
         }
       >
+        {kind.path === 'services' && id !== null && hasPermission('service-policy.create') ? (
+          <LinkButton
+            href={`${consolePath('service-policies', 'new')}?service=${encodeURIComponent(id)}`}
+          >
+            {texts.record.giveAccess}
+          </LinkButton>
+        ) : null}
         {shown === null || shown.record === null ? null : (
           <RecordActions
             kind={kind}
@@ -164,7 +188,9 @@ function Shown(props: {
   const { kind, shown, reload } = props
   const { record, fields } = shown
   useEffect(() => {
-    if (record === null) document.querySelector<HTMLElement>('.record-form input')?.focus()
+    if (record !== null) return
+    const inputs = [...document.querySelectorAll<HTMLInputElement>('.record-form input')]
+    inputs.find(({ value, type }) => type === 'text' && value === '')?.focus()
   }, [record === null])
   const form =
     fields === null ? null : (
@@ -175,6 +201,7 @@ function Shown(props: {
         etag={shown.etag}
         fields={fields}
         values={shown.values}
+        prefilled={shown.prefilled}
         refused={refusalOf(shown.mayWrite)}
         onSaved={(id) => {
           if (record === null && id !== null)

@@ -8,7 +8,14 @@ import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Button } from '../../controls/button.tsx'
 import { EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { closeFabricRow, closeRow, type LiveRow, readFabricRows } from '../live/live-data.ts'
+import { ClientLink } from '../live/client-link.tsx'
+import {
+  clientNames,
+  closeFabricRow,
+  closeRow,
+  type LiveRow,
+  readFabricRows,
+} from '../live/live-data.ts'
 import { pathRouters, circuitPathText } from '../live/circuit-path.ts'
 import { RecordCell } from './record-cell.tsx'
 import { quoteFilterText } from './filters.ts'
@@ -24,6 +31,7 @@ interface OpenNow {
   readonly sessions: readonly LiveRow[] | null
   readonly circuits: readonly LiveRow[]
   readonly silent: readonly string[]
+  readonly names: ReadonlyMap<string, string>
 }
 
 /** Whether a circuit belongs to the client, the service or the router that the page shows. */
@@ -55,11 +63,8 @@ async function load(kind: Kind, id: string, signal: AbortSignal): Promise<OpenNo
     kind.path === 'identities' ? readApiSessions(id, signal) : null,
     readFabricRows('circuits', signal),
   ])
-  return {
-    sessions,
-    silent,
-    circuits: rows.filter((row) => isCircuitForRecord(kind.path, id, row)),
-  }
+  const circuits = rows.filter((row) => isCircuitForRecord(kind.path, id, row))
+  return { sessions, silent, circuits, names: await clientNames(circuits, signal) }
 }
 
 /** Open sessions and circuits of a record, each with a button to end it. */
@@ -92,6 +97,7 @@ export function RecordSessions({ kind, id }: { readonly kind: Kind; readonly id:
         <OpenTable
           name="api-sessions"
           rows={open.sessions}
+          names={open.names}
           columns={['ipAddress', 'isMfaComplete', 'lastActivityAt', 'createdAt']}
           onEnd={(row) => end(closeRow(`${MANAGEMENT_API_PATH}/api-sessions`, row))}
         />
@@ -99,7 +105,8 @@ export function RecordSessions({ kind, id }: { readonly kind: Kind; readonly id:
       <OpenTable
         name="circuits"
         rows={open.circuits}
-        columns={['service', 'path', 'createdAt']}
+        names={open.names}
+        columns={circuitColumns(kind.path)}
         onEnd={(row) => end(closeFabricRow('circuits', row))}
       />
     </>
@@ -109,10 +116,11 @@ export function RecordSessions({ kind, id }: { readonly kind: Kind; readonly id:
 function OpenTable(props: {
   readonly name: 'api-sessions' | 'circuits'
   readonly rows: readonly LiveRow[]
+  readonly names: ReadonlyMap<string, string>
   readonly columns: readonly string[]
   readonly onEnd: (id: string) => void
 }) {
-  const { name, rows, columns, onEnd } = props
+  const { name, rows, names, columns, onEnd } = props
   const { live } = texts
   const title = live.names[name]
   return (
@@ -143,7 +151,7 @@ function OpenTable(props: {
                 <tr key={row.id}>
                   {columns.map((column) => (
                     <td key={column}>
-                      <OpenCell row={row} column={column} />
+                      <OpenCell row={row} column={column} names={names} />
                     </td>
                   ))}
                   <td class="actions">
@@ -166,8 +174,22 @@ function OpenTable(props: {
   )
 }
 
-function OpenCell({ row, column }: { readonly row: LiveRow; readonly column: string }) {
+/** Columns of a record's circuits, without the column that names the record itself. */
+function circuitColumns(collection: string): readonly string[] {
+  const of = { identities: ['service'], services: ['clientId'] }[collection]
+  return [...(of ?? ['clientId', 'service']), 'path', 'createdAt']
+}
+
+function OpenCell(props: {
+  readonly row: LiveRow
+  readonly column: string
+  readonly names: ReadonlyMap<string, string>
+}) {
+  const { row, column, names } = props
   const value = row[column]
+  if (column === 'clientId' && typeof value === 'string') {
+    return <ClientLink id={value} name={names.get(value)} />
+  }
   if (column === 'path') return <>{circuitPathText(value)}</>
   if (column === 'service' && isObject(value) && typeof value['id'] === 'string') {
     return <a href={consolePath('services', value['id'])}>{String(value['name'] ?? value['id'])}</a>

@@ -1,4 +1,5 @@
 import { consolePath } from '../../app/navigation.ts'
+import { lazyComponent } from '../../app/lazy.tsx'
 import { PageHead } from '../../app/page-head.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { texts } from '../../texts.ts'
@@ -7,11 +8,16 @@ import { RouterWizard } from './router-wizard.tsx'
 import { SignerWizard } from './signer-wizard.tsx'
 import { ServiceWizard } from './service-wizard.tsx'
 
+const ImportPage = lazyComponent(() =>
+  import('../import/import-page.tsx').then((one) => one.ImportPage),
+)
+
 const cards = [
   { name: 'service', icon: 'service' },
   { name: 'identity', icon: 'identity' },
   { name: 'router', icon: 'router' },
   { name: 'signer', icon: 'key' },
+  { name: 'import', icon: 'config' },
 ] as const
 
 /** Tasks that create more than one record. */
@@ -21,6 +27,7 @@ export function WizardsPage({ name }: { readonly name: string | null }) {
   if (name === 'identity') return <IdentityWizard />
   if (name === 'router') return <RouterWizard />
   if (name === 'signer') return <SignerWizard />
+  if (name === 'import') return <ImportPage />
   return (
     <>
       <PageHead title={texts.pages.wizards} lead={wizards.lead} />

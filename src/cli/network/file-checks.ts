@@ -1,0 +1,37 @@
+import { Validator } from '../../api/schemas/validator.ts'
+import { usageFailure } from '../../controller/command-failure.ts'
+import { requestSchema } from '../../entities/schema.ts'
+import { errorMessage } from '../../lib/error-code.ts'
+import { readStandardInput } from '../terminal/secret-input.ts'
+import { readTextFile } from '../terminal/text-file.ts'
+import type { BodyChecks, FileFault } from './network-file.ts'
+import { networkLimits } from './sections.ts'
+
+/** Checks with the schemas of the API: a command reports a fault before it changes anything. */
+export function schemaChecks(): BodyChecks {
+  const validator = new Validator()
+  return (entity) => validator.checkOf(requestSchema(entity, 'create'))
+}
+
+/**
+ * @param path path of the file, or `-` for standard input.
+ * @throws {CommandFailure} exit 2.
+ */
+export function readNetworkText(path: string): string {
+  if (path === '-') return readStandardInput('the network', networkLimits.fileBytesMax)
+  try {
+    return readTextFile(path, networkLimits.fileBytesMax)
+  } catch (error) {
+    throw usageFailure(`${path} cannot be read (${errorMessage(error)})`)
+  }
+}
+
+/** @throws {CommandFailure} exit 2, one line for each fault. */
+export function requireNoFaults(path: string, faults: readonly FileFault[]): void {
+  if (faults.length === 0) return
+  const shown = faults.slice(0, networkLimits.faultsMax)
+  const lines = shown.map(({ line, problem }) => `${path}: line ${line}: ${problem}`)
+  const more = faults.length - shown.length
+  if (more > 0) lines.push(`${path}: and ${more} more faults`)
+  throw usageFailure(`nothing was changed\n${lines.join('\n')}`)
+}

@@ -1,0 +1,111 @@
+import { hasPermission } from '../../app/management-document.ts'
+import { Failure } from '../../app/failure.tsx'
+import { useLoadedData } from '../../app/loaded.ts'
+import { consolePath } from '../../app/navigation.ts'
+import { PageHead } from '../../app/page-head.tsx'
+import { visibleText } from '../../app/visible-text.ts'
+import { EmptyState, Skeleton } from '../../controls/status.tsx'
+import { texts } from '../../texts.ts'
+import { formatListState, quoteFilterText } from '../records/filters.ts'
+import { type Kind, kindAt } from '../records/kinds.ts'
+import { readRowPage, type RowPage } from '../records/record-data.ts'
+
+/** The fields of a kind that can contain a role attribute: of its records, or of a policy. */
+interface Holder {
+  readonly path: string
+  readonly fields: readonly string[]
+}
+
+const holders: readonly Holder[] = [
+  { path: 'identities', fields: ['roleAttributes'] },
+  { path: 'services', fields: ['roleAttributes'] },
+  { path: 'edge-routers', fields: ['roleAttributes'] },
+  { path: 'posture-checks', fields: ['roleAttributes'] },
+  { path: 'service-policies', fields: ['identityRoles', 'serviceRoles', 'postureCheckRoles'] },
+  { path: 'edge-router-policies', fields: ['identityRoles', 'edgeRouterRoles'] },
+  { path: 'service-edge-router-policies', fields: ['serviceRoles', 'edgeRouterRoles'] },
+]
+const ROWS_MAX = 10
+
+interface Uses {
+  readonly kind: Kind
+  readonly filter: string
+  readonly page: RowPage
+}
+
+function filterOf({ fields }: Holder, attribute: string): string {
+  return fields
+    .map((field) => {
+      const value = field === 'roleAttributes' ? attribute : `#${attribute}`
+      return `anyOf(${field}) = ${quoteFilterText(value)}`
+    })
+    .join(' or ')
+}
+
+async function load(attribute: string, signal: AbortSignal): Promise<readonly Uses[]> {
+  const found = await Promise.all(
+    holders.map(async (holder): Promise<Uses[]> => {
+      const kind = kindAt(holder.path)
+      if (kind === null || !hasPermission(`${kind.permission}.read`)) return []
+      const filter = filterOf(holder, attribute)
+      const state = { typed: `=${filter}`, sort: '', isDescending: false, offset: 0, facets: {} }
+      const limits = { limit: ROWS_MAX, offset: 0 }
+      const page = await readRowPage(kind.path, state, ['name'], signal, [], limits)
+      return [{ kind, filter, page }]
+    }),
+  )
+  return found.flat().filter(({ page }) => page.totalCount > 0)
+}
+
+/** Records that have a role attribute, and the policies that choose by it. */
+export function AttributePage({ name }: { readonly name: string | null }) {
+  const attribute = name ?? ''
+  const loaded = useLoadedData(`attributes/${attribute}`, (signal) => load(attribute, signal))
+  const { value: uses } = loaded.data
+  const { attributes } = texts
+  return (
+    <>
+      <PageHead title={`#${visibleText(attribute)}`} lead={attributes.lead} />
+      {uses === null ? (
+        loaded.error.value === null ? (
+          <div class="panel panel-body" aria-busy="true">
+            <Skeleton />
+          </div>
+        ) : (
+          <Failure error={loaded.error.value} retry={loaded.reload} />
+        )
+      ) : uses.length === 0 ? (
+        <EmptyState icon="search" title={attributes.none} />
+      ) : (
+        <div class="columns">
+          {uses.map((one) => (
+            <UsesPanel key={one.kind.path} {...one} />
+          ))}
+        </div>
+      )}
+    </>
+  )
+}
+
+function UsesPanel({ kind, filter, page }: Uses) {
+  const { rows, totalCount } = page
+  const state = { typed: `=${filter}`, sort: '', isDescending: false, offset: 0, facets: {} }
+  const id = `uses-${kind.path}`
+  return (
+    <section class="panel" aria-labelledby={id}>
+      <div class="panel-head">
+        <h2 id={id}>{texts.count(totalCount, kind.one, kind.many)}</h2>
+        <a href={consolePath(kind.path) + formatListState(state)}>{texts.attributes.open}</a>
+      </div>
+      <ul class="panel-body">
+        {rows.map((row) => (
+          <li key={row.id}>
+            <a href={consolePath(kind.path, row.id)}>
+              {visibleText(String(row['name'] ?? row.id))}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}

@@ -1,0 +1,157 @@
+import { useSignal } from '@preact/signals'
+import { useRef } from 'preact/hooks'
+
+import { CommandFailure } from '../../../controller/command-failure.ts'
+import { CancelledError } from '../../../client/client-errors.ts'
+import { failureText } from '../../app/failure.tsx'
+import { PageHead } from '../../app/page-head.tsx'
+import { showToast } from '../../app/toasts.tsx'
+import { visibleText } from '../../app/visible-text.ts'
+import { Button } from '../../controls/button.tsx'
+import { Field } from '../../controls/field.tsx'
+import { Notice } from '../../controls/status.tsx'
+import { texts } from '../../texts.ts'
+import { AccessPreview, previewedCollection } from '../access/preview.tsx'
+import { useMissingPermissionReason } from '../wizards/missing-permission.ts'
+import {
+  carryOut,
+  IMPORT_BYTES_MAX,
+  type NetworkImport,
+  planImport,
+  stepText,
+} from './network-import.ts'
+
+/** Shows the changes that a network file requires and their effect on access, and makes them. */
+export function ImportPage() {
+  const { wizards, import: words } = texts
+  const refused = useMissingPermissionReason([])
+  const planned = useSignal<NetworkImport | null>(null)
+  const problem = useSignal<string | null>(null)
+  const made = useSignal<number | null>(null)
+  const isComparing = useSignal(false)
+  const reading = useRef(new AbortController())
+  const choose = async (file: File): Promise<void> => {
+    reading.current.abort()
+    reading.current = new AbortController()
+    const { signal } = reading.current
+    planned.value = null
+    problem.value = null
+    if (file.size > IMPORT_BYTES_MAX) {
+      problem.value = words.tooLarge
+      return
+    }
+    isComparing.value = true
+    try {
+      const plan = await planImport(await file.text(), signal)
+      if (!signal.aborted) planned.value = plan
+    } catch (error) {
+      if (!(error instanceof CancelledError)) problem.value = sentenceOf(error)
+    } finally {
+      if (!signal.aborted) isComparing.value = false
+    }
+  }
+  const run = async (plan: NetworkImport): Promise<void> => {
+    made.value = 0
+    try {
+      await carryOut(plan, (done) => (made.value = done))
+      showToast(words.done(plan.steps.length))
+    } catch (error) {
+      problem.value = words.stopped(made.value ?? 0, plan.steps.length, sentenceOf(error))
+    }
+    made.value = null
+    planned.value = null
+  }
+  const { value: plan } = planned
+  return (
+    <>
+      <PageHead title={wizards.titles.import} lead={words.lead} />
+      <section class="panel" aria-label={wizards.titles.import}>
+        <div class="panel-body form">
+          {refused === null ? null : <Notice tone="warn">{refused}</Notice>}
+          {problem.value === null ? null : <Notice tone="bad">{problem.value}</Notice>}
+          <Field label={words.file} hint={words.fileHint}>
+            {(ids) => (
+              <input
+                {...ids}
+                class="input"
+                type="file"
+                accept=".yml,.yaml,.json"
+                disabled={made.value !== null}
+                onChange={({ currentTarget }) => {
+                  const [file] = currentTarget.files ?? []
+                  if (file !== undefined) void choose(file)
+                  // So that the same file can be chosen again after it was edited.
+                  currentTarget.value = ''
+                }}
+              />
+            )}
+          </Field>
+          {isComparing.value ? <p class="faint small">{words.comparing}</p> : null}
+          {plan === null ? null : <Planned plan={plan} />}
+        </div>
+        {plan === null || plan.steps.length === 0 ? null : (
+          <div class="form-foot">
+            <span class="faint small" role="status">
+              {made.value === null ? '' : words.progress(made.value, plan.steps.length)}
+            </span>
+            <Button
+              kind="primary"
+              refused={refused}
+              isBusy={made.value !== null}
+              onClick={() => void run(plan)}
+            >
+              {words.button(plan.steps.length)}
+            </Button>
+          </div>
+        )}
+      </section>
+    </>
+  )
+}
+
+function Planned({ plan }: { readonly plan: NetworkImport }) {
+  const { import: words } = texts
+  const { faults, steps, previewed } = plan
+  if (faults.length > 0) {
+    return (
+      <Notice tone="bad">
+        {words.faults(faults.length)}
+        <ul>
+          {faults.map(({ line, problem }, at) => (
+            <li key={at}>{visibleText(words.fault(line, problem))}</li>
+          ))}
+        </ul>
+      </Notice>
+    )
+  }
+  if (steps.length === 0) return <Notice>{words.noChange}</Notice>
+  return (
+    <>
+      <section aria-label={words.changes(steps.length)}>
+        <h2>{words.changes(steps.length)}</h2>
+        <ul class="preview-rows import-steps" tabIndex={0}>
+          {steps.map((step, at) => (
+            <li key={at}>{visibleText(stepText(step))}</li>
+          ))}
+        </ul>
+      </section>
+      {previewed === null ? (
+        <Notice tone="warn">{words.tooMany}</Notice>
+      ) : (
+        <AccessPreview
+          changes={previewed.map(({ action, kind, id, data = null }) => ({
+            action,
+            collection: previewedCollection(kind),
+            id,
+            data,
+          }))}
+        />
+      )}
+    </>
+  )
+}
+
+/** The shared code of `flotilla apply` reports refusals as whole sentences. */
+function sentenceOf(error: unknown): string {
+  return error instanceof CommandFailure ? error.message : failureText(error)
+}

@@ -1,0 +1,119 @@
+import { hasPermission } from '../../app/management-document.ts'
+import { consolePath } from '../../app/navigation.ts'
+import { visibleText } from '../../app/visible-text.ts'
+import type { Option, PickerSuggestions } from '../../controls/picker.tsx'
+import { texts } from '../../texts.ts'
+import { kindAt } from '../records/kinds.ts'
+import { suggestAttributes, suggestRecords } from '../records/record-data.ts'
+
+/** Kinds in the order of the results; others have no names, or are looked for rarely. */
+const searched = [
+  'identities',
+  'services',
+  'edge-routers',
+  'service-policies',
+  'edge-router-policies',
+  'service-edge-router-policies',
+  'configs',
+  'posture-checks',
+  'external-jwt-signers',
+  'auth-policies',
+  'cas',
+]
+const ROWS_OF_KIND = 5
+const OPTIONS_MAX = 10
+
+/** A page of the console that the user may open. */
+export interface FoundPage {
+  readonly title: string
+  readonly path: string
+}
+
+interface Found extends Option {
+  readonly name: string
+}
+
+/**
+ * Pages, tasks, records and role attributes by name; records also by ID. The value of an option is
+ * the address that it leads to.
+ */
+export async function findEverywhere(
+  pages: readonly FoundPage[],
+  typed: string,
+  signal: AbortSignal,
+): Promise<PickerSuggestions> {
+  const text = typed.trim()
+  const isAttribute = text.startsWith('#')
+  const word = text.replace(/^#/, '').toLowerCase()
+  const places = isAttribute ? [] : [...pages.map(pageOption), ...tasks()].filter(has(word))
+  const records = isAttribute || word === '' ? [] : await recordsOf(text, signal)
+  const attributes = word === '' ? [] : await attributesOf(word, signal)
+  const found = [...places, ...records, ...attributes].sort(
+    (a, b) => distance(a.name, word) - distance(b.name, word),
+  )
+  return { options: found.slice(0, OPTIONS_MAX), totalCount: found.length }
+}
+
+const has =
+  (word: string) =>
+  ({ name }: Found): boolean =>
+    name.toLowerCase().includes(word)
+
+/** 0 for the typed name itself, 1 for a name that starts with it, and otherwise 2. */
+function distance(name: string, word: string): number {
+  const lower = name.toLowerCase()
+  return lower === word ? 0 : lower.startsWith(word) ? 1 : 2
+}
+
+function found(name: string, note: string, value: string): Found {
+  return { name, text: visibleText(name), note, value }
+}
+
+function pageOption({ title, path }: FoundPage): Found {
+  return found(title, texts.search.page, path)
+}
+
+function tasks(): Found[] {
+  const { search, wizards, ticket } = texts
+  const mayEnroll = hasPermission('identity.create')
+  return [
+    ...(mayEnroll
+      ? (['service', 'identity', 'router', 'import'] as const).map((name) =>
+          found(wizards.titles[name], search.task, consolePath('wizards', name)),
+        )
+      : []),
+    ...(hasPermission('admin')
+      ? [found(ticket.title, search.task, `${consolePath('cluster')}?add=controller`)]
+      : []),
+    found(texts.profile.title, search.task, consolePath('profile')),
+  ]
+}
+
+async function recordsOf(text: string, signal: AbortSignal): Promise<Found[]> {
+  const readable = searched.filter((path) => hasPermission(`${kindAt(path)?.permission}.read`))
+  const lists = await Promise.all(
+    readable.map(async (path) => {
+      const { rows } = await suggestRecords(path, text, signal)
+      return rows
+        .slice(0, ROWS_OF_KIND)
+        .map(({ id, name }) =>
+          found(String(name ?? id), kindAt(path)?.one ?? '', consolePath(path, id)),
+        )
+    }),
+  )
+  return lists.flat()
+}
+
+/** Kinds with role attributes. */
+export const attributeKinds = ['identities', 'services', 'edge-routers', 'posture-checks'] as const
+
+async function attributesOf(word: string, signal: AbortSignal): Promise<Found[]> {
+  const readable = attributeKinds.filter((path) =>
+    hasPermission(`${kindAt(path)?.permission}.read`),
+  )
+  const lists = await Promise.all(readable.map((path) => suggestAttributes(path, word, signal)))
+  return [...new Set(lists.flat())].slice(0, ROWS_OF_KIND).map((name) => ({
+    ...found(name, texts.search.attribute, consolePath('attributes', name)),
+    text: `#${visibleText(name)}`,
+  }))
+}

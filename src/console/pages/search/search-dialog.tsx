@@ -1,0 +1,33 @@
+import { navigateTo } from '../../app/navigation.ts'
+import { isSearchOpen } from '../../app/shortcuts.ts'
+import { Button } from '../../controls/button.tsx'
+import { Dialog } from '../../controls/dialog.tsx'
+import { Picker } from '../../controls/picker.tsx'
+import { texts } from '../../texts.ts'
+import { findEverywhere, type FoundPage } from './find.ts'
+
+/** Finds pages, tasks, records and role attributes by name, and opens them. */
+export function SearchDialog({ pages }: { readonly pages: readonly FoundPage[] }) {
+  const { search } = texts
+  const close = (): void => {
+    isSearchOpen.value = false
+  }
+  return (
+    <Dialog
+      title={search.title}
+      onClose={close}
+      foot={<Button onClick={close}>{texts.cancel}</Button>}
+    >
+      <Picker
+        label={search.title}
+        placeholder={search.placeholder}
+        isFocused
+        load={(typed, signal) => findEverywhere(pages, typed, signal)}
+        onPick={({ value }) => {
+          close()
+          navigateTo(value)
+        }}
+      />
+    </Dialog>
+  )
+}

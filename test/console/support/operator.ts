@@ -1,0 +1,59 @@
+import type { FileChooser, Locator, Page } from 'playwright-core'
+
+/** Clicks and keys of a job. */
+export interface Effort {
+  readonly clicks: number
+  readonly keys: number
+}
+
+/** Works on a page, and counts the clicks and keys of the job. */
+export class Operator {
+  readonly page: Page
+  #clicks = 0
+  #keys = 0
+
+  constructor(page: Page) {
+    this.page = page
+  }
+
+  get effort(): Effort {
+    return { clicks: this.#clicks, keys: this.#keys }
+  }
+
+  async click(target: Locator): Promise<void> {
+    this.#clicks += 1
+    await target.click()
+  }
+
+  /** Clicks a field and types into it. */
+  async fill(field: Locator, text: string): Promise<void> {
+    this.#clicks += 1
+    await field.click()
+    await this.type(text)
+  }
+
+  /** Types into the element with the focus. */
+  async type(text: string): Promise<void> {
+    this.#keys += text.length
+    await this.page.keyboard.type(text)
+  }
+
+  /** Presses one key, or keys held together such as `Control+k`. */
+  async press(keys: string): Promise<void> {
+    this.#keys += keys.split('+').length
+    await this.page.keyboard.press(keys)
+  }
+
+  /** Opens a list of choices and picks one: two clicks. */
+  async select(list: Locator, value: string): Promise<void> {
+    this.#clicks += 2
+    await list.selectOption(value)
+  }
+
+  /** Chooses a file in the browser's dialog: a click for the field, and two in the dialog. */
+  async chooseFile(field: Locator, file: Parameters<FileChooser['setFiles']>[0]): Promise<void> {
+    this.#clicks += 3
+    const [chooser] = await Promise.all([this.page.waitForEvent('filechooser'), field.click()])
+    await chooser.setFiles(file)
+  }
+}
