@@ -190,7 +190,7 @@ test('each top-level folder of src imports only the folders that ARCHITECTURE.md
 
 /** Its import shares the plan of a network file with `flotilla apply`. */
 const consoleImport = 'src/console/pages/import/'
-const applyFiles = /^src\/(cli\/(access|client|network)\/|controller\/failure\.ts$)/
+const applyFiles = /^src\/(cli\/(access|client|network)\/|controller\/command-failure\.ts$)/
 
 test('the console imports only src/client and declared packages', () => {
   const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
