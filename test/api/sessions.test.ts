@@ -198,7 +198,7 @@ test('the leader removes expired sessions only after it has led long enough to l
   expect(controller.machine.count('apiSession')).toBe(0)
 })
 
-test('a session used at this controller is not removed, even if the log contains no use', async () => {
+test('a session used at this controller is not removed, even if its use has not been written to the log', async () => {
   await sweep()
   controller.clock.advance(29 * minute)
   await root.get(current)

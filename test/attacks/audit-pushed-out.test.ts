@@ -105,7 +105,7 @@ test('a certificate is not signed if its issuance cannot be recorded', async () 
   stage.channels.stop()
 })
 
-test('a router can cause a limited number of log entries of all kinds per minute', async () => {
+test('a router can cause only a limited number of log entries per minute, all kinds together', async () => {
   const { taken, write } = allowance()
   const half = Math.ceil(callerWriteLimits.routerWritesMax * 0.75)
   await write('r1', CommandKind.HOSTED_TERMINATOR_CREATE, half)

@@ -21,7 +21,7 @@ test('a rotation activates the next key version and invalidates the previous ver
   ])
 })
 
-test('the end of the overlap of a key version is never postponed', () => {
+test('the time at which an old key version stops being accepted is never postponed', () => {
   const cluster = ofTwo()
   cluster.rotate('clusterKey', 2, both, 30_000)
   const endsAt = cluster.log.timeMs + 30_000

@@ -27,7 +27,10 @@ interface MembershipCacheDeps {
   readonly storeId: Uint8Array
   readonly generation: number
   readonly book: AddressBook
-  /** Detector whose marks are stored with the members. */
+  /**
+   * Detects members whose disk was rolled back. Its high-water marks are stored in the file of the
+   * members.
+   */
   readonly witness: Pick<RollbackDetector, 'marks' | 'takeChanged'>
   readonly monotonicMs: () => number
   /** Called when the set of accepted and dialed members may have changed. */

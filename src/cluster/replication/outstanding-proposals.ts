@@ -33,8 +33,9 @@ export interface OutstandingProposal {
 }
 
 /**
- * Proposals of this controller without an outcome. An abandoned sequence is never used again: later
- * commands contain the lowest outstanding sequence, and apply then ignores the abandoned ones.
+ * Proposals of this controller whose outcome is not known yet. Each command contains the lowest
+ * sequence number that is still outstanding. Apply ignores commands with a lower number, so an
+ * abandoned proposal never takes effect later.
  */
 export class OutstandingProposals {
   readonly #window = new SequenceWindow<OutstandingProposal>()

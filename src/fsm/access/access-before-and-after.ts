@@ -22,8 +22,9 @@ export type BeforeOrAfter = 'before' | 'after'
 const rememberedMax = 100_000
 
 /**
- * Policies, services and configs before and after the changes by one log entry, for one evaluation.
- * The indexes already contain the changes; changed records are compared one by one.
+ * Policies, services and configs before and after one log entry, for one evaluation of access. The
+ * indexes contain only the state after the entry; the state before it is derived from the changed
+ * records.
  */
 export class AccessBeforeAndAfter {
   readonly policies: KindChangesById<'servicePolicy'>

@@ -45,7 +45,8 @@ const unaudited: ReadonlySet<number> = new Set([
 const recordedWhenWritten: ReadonlySet<number> = new Set([
   CommandKind.PASSWORD_ATTEMPT,
   CommandKind.MFA_ATTEMPT,
-  // This command may announce expiries without ending any access, or may be applied twice.
+  // Not audited here: the command may only announce expiries, or may be applied twice. Each expiry
+  // is audited when its access ends.
   CommandKind.ACCESS_END,
 ])
 

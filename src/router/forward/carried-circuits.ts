@@ -23,8 +23,7 @@ interface Hop {
 interface LocalEnd {
   readonly destination: FrameDestination
   /**
-   * True: the endpoint may send while `forward` runs. Other endpoints of this router send in a
-   * later turn.
+   * True: the endpoint may send while `forward` runs. False: the endpoint sends in a later turn.
    */
   readonly isStream: boolean
   readonly isTerminator: boolean

@@ -188,8 +188,8 @@ export class TunnelTerminatorPublisher implements TerminatorPublisher {
   }
 
   /**
-   * Sends one request. Afterwards the controllers have the state that was desired at its start, or
-   * none.
+   * Sends one request. Afterwards the controllers have either the terminator as it was desired when
+   * the request started, or no terminator.
    */
   async #step(offer: Offer, controller: ControlConnection): Promise<void> {
     const { wanted, sent, id } = offer

@@ -101,7 +101,7 @@ describe('a session whose policy requires an external JWT', () => {
     expect(reply.status, reply.text).toBe(200)
   })
 
-  test('gives an administrator administrator rights only with a JWT', async () => {
+  test('has administrator rights only in requests that also present a JWT', async () => {
     await patch('identities', 'alice-id', { isAdmin: true })
     const alice = sessionOf('alice-id')
     const token = bearer(await provider.token('alice-id'))

@@ -124,7 +124,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(await doorOf(next).statusAt(ownIdentity, access)).toBe(200)
   })
 
-  test('are valid only with the newest key, however often the client requests another key', async () => {
+  test('are valid only with the key of the newest certificate, however often the client requests a certificate for another key', async () => {
     const { tokens, key } = await boundLogIn((await newPerson()).username)
     let last = key
     for (let at = 0; at < sessionCertificatesMax + 2; at += 1) {

@@ -286,7 +286,7 @@ describe('A route that a controller sends to a router', () => {
 })
 
 describe('A circuit at a router', () => {
-  test('ends for the applications at its endpoints at once if the controller removes it immediately', async () => {
+  test('ends for the applications without waiting for data in transit if the controller requests that', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])

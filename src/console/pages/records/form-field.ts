@@ -14,7 +14,7 @@ export type Widget =
   | {
       readonly is: 'choice'
       readonly options: readonly string[]
-      /** Names of options, where the option itself is not one. */
+      /** Displayed names of options whose values are not fit for display, such as IDs. */
       readonly names: Readonly<Record<string, string>>
       readonly mayBeNone: boolean
     }
