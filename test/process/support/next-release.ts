@@ -26,7 +26,7 @@ const changes: ReadonlyMap<string, Change> = new Map([
     `${root}src/entities/kinds/service.ts`,
     (source: string) => {
       const owner = `$1    owner: nextText({ since: ${level} }),\n`
-      const fields = replaced(source, /( {2}fields: shownInEvents\(\{\n)/, owner)
+      const fields = replaced(source, /( {2}fields: markShownInEvents\(\{\n)/, owner)
       return `import { text as nextText } from '../fields.ts'\n${fields}`
     },
   ],
