@@ -173,6 +173,15 @@ export const refusedOnPurpose: readonly string[] = [
   'management GET /history/{index}',
   'management GET /history/{index}/undo',
   'management POST /history/{index}/undo',
+  // Of a service or router that carries traffic, which test/api/traffic has.
+  'management GET /traffic/services/{id}',
+  'management GET /traffic/routers/{id}',
+  'fabric GET /traffic/services/{id}',
+  'fabric GET /traffic/routers/{id}',
+  // Need a provider that answers, which test/api/external-jwt and test/attacks/provider-log-in have.
+  'management POST /jwt-signer-setup/discover',
+  'client POST /provider-log-in/endpoint',
+  'client POST /provider-log-in/token',
   // A stream that does not end by itself.
   'fabric GET /events',
   // Deleted with the record that it was opened for.
