@@ -237,7 +237,7 @@ describe.skipIf(browserMissing !== null)('The form of a posture check', () => {
     const dialog = page.getByRole('dialog')
     expect(await dialog.getByText('corp.example').count()).toBe(0)
     await dialog.getByRole('button', { name: texts.form.create, exact: true }).click()
-    await dialog.getByText(/Versions must be semantic version ranges/).waitFor()
+    await dialog.getByText(/^Operating systems: Versions must be semantic version ranges/).waitFor()
     await dialog.getByRole('button', { name: texts.form.correct }).click()
     await row.getByLabel('Versions *').fill('>=6.1.0')
     await confirm(page, 'recent systems')

@@ -100,7 +100,7 @@ describe.skipIf(browserMissing !== null)('Last seen', () => {
     await page.getByText(texts.list.noMatch).waitFor()
     await facet.selectOption('30')
     await page.getByText(texts.list.total(6, true), { exact: true }).waitFor()
-    await page.getByRole('link', { name: 'Default Admin' }).waitFor()
+    await row('Default Admin').waitFor()
   })
 
   test('is in the head of an identity', async () => {

@@ -6,6 +6,7 @@ import { Provider } from 'oidc-provider'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
+import { refusalReasons } from '../../src/lib/refusal-reason.ts'
 import { texts } from '../../src/console/texts.ts'
 import { ecKey, KeyServer, TestProvider } from '../support/identity-provider.ts'
 import { axeFindings, browserMissing, logIn } from './support/console-browser.ts'
@@ -110,8 +111,7 @@ describe.skipIf(browserMissing !== null)('The set-up of a signer', () => {
     await page.screenshot({ path: join(shots, 'token-test.png'), fullPage: true })
 
     await testToken(page, await tokens.token('ada@localhost', { claims: { aud: 'other' } }))
-    const reason = 'the token is for another audience, or the signer has none'
-    await page.getByText(texts.tokenTest.refused(reason)).waitFor()
+    await page.getByText(texts.tokenTest.refused(refusalReasons.TOKEN_AUDIENCE)).waitFor()
     const failed = texts.tokenTest.states['failed']
     expect(await rowOf(page, 'Audience')).toEqual(['Audience aud', failed, 'other', 'overlay'])
     await testToken(page, await tokens.token('nobody@localhost'))

@@ -15,7 +15,8 @@ import {
   pathContainsLink,
 } from './graph.ts'
 import { type PlacedLabel, placeLabels } from './labels.ts'
-import { computeLayout, type NodePositions } from './layout.ts'
+import { computeLayout } from './computed-layout.ts'
+import type { NodePositions } from './layout.ts'
 import { moveBy, type Point, reveal, type Viewport, zoomBy } from './viewport.ts'
 
 const MARGIN = 70
@@ -57,7 +58,9 @@ export function Drawing(props: DrawingProps) {
     }
     computeLayout(request, cancel.signal).then(
       (found) => (places.value = pointsOf(found)),
-      () => (fault.value = true),
+      () => {
+        if (!cancel.signal.aborted) fault.value = true
+      },
     )
     return () => cancel.abort()
   }, [shape])
