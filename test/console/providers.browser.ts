@@ -183,7 +183,7 @@ describe.skipIf(browserMissing !== null)('The log-in at a provider', () => {
     await page.locator('input[name="password"]').fill('any')
     await page.getByRole('button', { name: 'Sign-in' }).click()
     await page.getByRole('button', { name: 'Continue' }).click()
-    await page.getByRole('heading', { name: 'Services' }).waitFor()
+    await page.getByRole('heading', { name: 'Services', exact: true, level: 1 }).waitFor()
     expect(page.url()).toBe(network.url(2, 'services'))
     const client = await network.cluster.loggedIn(1)
     const { id } = await network.recordOf('identities', 'ada')
