@@ -29,7 +29,7 @@ export function EventSubjects(props: {
         return (
           <span key={`${path}/${id}`}>
             {at > 0 ? ' · ' : ''}
-            {kind === null ? path.replaceAll('-', ' ') : kind.one}
+            {kind === null ? path.replaceAll('-', ' ').replace(/s$/, '') : kind.one}{' '}
             {kind === null || found === '' ? text : <a href={consolePath(path, id)}>{text}</a>}
           </span>
         )
