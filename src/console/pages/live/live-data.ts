@@ -1,4 +1,3 @@
-import { identityNames } from '../../app/identity-names.ts'
 import { consoleApiClient, clusterMembers } from '../../app/console-state.ts'
 import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 
@@ -12,16 +11,10 @@ export interface LiveRows {
   readonly silent: readonly string[]
 }
 
-/** Names of the identities in rows that have only their ids. */
-export async function clientNames(
-  rows: readonly LiveRow[],
-  signal: AbortSignal,
-): Promise<ReadonlyMap<string, string>> {
+/** Ids of the identities in rows that do not contain their names. */
+export function clientIds(rows: readonly LiveRow[]): readonly string[] {
   const ids = rows.flatMap(({ clientId, identityId }) => [clientId, identityId])
-  return await identityNames(
-    ids.filter((id): id is string => typeof id === 'string'),
-    signal,
-  )
+  return ids.filter((id): id is string => typeof id === 'string')
 }
 
 const ROWS_MAX = 100

@@ -13,8 +13,9 @@ import { EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { RecordCell } from '../records/record-cell.tsx'
 import { fieldLabel } from '../records/form-model.ts'
+import { useIdentityNames } from '../records/record-names.ts'
 import {
-  clientNames,
+  clientIds,
   closeFabricRow,
   closeRow,
   type LiveRow,
@@ -89,14 +90,8 @@ export function LivePage({ name }: { readonly name: string | null }) {
 
 function Shown({ table }: { readonly table: LiveTable }) {
   const { live } = texts
-  const loaded = useLoadedData(
-    `live/${table.name}`,
-    async (signal) => {
-      const page = await table.read(signal)
-      return { ...page, names: await clientNames(page.rows, signal) }
-    },
-    REFRESH_MS,
-  )
+  const loaded = useLoadedData(`live/${table.name}`, table.read, REFRESH_MS)
+  const names = useIdentityNames(clientIds(loaded.data.value?.rows ?? []))
   const closing = useSignal<string | null>(null)
   const { value: page } = loaded.data
   if (page === null && loaded.error.value !== null) {
@@ -116,7 +111,7 @@ function Shown({ table }: { readonly table: LiveTable }) {
         ) : page.rows.length === 0 ? (
           <EmptyState icon="session" title={live.none[table.name]} />
         ) : (
-          <Table table={table} page={page} onClose={(id) => (closing.value = id)} />
+          <Table table={table} page={page} names={names} onClose={(id) => (closing.value = id)} />
         )}
       </section>
       {closing.value === null ? null : (
@@ -133,10 +128,11 @@ function Shown({ table }: { readonly table: LiveTable }) {
 
 function Table(props: {
   readonly table: LiveTable
-  readonly page: LiveRows & { readonly names: ReadonlyMap<string, string> }
+  readonly page: LiveRows
+  readonly names: ReadonlyMap<string, string>
   readonly onClose: (id: string) => void
 }) {
-  const { table, page, onClose } = props
+  const { table, page, names, onClose } = props
   const { live } = texts
   return (
     <>
@@ -167,7 +163,7 @@ function Table(props: {
                 </th>
                 {table.columns.map((name) => (
                   <td key={name}>
-                    <LiveCell name={name} row={row} names={page.names} />
+                    <LiveCell name={name} row={row} names={names} />
                   </td>
                 ))}
                 {table.close === null ? null : (

@@ -42,3 +42,18 @@ export function useRecordNames(records: readonly NamedRecord[]): ReadonlyMap<str
   }, [key])
   return known.value
 }
+
+/**
+ * Names of identities by id, for lists that contain only ids. An id without a name is absent: the
+ * identity was deleted, or the user may not read it.
+ */
+export function useIdentityNames(ids: readonly string[]): ReadonlyMap<string, string> {
+  const used = [...new Set(ids)].filter((id) => id !== '')
+  const names = useRecordNames(used.map((id) => ({ path: 'identities', id })))
+  return new Map(
+    used.flatMap((id) => {
+      const name = names.get(`identities/${id}`) ?? ''
+      return name === '' ? [] : [[id, name] as const]
+    }),
+  )
+}

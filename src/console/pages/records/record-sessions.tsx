@@ -10,7 +10,7 @@ import { EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { ClientLink } from '../live/client-link.tsx'
 import {
-  clientNames,
+  clientIds,
   closeFabricRow,
   closeRow,
   type LiveRow,
@@ -19,6 +19,7 @@ import {
 import { pathRouters, circuitPathText } from '../live/circuit-path.ts'
 import { RecordCell } from './record-cell.tsx'
 import { quoteFilterText } from './filters.ts'
+import { useIdentityNames } from './record-names.ts'
 import { isObject } from './json-values.ts'
 import type { Kind } from './kinds.ts'
 import { parseRowPage } from './record-data.ts'
@@ -31,7 +32,6 @@ interface OpenNow {
   readonly sessions: readonly LiveRow[] | null
   readonly circuits: readonly LiveRow[]
   readonly silent: readonly string[]
-  readonly names: ReadonlyMap<string, string>
 }
 
 /** Whether a circuit belongs to the client, the service or the router that the page shows. */
@@ -64,7 +64,7 @@ async function load(kind: Kind, id: string, signal: AbortSignal): Promise<OpenNo
     readFabricRows('circuits', signal),
   ])
   const circuits = rows.filter((row) => isCircuitForRecord(kind.path, id, row))
-  return { sessions, silent, circuits, names: await clientNames(circuits, signal) }
+  return { sessions, silent, circuits }
 }
 
 /** Open sessions and circuits of a record, each with a button to end it. */
@@ -75,6 +75,7 @@ export function RecordSessions({ kind, id }: { readonly kind: Kind; readonly id:
     (signal) => load(kind, id, signal),
     REFRESH_MS,
   )
+  const names = useIdentityNames(clientIds(loaded.data.value?.circuits ?? []))
   const error = useSignal<unknown>(null)
   const { value: open } = loaded.data
   if (open === null) {
@@ -97,7 +98,7 @@ export function RecordSessions({ kind, id }: { readonly kind: Kind; readonly id:
         <OpenTable
           name="api-sessions"
           rows={open.sessions}
-          names={open.names}
+          names={names}
           columns={['ipAddress', 'isMfaComplete', 'lastActivityAt', 'createdAt']}
           onEnd={(row) => end(closeRow(`${MANAGEMENT_API_PATH}/api-sessions`, row))}
         />
@@ -105,7 +106,7 @@ export function RecordSessions({ kind, id }: { readonly kind: Kind; readonly id:
       <OpenTable
         name="circuits"
         rows={open.circuits}
-        names={open.names}
+        names={names}
         columns={circuitColumns(kind.path)}
         onEnd={(row) => end(closeFabricRow('circuits', row))}
       />

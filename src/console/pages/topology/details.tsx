@@ -1,7 +1,6 @@
 import type { ComponentChildren } from 'preact'
 
 import { FailureNotice } from '../../app/failure.tsx'
-import { identityNames } from '../../app/identity-names.ts'
 import { useLoadedData } from '../../app/loaded.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { consoleApiClient } from '../../app/console-state.ts'
@@ -11,6 +10,7 @@ import { Badge, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { quoteFilterText } from '../records/filters.ts'
+import { useIdentityNames } from '../records/record-names.ts'
 import type { Target } from './drawing.tsx'
 import {
   type Circuit,
@@ -157,8 +157,8 @@ function ServicesOf({ circuits }: { readonly circuits: readonly Circuit[] }) {
 interface Hosted {
   readonly service: string
   readonly serviceId: string
-  /** Name of the identity that hosts it; '' if the router itself does. */
-  readonly host: string
+  /** Id of the identity that hosts it; '' if the router itself does. */
+  readonly hostId: string
 }
 
 const HOSTED_MAX = 50
@@ -181,12 +181,8 @@ async function readHosted(routerId: string, signal: AbortSignal) {
     readonly data: readonly TerminatorRow[]
     readonly meta: { readonly pagination: { readonly totalCount: number } }
   }
-  const names = await identityNames(
-    data.map(({ hostId }) => hostId ?? ''),
-    signal,
-  )
   const hosted = data.map(({ hostId = '', serviceId, service }): Hosted => {
-    return { serviceId, service: service?.name ?? serviceId, host: names.get(hostId) ?? hostId }
+    return { serviceId, service: service?.name ?? serviceId, hostId }
   })
   hosted.sort((a, b) => a.service.localeCompare(b.service, 'en', { numeric: true }))
   return { hosted, totalCount: meta.pagination.totalCount }
@@ -197,15 +193,18 @@ function HostedServices({ routerId }: { readonly routerId: string }) {
   const { topology } = texts
   const loaded = useLoadedData(`hosted/${routerId}`, (signal) => readHosted(routerId, signal))
   const { value: page } = loaded.data
+  const names = useIdentityNames((page?.hosted ?? []).map(({ hostId }) => hostId))
   if (page === null) {
     return loaded.error.value === null ? <Skeleton /> : <FailureNotice error={loaded.error.value} />
   }
   return (
     <Part title={topology.hosted(page.totalCount)}>
-      {page.hosted.map(({ service, serviceId, host }, at) => (
+      {page.hosted.map(({ service, serviceId, hostId }, at) => (
         <li key={at}>
           <a href={consolePath('services', serviceId)}>{visibleText(service)}</a>
-          <span class="faint">{host === '' ? topology.byRouter : visibleText(host)}</span>
+          <span class="faint">
+            {hostId === '' ? topology.byRouter : visibleText(names.get(hostId) ?? hostId)}
+          </span>
         </li>
       ))}
       {page.totalCount > page.hosted.length ? (

@@ -21,7 +21,7 @@ import {
 } from './graph.ts'
 import { consoleApiClient } from '../../app/console-state.ts'
 import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
-import { identityNames } from '../../app/identity-names.ts'
+import { useIdentityNames } from '../records/record-names.ts'
 import { visibleText } from '../../app/visible-text.ts'
 
 const REFRESH_MS = 5_000
@@ -29,8 +29,6 @@ const REFRESH_MS = 5_000
 interface Topology {
   readonly graph: Graph
   readonly circuits: readonly Circuit[]
-  /** Names of the identities that opened the circuits, by id. */
-  readonly clients: ReadonlyMap<string, string>
   readonly silent: readonly string[]
 }
 
@@ -40,14 +38,9 @@ async function load(signal: AbortSignal): Promise<Topology> {
     readFabricRows('links', signal),
     readFabricRows('circuits', signal),
   ])
-  const open = readCircuits(circuits.rows)
   return {
     graph: buildGraph(routers, links.rows),
-    circuits: open,
-    clients: await identityNames(
-      open.map(({ clientId }) => clientId),
-      signal,
-    ),
+    circuits: readCircuits(circuits.rows),
     silent: [...new Set([...links.silent, ...circuits.silent])],
   }
 }
@@ -56,6 +49,9 @@ async function load(signal: AbortSignal): Promise<Topology> {
 export function TopologyPage() {
   const { topology } = texts
   const loaded = useLoadedData('topology', load, REFRESH_MS)
+  const clients = useIdentityNames(
+    (loaded.data.value?.circuits ?? []).map(({ clientId }) => clientId),
+  )
   const chosen = useSignal('')
   const circuitId = useSignal('')
   const pointed = useSignal<Target | null>(null)
@@ -119,7 +115,7 @@ export function TopologyPage() {
             )}
             <Circuits
               circuits={shown.circuits}
-              clients={shown.clients}
+              clients={clients}
               graph={shown.graph}
               chosen={circuitId.value}
               onChoose={(id) => (circuitId.value = id)}
