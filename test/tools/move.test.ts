@@ -41,6 +41,8 @@ const project: Files = {
     'export const bolt = now\nexport const itsSpareBolt = now\n',
   'src/gates-of-old/x.ts': "export const path = 'src/gates-of-old'\n",
   'src/yard/hour.ts': '// @guard force, 1:1, force--key\nexport const now = 1\n',
+  'src/yard/page.tsx':
+    "import { open } from '../gates/open.ts'\n\nexport const page = <p>{open}</p>\n",
   'src/main.ts':
     "import { open } from './gates/open.ts'\n" +
     "import { bolt, itsSpareBolt } from './gates/bolts/bolt.ts'\n\n" +
@@ -129,6 +131,8 @@ const movedFolder = {
   'src/entrances/bolts/bolt.ts':
     "// Drawn by src/entrances/open.ts.\nimport { now } from '../../yard/hour.ts'\n\n" +
     'export const bolt = now\nexport const itsSpareBolt = now\n',
+  'src/yard/page.tsx':
+    "import { open } from '../entrances/open.ts'\n\nexport const page = <p>{open}</p>\n",
   'src/main.ts':
     "import { open } from './entrances/open.ts'\n" +
     "import {\n  bolt,\n  itsSpareBolt,\n} from './entrances/bolts/bolt.ts'\n\n" +
@@ -163,9 +167,9 @@ describe('Moving a file or folder with the move tool', () => {
     expect({ status: done.status, err: done.err }).toEqual({ status: 0, err: '' })
     expect(tree()).toEqual(projectWith({ ...movedFolder, ...movedMutations }))
     expect(done.out).toBe(
-      'moved 3 files, and rewrote\n  8 import specifiers\n  2 links of pages\n' +
+      'moved 3 files, and rewrote\n  9 import specifiers\n  2 links of pages\n' +
         '  6 names of rooms\n  3 paths in other files\n  2 paths in pages\n' +
-        '  3 paths in programs and tests\n  2 test titles\nin 13 files\n' +
+        '  3 paths in programs and tests\n  2 test titles\nin 14 files\n' +
         'look at test/tidy.test.ts:7: an expression names gates\n',
     )
     const renamed = git('diff', '--cached', '--name-status', '--find-renames')

@@ -44,15 +44,20 @@ function byItsEnding(path: string, moved: MovedPaths): string | undefined {
   return after?.split('/').slice(-path.split('/').length).join('/')
 }
 
+/** A file of TypeScript, also one with markup of the console. */
+export function isProgram(file: string): boolean {
+  return /\.tsx?$/.test(file)
+}
+
 /** Prose: the whole of a page, and comments of programs. */
 function isProse(file: string, line: string): boolean {
-  return file.endsWith('.md') || (file.endsWith('.ts') && /^\s*(?:\/\/|\/?\*)/.test(line))
+  return file.endsWith('.md') || (isProgram(file) && /^\s*(?:\/\/|\/?\*)/.test(line))
 }
 
 function kindOf(file: string, rest: string): Kind {
   if (/^ > /.test(rest)) return 'test titles'
   if (file.endsWith('.md')) return 'paths in pages'
-  return file.endsWith('.ts') ? 'paths in programs and tests' : 'paths in other files'
+  return isProgram(file) ? 'paths in programs and tests' : 'paths in other files'
 }
 
 function moveWord(

@@ -4,6 +4,7 @@ import { join, posix } from 'node:path'
 import { format } from 'oxfmt'
 import { moveMarkers } from './markers.ts'
 import {
+  isProgram,
   moveInnerNames,
   moveLinks,
   moveMentions,
@@ -56,7 +57,7 @@ class Planner {
   async #planFile(file: string): Promise<void> {
     const old = this.#read(file)
     if (old === undefined) return
-    const text = file.endsWith('.ts') ? await this.#program(file, old) : this.#page(file, old)
+    const text = isProgram(file) ? await this.#program(file, old) : this.#page(file, old)
     this.#write(file, old, text)
   }
 

@@ -67,7 +67,7 @@ export function moveSpecifiers(
     }
     for (const child of Object.values(node).flat()) if (isTree(child)) visit(child)
   }
-  visit(parseAst(text, { lang: 'ts' }) as unknown as Tree)
+  visit(parseAst(text, { lang: file.endsWith('.tsx') ? 'tsx' : 'ts' }) as unknown as Tree)
   let result = text
   for (const { start, end, path } of edits.toSorted((a, b) => b.start - a.start)) {
     result = result.slice(0, start) + path + result.slice(end)
