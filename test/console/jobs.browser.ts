@@ -267,6 +267,7 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
       await operator.fill(page.getByLabel(`${profile.repeat} *`), again)
       await operator.press('Enter')
     }
+    await page.getByRole('heading', { level: 1, name: profile.title }).waitFor()
     expect(await axeFindings(page)).toEqual([])
     await change('not the password', 'another password', 'one more password')
     await page.getByText(profile.differs).waitFor()
@@ -298,6 +299,7 @@ describe.skipIf(browserMissing !== null)('The search', () => {
     await operator.page.getByRole('heading', { level: 1, name: texts.pages.backups }).waitFor()
     await operator.press('Control+k')
     const dialog = operator.page.getByRole('dialog')
+    await dialog.getByRole('combobox').waitFor()
     await operator.type('wiki')
     await dialog.getByRole('option').first().waitFor()
     expect(await axeFindings(operator.page)).toEqual([])
