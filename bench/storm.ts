@@ -10,7 +10,8 @@ import { PeerNetwork, type Target } from './support/target.ts'
 // A connection storm: all clients come back after an outage. Each opens a new mutual TLS connection
 // without a session ticket, logs in by certificate, lists its services and opens a service session.
 // Connects per second, their latency, and the processor time of all controllers, in total and by
-// thread. With `--peer`, the program of OpenZiti, beside its quickstart: one controller, which
+// thread, and of the main thread of each controller. `--serving N`: the clients use only the first N
+// controllers, which shows what it costs to serve clients and to apply their entries. With `--peer`, the program of OpenZiti, beside its quickstart: one controller, which
 // replicates nothing.
 
 const { values: options } = parseArgs({
@@ -21,6 +22,7 @@ const { values: options } = parseArgs({
     devices: { type: 'string', default: '64' },
     clients: { type: 'string', default: '16,256' },
     services: { type: 'string', default: '20' },
+    serving: { type: 'string', default: '3' },
   },
 })
 const seconds = Number(options.seconds)
@@ -32,6 +34,8 @@ interface Storm {
   readonly tookMs: number
   readonly processorMs: number
   readonly threads: ReadonlyMap<string, number>
+  /** Processor time of the main thread of each controller. */
+  readonly mainMs: readonly number[]
 }
 
 async function storm(target: Target, network: StormNetwork, clients: number): Promise<Storm> {
@@ -50,11 +54,14 @@ async function storm(target: Target, network: StormNetwork, clients: number): Pr
     }),
   )
   const threads = new Map<string, number>()
+  const mainMs: number[] = []
   let spentMs = 0
   for (const [at, pid] of target.pids.entries()) {
     const { ms = 0, threads: earlier = new Map<string, number>() } = before[at] ?? {}
     spentMs += processorMs(pid) - ms
-    for (const [name, took] of threadsMsSince(pid, earlier)) {
+    const since = threadsMsSince(pid, earlier)
+    mainMs.push(Math.max(...since.values()))
+    for (const [name, took] of since) {
       threads.set(name, (threads.get(name) ?? 0) + took)
     }
   }
@@ -65,6 +72,7 @@ async function storm(target: Target, network: StormNetwork, clients: number): Pr
     tookMs: performance.now() - from,
     processorMs: spentMs,
     threads,
+    mainMs,
   }
 }
 
@@ -81,6 +89,8 @@ function show(title: string, clients: number, run: Storm): void {
   console.log(
     `          ${threads.map(([name, ms]) => `${name} ${(ms / run.connects).toFixed(2)}`).join(', ')}`,
   )
+  const mains = run.mainMs.map((ms) => (ms / run.connects).toFixed(2))
+  console.log(`          main thread of each controller: ${mains.join(', ')}`)
 }
 
 console.log(heading('Connection storm'))
@@ -106,7 +116,8 @@ async function ourNetwork(): Promise<AsyncDisposable & { readonly target: Target
   const network = await StockNetwork.start(options.peer ?? '', [])
   await network.addOurRouter('gate')
   const { cluster } = network
-  const { controllers, ca } = cluster.admin
+  const { ca } = cluster.admin
+  const controllers = cluster.admin.controllers.slice(0, Number(options.serving))
   const token = network.client(1).token ?? ''
   const pids = [1, 2, 3].map((k) => cluster.pid(k) ?? 0)
   const target = { title: 'ours', pids, controllers, ca, token, folder: cluster.folder }

@@ -56,9 +56,9 @@ const typed = new Set<string>()
 let printed = ''
 
 beforeAll(async () => {
-  fleet = await Fleet.create(4)
+  fleet = await Fleet.create(5)
   folder = join(fleet.dir, 'operator')
-  for (const path of [folder, ...[1, 2, 3, 4].map((k) => fleet.folder(k))]) mkdirSync(path)
+  for (const path of [folder, ...[1, 2, 3, 4, 5].map((k) => fleet.folder(k))]) mkdirSync(path)
 })
 afterAll(async () => {
   await Promise.all([...children.keys()].map(stop))
@@ -129,7 +129,7 @@ async function join4(): Promise<void> {
     await type(1, invite.replace('ctrl2', `ctrl${k}`))
     begin(k, joinLine.replace('ctrl2', `ctrl${k}`))
   }
-  await type(1, block('flotilla cluster invite --learner'))
+  await type(1, block('flotilla cluster invite --learner --out ctrl4'))
   begin(4, block('flotilla cluster join /etc/flotilla/config.yml --ticket-file ctrl4'))
   for (const k of [2, 3, 4]) {
     const joined = k === 4 ? 'joined: ctrl4 is a learner' : `joined: ctrl${k} is a voter`
@@ -155,6 +155,20 @@ test('the commands in docs/operate create a cluster, join controllers and log in
   expect(await type(4, block('(umask 077 && curl'))).toMatch(/^ctrl4 .* no +no +yes/m)
 })
 
+test('the commands in docs/operate add a second controller and a second router to a host', async () => {
+  await type(1, block('flotilla cluster invite --learner --out ctrl1b'))
+  const [folderLine = '', ...joinLines] = block('mkdir -m 0700 /etc/flotilla/ctrl1b').split('\n')
+  await type(5, folderLine)
+  begin(5, joinLines.join('\n'))
+  await until('ctrl1b joins', () =>
+    Promise.resolve(fleet.log(5).includes('joined: ctrl5 is a learner')),
+  )
+  await stop(5)
+  await type(1, 'flotilla cluster remove ctrl5\n')
+  const made = await type(1, block('mkdir -m 0700 /etc/flotilla/edge1b'))
+  expect(made).toContain('router.yml')
+})
+
 test('the commands in docs/operate for status, health, metrics, a snapshot, the log level and a debug bundle work', async () => {
   const status = block('flotilla cluster status  ').replace(
     /^(.*--watch).*$/m,
@@ -169,7 +183,7 @@ test('the commands in docs/operate for status, health, metrics, a snapshot, the 
   const [atHost = ''] = block('flotilla cluster health').split('#')
   const plugin = await type(1, `${atHost} || [ $? = 1 ]`)
   expect(plugin).toMatch(/^(OK|WARNING): 4 of 4 controllers answer, leader ctrl\d, /m)
-  const made = await type(1, block('flotilla router init edge'))
+  const made = await type(1, block('flotilla router init edge router.yml'))
   expect(made).toContain('router.yml')
   const socket = await type(1, block('curl -s --unix-socket /etc/flotilla/data/admin.sock http'))
   expect(socket).toMatch(/^"leaderId":"ctrl\d"\n.*"name":"Default Admin"/s)
