@@ -191,11 +191,10 @@ export class LogInService {
 
   /**
    * Logs in with a certificate that the state of this controller accepts, without a read-index
-   * round: those clients that come back after an outage all pass here, and the entry of the session
-   * follows every change that was acknowledged before. After this controller has applied the entry,
-   * it checks the certificate again. If a change that it lacked before refuses the certificate, the
-   * session ends before anyone knows its token.
-   * @returns null if the latest state has to decide.
+   * round (ADR 60). The log has every acknowledged change before the entry of the session. After
+   * this controller has applied that entry, it checks the certificate again. If the second check
+   * fails, the session ends before anyone receives its token.
+   * @returns null if the latest state must decide.
    */
   async #logInHere(
     shown: CallerCredentials,
@@ -223,7 +222,7 @@ export class LogInService {
     return null
   }
 
-  /** Ends a session whose token was given to nobody. */
+  /** Ends a session whose token nobody has received. */
   async #discard(
     { principal }: OpenedSession,
     { address }: CallerCredentials,
