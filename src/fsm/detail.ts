@@ -38,12 +38,34 @@ export interface DetailContext {
 
 type Source = (record: EntityRecord, context: DetailContext) => Json
 
+/**
+ * JSON of values that the details of many records share, by the value. Most lists of services
+ * consist of such values: a text takes longer to make than to look up.
+ */
+const sharedTexts = new WeakMap<object, string>()
+
+function shared<T extends object>(value: T): T {
+  sharedTexts.set(value, JSON.stringify(value))
+  return Object.freeze(value)
+}
+
+function jsonText(value: Json): string {
+  const known = typeof value === 'object' && value !== null ? sharedTexts.get(value) : undefined
+  return known ?? JSON.stringify(value)
+}
+
+const permissionNames: Readonly<Record<'none' | 'bind' | 'dial' | 'both', readonly DialBind[]>> = {
+  none: shared([]),
+  bind: shared(['Bind']),
+  dial: shared(['Dial']),
+  both: shared(['Bind', 'Dial']),
+}
+
 /** Names of the BIND and DIAL bits. */
 export function dialBindNames(bits: number): readonly DialBind[] {
-  const permissions: DialBind[] = []
-  if ((bits & BIND_BIT) !== 0) permissions.push('Bind')
-  if ((bits & DIAL_BIT) !== 0) permissions.push('Dial')
-  return permissions
+  const { none, bind, dial, both } = permissionNames
+  if ((bits & BIND_BIT) === 0) return (bits & DIAL_BIT) === 0 ? none : dial
+  return (bits & DIAL_BIT) === 0 ? bind : both
 }
 
 /** RFC 3339, UTC, ms. */
@@ -142,13 +164,19 @@ function callerBits(record: EntityRecord, context: DetailContext): number {
  * passing.
  */
 function withoutChecks(permissions: readonly string[]): JsonObject[] {
-  return permissions.map((policyType) => ({
+  const known = listsWithoutChecks.get(permissions)
+  if (known !== undefined) return known
+  const list = permissions.map((policyType) => ({
     policyId: `dummy ${policyType.toLowerCase()} policy: no posture checks defined`,
     policyType,
     isPassing: true,
     postureQueries: [],
   }))
+  listsWithoutChecks.set(permissions, shared(list))
+  return list
 }
+
+const listsWithoutChecks = new WeakMap<readonly string[], JsonObject[]>()
 
 function policyQueries(record: EntityRecord, context: DetailContext): Json {
   const { state, posture } = context
@@ -171,8 +199,11 @@ function policyQueries(record: EntityRecord, context: DetailContext): Json {
 
 function shownPermissions(record: EntityRecord, context: DetailContext): readonly string[] {
   const permissions = dialBindNames(callerBits(record, context))
-  return permissions.length === 0 ? ['Invalid'] : permissions
+  return permissions.length === 0 ? noPermission : permissions
 }
+
+const noPermission: readonly string[] = shared(['Invalid'])
+const noConfigData: JsonObject = shared({})
 
 /**
  * Config data of a service for the caller, by type: the identity's overrides replace the service's
@@ -180,7 +211,7 @@ function shownPermissions(record: EntityRecord, context: DetailContext): readonl
  */
 function configData(by: string, record: EntityRecord, context: DetailContext): JsonObject {
   const { state, callerId, configTypes } = context
-  if (configTypes !== 'all' && configTypes.size === 0) return {}
+  if (configTypes !== 'all' && configTypes.size === 0) return noConfigData
   const ids = [...((record[by] ?? []) as readonly string[])]
   const holder = serviceConfigHolder(callerId, record.id)
   for (const id of state.table('serviceConfig').indexes.ids('holder', holder)) {
@@ -394,7 +425,7 @@ export class DetailPrinter {
     for (const shown of shownFields.get(kind) ?? []) {
       if (shown.isOwn) continue
       const value = valueOf(shown, record, context)
-      if (value !== undefined) text += `,"${shown.name}":${JSON.stringify(value)}`
+      if (value !== undefined) text += `,"${shown.name}":${jsonText(value)}`
       text += parts[at] ?? ''
       at += 1
     }

@@ -166,30 +166,55 @@ function withLazyForms({
 }
 
 /**
- * Like {@link parseCertificate}, for a CA certificate that a peer presents together with its own.
- * Many peers present the same CA certificate, so the most recently used ones are cached: equal
- * bytes give the same object.
+ * Like {@link parseCertificate}, for the certificate of a client. Clients present it with every
+ * connection, so the most recently used ones are cached: equal bytes give the same object.
+ * @throws {CertificateError} `unreadable`.
+ */
+export function parsePresentedLeaf(der: Uint8Array): Certificate {
+  return presentedLeaves.parse(der)
+}
+
+/**
+ * Like {@link parsePresentedLeaf}, for a CA certificate that a peer presents together with its own.
+ * Many peers present the same one.
  * @throws {CertificateError} `unreadable`.
  */
 export function parsePresentedAuthority(der: Uint8Array): Certificate {
-  if (der.length > PRESENTED_AUTHORITY_BYTES_MAX) return parseCertificate(der)
-  const digest = hash('sha256', der)
-  const known = presentedAuthorities.get(digest)
-  const authority = known ?? parseCertificate(der)
-  // Moves the entry to the end, because the cache evicts the least recently used entry.
-  presentedAuthorities.delete(digest)
-  presentedAuthorities.set(digest, authority)
-  for (const oldest of presentedAuthorities.keys()) {
-    if (presentedAuthorities.size <= PRESENTED_AUTHORITIES_MAX) break
-    presentedAuthorities.delete(oldest)
-  }
-  return authority
+  return presentedAuthorities.parse(der)
 }
 
-/** Parsed CA certificates by SHA-256. */
-const presentedAuthorities = new Map<string, Certificate>()
-const PRESENTED_AUTHORITIES_MAX = 64
-const PRESENTED_AUTHORITY_BYTES_MAX = 4096
+const PRESENTED_BYTES_MAX = 4096
+
+/**
+ * Parsed certificates by the SHA-256 of their bytes; evicts the least recently used ones. A parsed
+ * certificate says nothing about trust, so nothing makes an entry invalid.
+ */
+class PresentedCertificates {
+  readonly #known = new Map<string, Certificate>()
+  readonly #countMax: number
+
+  constructor(countMax: number) {
+    this.#countMax = countMax
+  }
+
+  parse(der: Uint8Array): Certificate {
+    if (der.length > PRESENTED_BYTES_MAX) return parseCertificate(der)
+    const digest = hash('sha256', der)
+    const certificate = this.#known.get(digest) ?? parseCertificate(der)
+    // Moves the entry to the end.
+    this.#known.delete(digest)
+    this.#known.set(digest, certificate)
+    for (const oldest of this.#known.keys()) {
+      if (this.#known.size <= this.#countMax) break
+      this.#known.delete(oldest)
+    }
+    return certificate
+  }
+}
+
+const presentedAuthorities = new PresentedCertificates(64)
+/** About 10 KB each. */
+const presentedLeaves = new PresentedCertificates(512)
 
 function spkiSha256(key: KeyObject): Uint8Array {
   const spki = key.export({ type: 'spki', format: 'der' })

@@ -1,7 +1,5 @@
 import { createHash, type KeyObject, sign } from 'node:crypto'
 
-import { SignJWT } from 'jose'
-
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { Clock } from '../lib/clock.ts'
 import {
@@ -84,9 +82,9 @@ export class LeafJwtSigner {
     const { privateKeyPem, leafPem } = this.#deps
     const key = this.#keyOf(privateKeyPem())
     const { kid } = this.#own(leafPem())
-    return await new SignJWT(claims)
-      .setProtectedHeader({ alg: keyJwtAlgorithm(key), kid, typ: 'JWT' })
-      .sign(key)
+    const alg = keyJwtAlgorithm(key)
+    const text = `${base64urlJson({ alg, kid, typ: 'JWT' })}.${base64urlJson(claims)}`
+    return `${text}.${await signatureOf(text, key, alg)}`
   }
 
   /** Cached, because parsing a PEM key takes as long as a signature. */
@@ -144,17 +142,10 @@ export class LeafJwtSigner {
     return jwkOf(pem, this.#own(pem))
   }
 
-  signText(text: string): Promise<{ algorithm: string; kid: string; signature: string }> {
+  async signText(text: string): Promise<{ algorithm: string; kid: string; signature: string }> {
     const key = this.#keyOf(this.#deps.privateKeyPem())
     const { kid, algorithm } = this.#own(this.#deps.leafPem())
-    const hash = `sha${algorithm.slice(2)}`
-    return new Promise((resolve, reject) => {
-      const input = { key, dsaEncoding: 'ieee-p1363' } as const
-      sign(hash, Buffer.from(text, 'utf8'), input, (error, signature) => {
-        if (error === null) resolve({ algorithm, kid, signature: signature.toString('base64url') })
-        else reject(error)
-      })
-    })
+    return { algorithm, kid, signature: await signatureOf(text, key, algorithm) }
   }
 
   #own(pem: string): TokenSigningCertificate {
@@ -182,6 +173,28 @@ export class LeafJwtSigner {
     }
     return found
   }
+}
+
+function base64urlJson(value: JsonObject): string {
+  return Buffer.from(JSON.stringify(value), 'utf8').toString('base64url')
+}
+
+/**
+ * Signature in base64url (RFC 7518, 3). A signature with P-256 is made in this thread: it takes
+ * 25 µs, less than half of the time that another thread of the pool costs for it. Other keys take
+ * up to a millisecond.
+ */
+function signatureOf(text: string, key: KeyObject, algorithm: string): string | Promise<string> {
+  const hash = `sha${algorithm.slice(2)}`
+  const bytes = Buffer.from(text, 'utf8')
+  const input = { key, dsaEncoding: 'ieee-p1363' } as const
+  if (algorithm === 'ES256') return sign(hash, bytes, input).toString('base64url')
+  return new Promise((resolve, reject) => {
+    sign(hash, bytes, input, (error, signature) => {
+      if (error === null) resolve(signature.toString('base64url'))
+      else reject(error)
+    })
+  })
 }
 
 function jwkOf(pem: string, { kid, key, algorithm }: TokenSigningCertificate): JsonObject {

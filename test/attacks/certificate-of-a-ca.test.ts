@@ -162,4 +162,16 @@ test('a leaf outside its validity period cannot enroll, and can log in only if t
   await rule(true)
   expect(await attacked.logIn(early)).toMatchObject(notLoggedIn)
   dataOf(await attacked.logIn(expired))
+  // The log-in has been verified; a stricter policy comes before it in the log.
+  const { cluster } = controller
+  const propose = cluster.propose.bind(cluster)
+  cluster.propose = async (input) => {
+    cluster.propose = propose
+    await rule(false)
+    return propose(input)
+  }
+  const sessions = (): number => controller.state.table('apiSession').rows.size
+  const before = sessions()
+  expect(await attacked.logIn(expired)).toMatchObject(notLoggedIn)
+  expect(sessions()).toBe(before)
 })

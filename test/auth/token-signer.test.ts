@@ -25,6 +25,16 @@ test('a token contains key version, session id and an HMAC-SHA256 over the id', 
   })
 })
 
+test('tokens of two sessions differ, in any order of the calls', () => {
+  const { signer } = newSigner()
+  const [one, other] = [signer.tokenOf(sessionId), signer.tokenOf('Bb3-_kdjeiwo')]
+  expect(other).not.toBe(one)
+  expect(signer.tokenOf(sessionId)).toBe(one)
+  expect(signer.tokenOf(sessionId)).toBe(one)
+  expect(signer.judge(other, nowMs)).toMatchObject({ sessionId: 'Bb3-_kdjeiwo' })
+  expect(signer.judge(one, nowMs)).toMatchObject({ sessionId })
+})
+
 test('a token from another cluster, a modified token and any other string are refused', () => {
   const { signer } = newSigner()
   const { signer: other } = newSigner()

@@ -7,6 +7,7 @@ import {
   type Certificate,
   parseCertificate,
   parsePresentedAuthority,
+  parsePresentedLeaf,
 } from '../../src/pki/certificate.ts'
 import {
   type ClientChainResult,
@@ -108,6 +109,22 @@ describe('A client’s certificate chain', () => {
       parsePresentedAuthority(makeAuthority(`authority ${count}`).certificate.der)
     }
     expect(parsePresentedAuthority(der)).not.toBe(kept)
+  })
+
+  test('causes the certificate of a returning client to be parsed once, and its signature is checked for each issuer', () => {
+    const { der } = leaf.certificate
+    const kept = parsePresentedLeaf(der)
+    expect(kept).toEqual(parseCertificate(der))
+    expect(parsePresentedLeaf(Uint8Array.from(der))).toBe(kept)
+    const known = { ...leaf, certificate: kept }
+    for (const _ of [1, 2]) {
+      expect(verify([known], [low])).toMatchObject({ ok: true })
+      expect(verify([known], [makeAuthority('low')])).toMatchObject(refused('not signed by'))
+    }
+    const damaged = Uint8Array.from(der)
+    damaged[damaged.length - 1] = (damaged.at(-1) ?? 0) ^ 1
+    const forged = { ...leaf, certificate: parsePresentedLeaf(damaged) }
+    expect(verify([forged], [low])).toMatchObject(refused('not signed by'))
   })
 
   test('is trusted neither because of a root that the client presents nor because of the leaf itself', () => {

@@ -5,19 +5,15 @@ import type { PeerChain } from '../../pki/verify/client-chain.ts'
 import {
   type CertificateHolder,
   findCertificateHolder,
+  type TrustDeps,
 } from '../certificates/client-certificate.ts'
 import type { CredentialProof } from './proof.ts'
-import { type Clock, proposalNowMs } from '../../lib/clock.ts'
-import type { StateView } from '../../ports/state-view.ts'
+import { proposalNowMs } from '../../lib/clock.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { CertificateAdoption } from '../certificates/certificate-adoption.ts'
-import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
 
-export interface CertificateLogInDeps {
-  readonly state: StateView
-  readonly clock: Clock
+export interface CertificateLogInDeps extends TrustDeps {
   readonly reads: LatestReads
-  readonly authorities: NetworkAuthorities
   readonly adoption: CertificateAdoption
 }
 
@@ -38,6 +34,17 @@ export async function authenticateByCertificate(
   if (adoptable !== null && refusalOf(deps, adoptable) === null) {
     await deps.adoption.ofHolder(adoptable, chain[0], address)
   }
+  return checkCertificateHere(deps, chain)
+}
+
+/**
+ * Checks a certificate against the state of this controller as it is, which may lack the newest
+ * changes of other controllers.
+ */
+export function checkCertificateHere(
+  deps: TrustDeps,
+  chain: PeerChain,
+): CredentialProof | RefusalCause {
   const holder = findCertificateHolder(deps, chain)
   if ('reason' in holder) return { reason: holder.code }
   const reason = refusalOf(deps, holder)
@@ -52,8 +59,18 @@ export async function authenticateByCertificate(
   return { identityId: identity.id, authenticator, certificate }
 }
 
+/** Whether two checks of one certificate found the same identity by the same records. */
+export function isSameProof(one: CredentialProof, other: CredentialProof): boolean {
+  return (
+    one.identityId === other.identityId &&
+    one.authenticator?.id === other.authenticator?.id &&
+    one.certificate?.caId === other.certificate?.caId &&
+    one.certificate?.externalId === other.certificate?.externalId
+  )
+}
+
 function refusalOf(
-  deps: CertificateLogInDeps,
+  deps: TrustDeps,
   { identity, leafTime }: CertificateHolder,
 ): LogInRefusalReason | null {
   if (isDisabled(identity, proposalNowMs(deps))) return 'IDENTITY_DISABLED'

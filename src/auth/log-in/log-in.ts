@@ -1,5 +1,9 @@
 import { create, toBinary } from '@bufbuild/protobuf'
-import { CommandKind, SessionCreateSchema } from '../../../proto/gen/command_pb.ts'
+import {
+  CommandKind,
+  SessionCreateSchema,
+  SessionDeleteSchema,
+} from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { OIDC_LEVEL } from '../../ports/feature-level.ts'
 import { envInfoSchema, sdkInfoSchema } from '../../entities/response-schemas.ts'
@@ -19,7 +23,12 @@ import type { ExternalJwtChallenge } from '../tokens/external-jwt-challenge.ts'
 import type { ExternalJwtFactor } from '../principal/external-jwt-factor.ts'
 import type { PasswordHashCaller } from '../factors/password-verifier.ts'
 import type { ApiName } from '../principal/permissions.ts'
-import { type CertificateLogInDeps, authenticateByCertificate } from './certificate.ts'
+import {
+  type CertificateLogInDeps,
+  authenticateByCertificate,
+  checkCertificateHere,
+  isSameProof,
+} from './certificate.ts'
 import {
   authenticateByToken,
   refusedTokenChallenge,
@@ -164,6 +173,8 @@ export class LogInService {
     request: LogInRequest,
   ): Promise<OpenedSession | LogInRefusal> {
     return retryWhenRecordsChange(request.write, this.#deps.limits, async () => {
+      const early = credential.by === 'cert' ? await this.#logInHere(shown, client, request) : null
+      if (early !== null) return early
       const proof = await this.prove(credential, shown, request.turn)
       if ('code' in proof) return proof
       try {
@@ -176,6 +187,56 @@ export class LogInService {
         throw error
       }
     })
+  }
+
+  /**
+   * Logs in with a certificate that the state of this controller accepts, without a read-index
+   * round (ADR 60). The log has every acknowledged change before the entry of the session. After
+   * this controller has applied that entry, it checks the certificate again. If the second check
+   * fails, the session ends before anyone receives its token.
+   * @returns null if the latest state must decide.
+   */
+  async #logInHere(
+    shown: CallerCredentials,
+    client: LogInClientInfo,
+    { write }: LogInRequest,
+  ): Promise<OpenedSession | null> {
+    const deps = this.#deps
+    const chain = shown.peerChain()
+    if (chain === null) return null
+    deps.tokens.requireKey()
+    const proof = checkCertificateHere(deps, chain)
+    if ('reason' in proof) return null
+    let opened: OpenedSession
+    try {
+      opened = await this.open(proof, shown, client, write)
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== 'INVALID_AUTH') throw error
+      write.onProposed(null)
+      return null
+    }
+    const now = checkCertificateHere(deps, chain)
+    // @guard certificate-of-a-ca--rechecked
+    if (!('reason' in now) && isSameProof(proof, now)) return opened
+    await this.#discard(opened, shown, write)
+    return null
+  }
+
+  /** Ends a session whose token nobody has received. */
+  async #discard(
+    { principal }: OpenedSession,
+    { address }: CallerCredentials,
+    request: WriteRequest,
+  ): Promise<void> {
+    const { writer, sessions } = this.#deps
+    const { identity, session } = principal
+    const { id } = session
+    sessions.forget(id)
+    const actor = createSystemActor({ address, identityId: identity.id })
+    const origin = writeOriginForPrincipal(request, actor, { case: 'notKept' })
+    const payload = toBinary(SessionDeleteSchema, create(SessionDeleteSchema, { id }))
+    await writer.write(origin, { kind: CommandKind.SESSION_DELETE, payload })
+    request.onProposed(null)
   }
 
   /** Whether a connection presented the certificate to which a session is bound. */

@@ -47,6 +47,8 @@ export class TokenSigner {
   #signing: number | null = null
   /** Verified tokens, cached because computing a MAC would be most of the cost of a request. */
   readonly #verified = new Map<string, Verified>()
+  /** Token of the last call of `tokenOf`: a log-in needs its token twice. */
+  #lastIssued: (Verified & { readonly token: string }) | null = null
 
   /** @param keys read at each use, so that a rotated key is in force at once. */
   constructor(keys: Pick<TokenKeys, 'clusterKeys'>) {
@@ -70,8 +72,15 @@ export class TokenSigner {
     this.#followKeys()
     const chosen = version ?? this.#signing
     const key = chosen === null ? undefined : this.#keys.get(chosen)
-    if (key === undefined) throw noKey()
-    return `${chosen}.${sessionId}.${macOf(key.secret, sessionId).toString('base64url')}`
+    if (chosen === null || key === undefined) throw noKey()
+    const last = this.#lastIssued
+    if (last?.sessionId === sessionId && last.version === chosen) return last.token
+    const mac = macOf(key.secret, sessionId).toString('base64url')
+    const token = `${chosen}.${sessionId}.${mac}`
+    this.#lastIssued = { sessionId, version: chosen, token }
+    // The client of a log-in uses its token at once, and mostly at this controller.
+    if (version === undefined) this.#noteVerified(token, { sessionId, version: chosen })
+    return token
   }
 
   /** @param nowMs UTC. */
@@ -82,9 +91,13 @@ export class TokenSigner {
     if (known !== undefined) return this.#found(known, nowMs)
     const verified = this.#verify(token)
     if (typeof verified === 'string') return verified
+    this.#noteVerified(token, verified)
+    return this.#found(verified, nowMs)
+  }
+
+  #noteVerified(token: string, verified: Verified): void {
     if (this.#verified.size >= VERIFIED_TOKENS_MAX) this.#verified.clear()
     this.#verified.set(token, verified)
-    return this.#found(verified, nowMs)
   }
 
   /**
@@ -129,6 +142,7 @@ export class TokenSigner {
     )
     this.#signing = keys.find(({ overlapEndsAtMs }) => overlapEndsAtMs === null)?.version ?? null
     this.#verified.clear()
+    this.#lastIssued = null
     this.#known = keys
   }
 }

@@ -257,7 +257,7 @@ class PathSearch {
     this.#signaturesLeft -= 1
     if (this.#signaturesLeft < 0) return 'one of too many whose signatures would have to be checked'
     const fault = signatureFault(certificate, issuer)
-    if (fault === null && certificate !== this.#leaf) {
+    if (fault === null) {
       const issuers = validSignatures.get(certificate) ?? new WeakSet()
       validSignatures.set(certificate, issuers.add(issuer))
     }
@@ -268,8 +268,8 @@ class PathSearch {
 }
 
 /**
- * Cache: for each CA certificate, the issuers with whose key its signature was verified in an
- * earlier search. Both certificates are immutable; everything else about them is checked in each
+ * Cache: for each certificate, the issuers with whose key its signature was verified in an earlier
+ * search. Both certificates are immutable; everything else about them is checked in each
  * search.
  */
 const validSignatures = new WeakMap<Certificate, WeakSet<Certificate>>()

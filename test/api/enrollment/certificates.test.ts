@@ -83,10 +83,12 @@ describe('log-in by certificate', () => {
     expect(controller.state.get('identity', identityId)?.revision).toBe(before)
   })
 
-  test('writes one log entry', async () => {
+  test('writes one log entry, and needs no read-index round', async () => {
     const before = controller.machine.appliedIndex
+    const { readRounds } = controller.cluster
     dataOf(await logIn(device))
     expect(controller.machine.appliedIndex - before).toBe(1)
+    expect(controller.cluster.readRounds).toBe(readRounds)
   })
 
   test('is refused without a certificate, and with a certificate of the network that belongs to no identity', async () => {

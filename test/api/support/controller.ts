@@ -109,7 +109,7 @@ export class LocalCluster implements Proposer, ClusterView {
   proposals: ProposalInput[] = []
   /** Receives all proposals of this controller, and all earlier refusals. */
   audit: AuditTrail | null = null
-  /** Commands of other controllers: applied here when somebody requests the latest state. */
+  /** Commands of other controllers: applied here with the next proposal or read of the latest state. */
   readonly arriving: Uint8Array[] = []
   /** The log so far. */
   readonly entries: Entry[] = []
@@ -121,6 +121,8 @@ export class LocalCluster implements Proposer, ClusterView {
 
   propose(input: ProposalInput): Promise<AppliedProposal> {
     if (!this.hasLeader) return Promise.reject(new Problem('CLUSTER_NO_LEADER'))
+    // The log has them before an entry that is proposed now.
+    for (const data of this.arriving.splice(0)) this.apply(data)
     this.proposals.push(input)
     const { request, judgedOn = [], ...rest } = input
     const command = create(CommandSchema, {

@@ -5,8 +5,8 @@ import { peerChainDer } from '../../../lib/runtime/peer-certificates.ts'
 import {
   CertificateError,
   CHAIN_CERTIFICATES_MAX,
-  parseCertificate,
   parsePresentedAuthority,
+  parsePresentedLeaf,
 } from '../../../pki/certificate.ts'
 import type { PeerChain } from '../../../pki/verify/client-chain.ts'
 
@@ -31,7 +31,7 @@ function read(socket: TLSSocket): PeerChain | null {
     // @guard certificate-without-its-key--header
     if (shown === null) return null
     const [leaf, ...others] = shown
-    return [parseCertificate(leaf), ...others.map(parsePresentedAuthority)]
+    return [parsePresentedLeaf(leaf), ...others.map(parsePresentedAuthority)]
   } catch (error) {
     if (error instanceof CertificateError) return null
     throw error

@@ -23,7 +23,7 @@ export const listenerTls = {
   // send no certificate.
   requestCert: true,
   // Each connection must prove possession of the key and send the full chain. A resumed session
-  // would contain only the leaf, and a renegotiation could change the client.
+  // would contain only the leaf, and a renegotiation could change the client (ADR 61).
   // @guard certificate-without-its-key--ticket
   secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
   rejectUnauthorized: false,
