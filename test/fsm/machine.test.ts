@@ -78,7 +78,7 @@ test('a state loaded from the store equals the applied state, and continues iden
   expect(reopened.machine.digests().entities).toBe(whole.entitiesDigest())
 })
 
-test('sorted ids have the same order whatever the order of the records, and records are counted by a field', async () => {
+test('sorted ids do not depend on the order of creation, and records are counted by a field', async () => {
   const { machine, log } = await open()
   log.form()
   for (const id of ['s3', 's1', 's2']) log.create('service', id, service(`name of ${id}`))

@@ -89,7 +89,7 @@ export class ClientChannel {
   readonly closeSignal: AbortSignal
   readonly #deps: ClientChannelDeps
   readonly #ends = new Map<number, ClientCircuitEndpoint>()
-  /** Circuit endpoints in the client by circuit ID: of circuits that it dialed, and that it hosts. */
+  /** Endpoints, in the client, of circuits that it dialed or hosts, by circuit ID. */
   readonly #dialed = new Map<string, ClientXgress>()
   readonly #hosted = new Map<string, ClientXgress>()
   #lastRouterId = CONNECTION_ID_MAX

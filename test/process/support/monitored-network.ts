@@ -105,6 +105,8 @@ export class MonitoredNetwork {
   static async start(): Promise<MonitoredNetwork> {
     const env = {
       FLOTILLA_ENROLLMENT_CERTIFICATE_DAYS: '5',
+      // The drill works on a machine that does everything slowly.
+      FLOTILLA_API_REQUEST_TIMEOUT_MS: '120000',
       // A controller stays in quarantine for some seconds, so that a scrape sees it.
       FLOTILLA_CLUSTER_SNAPSHOT_BYTES_PER_SECOND: '1048576',
     }
