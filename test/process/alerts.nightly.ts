@@ -368,7 +368,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
     const type = await network.post('config-types', schema)
     const paths: string[] = [`config-types/${type.id}`]
     const create = async (): Promise<void> => {
-      const text = randomBytes(200_000).toString('hex')
+      const text = randomBytes(300_000).toString('base64url')
       const body = { name: text.slice(0, 16), configTypeId: type.id, data: { text } }
       // A controller takes few large bodies of one caller at once.
       const made = await until('a large record is created', async () => {
@@ -406,8 +406,8 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
     'fires for a controller in quarantine, which applies no entries, until it has the state of the others',
     async () => {
       await lead(1)
-      // 24 MiB, which the member receives in no less than 24 seconds.
-      const remove = await createLargeRecords(64)
+      // 27 MiB when compressed, which the member receives in no less than 27 seconds.
+      const remove = await createLargeRecords(96)
       // While the others are frozen, nothing can lift the quarantine.
       await network.fleet.stop(3)
       for (const other of [1, 2]) network.fleet.signal(other, 'SIGSTOP')
