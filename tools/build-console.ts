@@ -19,6 +19,8 @@ if (out === undefined) {
   process.exit(2)
 }
 
+// Vite builds its larger development variant if NODE_ENV has another value, such as `test` in a test.
+process.env['NODE_ENV'] = 'production'
 const first = await bundle(resolve(out))
 const sizes = compress(resolve(out))
 judge(first, sizes)

@@ -215,6 +215,11 @@ export class StateMachine
     return this.state.table(kind).rows.keys()
   }
 
+  /** Ids of all records of a table, in the same order on every controller. Read within one turn. */
+  sortedIds(kind: KindName): Iterable<string> {
+    return this.state.table(kind).ids
+  }
+
   async close(): Promise<void> {
     this.#waiters.dismiss()
     if (this.#failure === null) await this.#writeBehind.flush(this.state)

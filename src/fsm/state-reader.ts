@@ -212,6 +212,13 @@ export class StateReader implements Reads {
     return found
   }
 
+  /** Number of records with this value in an indexed field. */
+  countWith<K extends KindName>(kind: K, field: FieldName<K>, value: string): number {
+    const { indexes } = this.#table(kind)
+    if (!indexes.isIndexed(field)) throw new AssertionError(`${kind}.${field} is indexed`)
+    return indexes.ids(field, value).size
+  }
+
   count(entity: KindName): number {
     const table = this.state.tables.get(entity)
     return table === undefined

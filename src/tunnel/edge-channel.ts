@@ -15,9 +15,14 @@ import {
   edgeContentType,
   readConnectionId,
 } from '../channel/messages/edge.ts'
-import { readCircuitId, circuitContentType } from '../channel/messages/payload.ts'
+import { circuitContentType, isFromTerminator, readCircuitId } from '../channel/messages/payload.ts'
 import type { CircuitData } from '../overlay/circuits/circuit-source.ts'
-import type { EdgeCircuitLink, EdgeCircuits } from './edge-circuits.ts'
+import {
+  type CircuitEnd,
+  circuitEndKey,
+  type EdgeCircuitLink,
+  type EdgeCircuits,
+} from './edge-circuits.ts'
 import { tunnelLimits } from './limits.ts'
 import { sharedPeerDataKeys } from '../channel/messages/peer-data.ts'
 
@@ -83,9 +88,11 @@ export class EdgeChannel {
   readonly channel: Channel
   readonly #circuits: EdgeCircuits
   readonly #binds = new Map<number, Bound>()
-  /** Circuit IDs by connection ID. */
-  readonly #connections = new Map<number, string>()
-  /** Circuits that run over this edge router; the edge router cannot affect any other circuit. */
+  readonly #connections = new Map<number, CircuitEnd>()
+  /**
+   * Keys of the circuit endpoints that run over this edge router; the edge router cannot affect any
+   * other circuit.
+   */
   readonly #carried = new Set<string>()
   #lastId = 0
   #dials = 0
@@ -128,7 +135,7 @@ export class EdgeChannel {
     const answer = await this.channel.request(asked, timeoutMs)
     if (answer.contentType !== edgeContentType.stateConnected) throw refusalIn(answer)
     const made = circuitIn(answer.headers)
-    if (made === null || !this.#reserve(id, made.id, sharer)) {
+    if (made === null || !this.#reserve(id, { id: made.id, isTerminator: false }, sharer)) {
       this.#close(id, null)
       throw new Error('the edge router does not leave the ends of circuits to its clients')
     }
@@ -195,15 +202,17 @@ export class EdgeChannel {
       case circuitContentType.payload:
       case circuitContentType.acknowledgement:
       case circuitContentType.control: {
-        const circuitId = readCircuitId(message)
+        const end = this.#endFor(message)
         // @guard edge-router-of-a-tunnel--circuit
-        if (circuitId === null || !this.#carried.has(circuitId)) return
-        this.#circuits.receive(circuitId, message)
+        if (!this.#carried.has(circuitEndKey(end))) return
+        this.#circuits.receive(end, message)
         return
       }
-      case circuitContentType.close:
-        this.#unrouted(Buffer.from(message.body).toString('utf8'))
+      case circuitContentType.close: {
+        const circuitId = Buffer.from(message.body).toString('utf8')
+        for (const isTerminator of [false, true]) this.#unrouted({ id: circuitId, isTerminator })
         return
+      }
       default:
     }
     const id = readConnectionId(message.headers)
@@ -212,10 +221,18 @@ export class EdgeChannel {
 
   /** The channel is closed. */
   onClosed(reason: string): void {
-    for (const circuitId of Array.from(this.#carried)) this.#unrouted(circuitId)
+    for (const end of Array.from(this.#connections.values())) this.#unrouted(end)
     const bounds = Array.from(this.#binds.values())
     this.#binds.clear()
     for (const { onClosed } of bounds) onClosed(reason)
+  }
+
+  /** The endpoint to which the edge router sent a frame of a circuit. */
+  #endFor(message: ChannelMessage): CircuitEnd {
+    const circuitId = readCircuitId(message) ?? ''
+    const named = this.#connections.get(readConnectionId(message.headers) ?? 0)
+    if (named?.id === circuitId) return named
+    return { id: circuitId, isTerminator: !isFromTerminator(message) }
   }
 
   #receiveOf(id: number, message: ChannelMessage): void {
@@ -241,8 +258,8 @@ export class EdgeChannel {
   }
 
   #onStateClosed(id: number, message: ChannelMessage): void {
-    const circuitId = this.#connections.get(id)
-    if (circuitId !== undefined) this.#unrouted(circuitId)
+    const end = this.#connections.get(id)
+    if (end !== undefined) this.#unrouted(end)
     const bound = this.#binds.get(id)
     if (bound === undefined) return
     this.#binds.delete(id)
@@ -272,7 +289,8 @@ export class EdgeChannel {
       return
     }
     const dialerId = readText(headers, edgeHeaderKey.dialerIdentityId) ?? ''
-    if (!this.#reserve(id >>> 0, made.id, `by ${dialerId}`)) {
+    const end = { id: made.id, isTerminator: true }
+    if (!this.#reserve(id >>> 0, end, `by ${dialerId}`)) {
       fail('the circuit or its connection is there already')
       return
     }
@@ -292,7 +310,7 @@ export class EdgeChannel {
         connectionMessage(edgeContentType.dialSuccess, bindId, more, body),
       )
     } catch (error) {
-      this.#circuits.abandon(made.id)
+      this.#circuits.abandon(end)
       fail(error instanceof Error ? error.message : String(error))
     } finally {
       this.#dials -= 1
@@ -309,7 +327,7 @@ export class EdgeChannel {
     this.channel.reply(message, connectionMessage(edgeContentType.connInspectResponse, id, shown))
   }
 
-  #reserve(id: number, circuitId: string, sharer: string): boolean {
+  #reserve(id: number, end: CircuitEnd, sharer: string): boolean {
     if (this.#connections.has(id) || this.#binds.has(id)) return false
     const idValue = encodeInt32(id)
     const path: EdgeCircuitLink = {
@@ -322,15 +340,15 @@ export class EdgeChannel {
         return this.channel.isClosed || this.channel.trySend(outgoing, queuedBytesMax)
       },
       onceWritable: (callback) => this.channel.onceWritable(callback),
-      onClosed: (_circuitId, endsCircuit) => {
+      onClosed: (endsCircuit) => {
         this.#connections.delete(id)
-        this.#carried.delete(circuitId)
-        if (endsCircuit) this.#close(id, circuitId)
+        this.#carried.delete(circuitEndKey(end))
+        if (endsCircuit) this.#close(id, end.id)
       },
     }
-    if (!this.#circuits.reserve(circuitId, path)) return false
-    this.#connections.set(id, circuitId)
-    this.#carried.add(circuitId)
+    if (!this.#circuits.reserve(end, path)) return false
+    this.#connections.set(id, end)
+    this.#carried.add(circuitEndKey(end))
     return true
   }
 
@@ -343,9 +361,9 @@ export class EdgeChannel {
     this.channel.send(connectionMessage(edgeContentType.stateClosed, id))
   }
 
-  #unrouted(circuitId: string): void {
+  #unrouted(end: CircuitEnd): void {
     // @guard edge-router-of-a-tunnel--ended
-    if (this.#carried.has(circuitId)) this.#circuits.unrouted(circuitId)
+    if (this.#carried.has(circuitEndKey(end))) this.#circuits.unrouted(end)
   }
 
   #takeId(): number {

@@ -140,7 +140,7 @@ export class EdgeCircuitSource implements CircuitSource {
       fault = errorMessage(error)
     }
     if (fault === null) return circuit
-    this.#deps.circuits.abandon(id)
+    this.#deps.circuits.abandon(circuit)
     throw new CircuitUnavailableError(fault)
   }
 }

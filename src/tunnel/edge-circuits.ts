@@ -24,10 +24,21 @@ export interface EdgeCircuitLink {
   transmit(message: OutboundMessage, queuedBytesMax: number): boolean
   onceWritable(callback: () => void): void
   /** @param endsCircuit false if the edge router has already ended the circuit. */
-  onClosed(circuitId: string, endsCircuit: boolean): void
+  onClosed(endsCircuit: boolean): void
+}
+
+/**
+ * One endpoint of a circuit. Both are in this process if an identity dials a service that it hosts.
+ */
+export type CircuitEnd = Pick<LocalCircuit, 'id' | 'isTerminator'>
+
+/** Identifies an endpoint among all circuits. */
+export function circuitEndKey({ id, isTerminator }: CircuitEnd): string {
+  return `${isTerminator ? 'host' : 'client'} ${id}`
 }
 
 interface Reserved {
+  readonly end: CircuitEnd
   readonly path: EdgeCircuitLink
   readonly untilMs: number
 }
@@ -47,7 +58,7 @@ const { bufferedBytesMax, openedWithinMs } = tunnelLimits
 export class EdgeCircuits {
   readonly #clock: Clock
   readonly #buffered = new FairShare(bufferedBytesMax)
-  /** Circuits that exist at an edge router and have not been opened here yet. */
+  /** Endpoints of circuits that exist at an edge router and have not been opened here yet. */
   readonly #reserved = new Map<string, Reserved>()
   readonly #open = new Map<string, Open>()
   #receivedBytes = 0
@@ -72,34 +83,37 @@ export class EdgeCircuits {
   }
 
   /**
-   * Reserves a circuit; the caller must open it next.
-   * @returns false if the circuit already exists.
+   * Reserves an endpoint of a circuit; the caller must open it next.
+   * @returns false if the endpoint already exists.
    */
-  reserve(circuitId: string, path: EdgeCircuitLink): boolean {
+  reserve(end: CircuitEnd, path: EdgeCircuitLink): boolean {
+    const key = circuitEndKey(end)
     // @guard edge-router-of-a-tunnel--taken
-    if (this.#open.has(circuitId) || this.#reserved.has(circuitId)) return false
+    if (this.#open.has(key) || this.#reserved.has(key)) return false
     const untilMs = this.#clock.monotonicMs() + openedWithinMs
-    this.#reserved.set(circuitId, { path, untilMs })
+    this.#reserved.set(key, { end, path, untilMs })
     this.#startTicker()
     return true
   }
 
   /** Ends a reserved circuit that was never opened. */
-  abandon(circuitId: string): void {
-    const reserved = this.#reserved.get(circuitId)
-    if (!this.#reserved.delete(circuitId)) return
-    reserved?.path.onClosed(circuitId, true)
+  abandon(end: CircuitEnd): void {
+    const key = circuitEndKey(end)
+    const reserved = this.#reserved.get(key)
+    if (!this.#reserved.delete(key)) return
+    reserved?.path.onClosed(true)
     this.#stopTicker()
   }
 
   open(place: LocalCircuit, application: CircuitApplication): CircuitEndpoint {
     const { id, isTerminator, options = xgressOptions() } = place
-    const reserved = this.#reserved.get(id)
+    const key = circuitEndKey(place)
+    const reserved = this.#reserved.get(key)
     if (reserved === undefined) return closedCircuitEndpoint(id, application, 'the circuit is gone')
-    this.#reserved.delete(id)
+    this.#reserved.delete(key)
     const { path } = reserved
     const waker = (): void => {
-      if (this.#open.get(id)?.stream === stream) stream.onLinkWritable()
+      if (this.#open.get(key)?.stream === stream) stream.onLinkWritable()
     }
     const stream: Xgress = new Xgress({
       circuitId: id,
@@ -124,20 +138,20 @@ export class EdgeCircuits {
         return 'full'
       },
       onClosed: (_reason, endsCircuit) => {
-        this.#open.delete(id)
-        path.onClosed(id, endsCircuit)
+        this.#open.delete(key)
+        path.onClosed(endsCircuit)
         this.#stopTicker()
       },
     })
-    this.#open.set(id, { path, stream })
+    this.#open.set(key, { path, stream })
     this.#startTicker()
     stream.start()
     return stream
   }
 
   /** Handles a frame that the edge router sent for a circuit. */
-  receive(circuitId: string, message: ChannelMessage): void {
-    const open = this.#open.get(circuitId)
+  receive(end: CircuitEnd, message: ChannelMessage): void {
+    const open = this.#open.get(circuitEndKey(end))
     if (open === undefined) return
     if (message.contentType === circuitContentType.payload)
       this.#receivedBytes += message.body.length
@@ -148,17 +162,18 @@ export class EdgeCircuits {
    * Called when the edge router ended the circuit or disconnected. Data that was received before is
    * still delivered.
    */
-  unrouted(circuitId: string): void {
-    const reserved = this.#reserved.get(circuitId)
-    this.#reserved.delete(circuitId)
-    reserved?.path.onClosed(circuitId, false)
-    this.#open.get(circuitId)?.stream.unrouted()
+  unrouted(end: CircuitEnd): void {
+    const key = circuitEndKey(end)
+    const reserved = this.#reserved.get(key)
+    this.#reserved.delete(key)
+    reserved?.path.onClosed(false)
+    this.#open.get(key)?.stream.unrouted()
     this.#stopTicker()
   }
 
   /** Ends all circuits. */
   stop(): void {
-    for (const id of Array.from(this.#reserved.keys())) this.abandon(id)
+    for (const { end } of Array.from(this.#reserved.values())) this.abandon(end)
     for (const { stream } of Array.from(this.#open.values())) stream.end('the tunnel stops')
   }
 
@@ -166,8 +181,8 @@ export class EdgeCircuits {
     this.#ticker ??= setInterval(() => {
       const nowMs = this.#clock.monotonicMs()
       for (const { stream } of Array.from(this.#open.values())) stream.tick(nowMs)
-      for (const [id, { untilMs }] of Array.from(this.#reserved)) {
-        if (nowMs >= untilMs) this.abandon(id)
+      for (const { end, untilMs } of Array.from(this.#reserved.values())) {
+        if (nowMs >= untilMs) this.abandon(end)
       }
     }, ticksEveryMs)
   }

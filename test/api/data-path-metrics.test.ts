@@ -13,17 +13,18 @@ import type { LiveLink } from '../../src/ports/live-table.ts'
 const link = (state: LiveLink['state'], isDown = false): LiveLink =>
   ({ id: 'l', state, isDown }) as LiveLink
 
+const nothing: DataPathSources = {
+  counts: new DataPathCounts(),
+  routers: () => [],
+  services: () => [],
+  circuits: { size: 0 },
+  channels: { size: 0 },
+  links: { list: () => [] },
+}
+
 async function textOf(changes: Partial<DataPathSources> = {}): Promise<string> {
   const registry = new Registry()
-  addDataPathMetrics(registry, {
-    counts: new DataPathCounts(),
-    routers: () => [],
-    services: () => [],
-    circuits: { size: 0 },
-    channels: { size: 0 },
-    links: { list: () => [] },
-    ...changes,
-  })
+  addDataPathMetrics(registry, { ...nothing, counts: new DataPathCounts(), ...changes })
   const text = await registry.metrics()
   return text.replaceAll(/^#.*\n|^\n/gm, '')
 }
@@ -117,4 +118,21 @@ test('if a network has more services than the maximum number of metric series, o
   const { measuredServicesMax } = metricsLimits
   expect(text.match(/^flotilla_service_terminators/gm)).toHaveLength(measuredServicesMax)
   expect(readCount).toBe(measuredServicesMax + 1)
+})
+
+test('a series follows the present name of its record, and disappears with the record', async () => {
+  let services: readonly MeasuredService[] = [
+    { id: '1', name: 'wiki', terminatorCount: 1 },
+    { id: '2', name: 'shop', terminatorCount: 1 },
+  ]
+  const registry = new Registry()
+  addDataPathMetrics(registry, { ...nothing, services: () => services })
+  const lines = async () =>
+    (await registry.metrics()).match(/^flotilla_service_terminators\{.*$/gm) ?? []
+  expect(await lines()).toEqual([
+    'flotilla_service_terminators{service="wiki",id="1"} 1',
+    'flotilla_service_terminators{service="shop",id="2"} 1',
+  ])
+  services = [{ id: '1', name: 'a "wiki"', terminatorCount: 0 }]
+  expect(await lines()).toEqual(['flotilla_service_terminators{service="a \\"wiki\\"",id="1"} 0'])
 })

@@ -82,6 +82,10 @@ test('A monitoring certificate can read metrics in the Prometheus format', async
     'flotilla_router_controllers_connected 1',
     'flotilla_router_links 0',
     'flotilla_router_circuits 0',
+    'flotilla_router_client_connections 0',
+    'flotilla_router_client_circuits 0',
+    'flotilla_router_hosted_terminators 0',
+    'flotilla_router_api_sessions 0',
     'flotilla_router_forwarded_bytes_total 0',
     'flotilla_router_traffic_bytes_total{side="ingress",direction="rx"} 0',
   ]) {

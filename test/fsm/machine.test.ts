@@ -78,6 +78,15 @@ test('a state loaded from the store equals the applied state, and continues iden
   expect(reopened.machine.digests().entities).toBe(whole.entitiesDigest())
 })
 
+test('sorted ids do not depend on the order of creation, and records are counted by a field', async () => {
+  const { machine, log } = await open()
+  log.form()
+  for (const id of ['s3', 's1', 's2']) log.create('service', id, service(`name of ${id}`))
+  expect([...machine.ids('service')]).toEqual(['s3', 's1', 's2'])
+  expect([...machine.sortedIds('service')]).toEqual(['s1', 's2', 's3'])
+  expect(machine.countWith('terminator', 'serviceId', 's1')).toBe(0)
+})
+
 test('a store is rejected if its records do not match the digest in its mark (the stored log position)', async () => {
   const { machine, log, store } = await open()
   log.form()

@@ -19,6 +19,8 @@ const version = programVersion()
 const next = version.replace(/\d+$/, (patch) => String(Number(patch) + 1))
 const missing = missingSystemd()
 const SLOW_MS = 300_000
+/** Two versions are built and packed. */
+const BUILD_MS = 1_800_000
 const EVERY_MS = 500
 const names = ['ctrl1', 'ctrl2', 'ctrl3']
 const address = (name: string): string => `127.0.1.${name.at(-1)}`
@@ -33,7 +35,7 @@ beforeAll(async () => {
   const [first, second] = await buildPackages(folder, [version, next])
   if (first === undefined || second === undefined) throw new Error('no packages')
   ;[packages, later] = [first, second]
-}, SLOW_MS)
+}, BUILD_MS)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''}`, () => {

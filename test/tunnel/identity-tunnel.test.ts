@@ -104,6 +104,30 @@ describe.each([
   })
 })
 
+test('A tunnel reaches a service that it hosts itself through the same edge router', async () => {
+  const target = await echoServer()
+  closing.push(target.close)
+  const port = await freePort()
+  const both = service('s1', ['Bind', 'Dial'], { 'host.v1': hostOf(target.port) })
+  const { tunnel } = await stage.tunnel(
+    'ann',
+    [both],
+    [{ name: 'name of s1', port, protocol: 'tcp' }],
+  )
+  await tunnel.start()
+  await eventually(() => stage.terminators.size).toBe(1)
+  await eventually(() => stage.logged('service offered').length).toBe(1)
+  const data = randomBytes(1_000_000)
+  expect(sha256(await exchanged(port, data))).toBe(sha256(data))
+  const { said, socket } = await opened(port)
+  expect(await said('hello')).toBe('hello')
+  const closed = closeOf(socket)
+  const circuitId = stage.circuits.at(-1) ?? ''
+  stage.unroute(circuitId)
+  await closed
+  await eventually(() => tunnel.figures.openCircuits).toBe(0)
+})
+
 test('A UDP service carries datagrams', async () => {
   const target = await echoDatagrams()
   closing.push(target.close)

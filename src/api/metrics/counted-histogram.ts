@@ -1,5 +1,7 @@
 import type { MetricValue, Registry } from 'prom-client'
 
+import { registerReadMetric } from './metric-adders.ts'
+
 /** One series of a histogram whose counters are maintained by other code. */
 interface HistogramSeries {
   readonly labels: Readonly<Record<string, string>>
@@ -19,19 +21,9 @@ export function addHistogram(
   boundsMs: readonly number[],
   read: () => Iterable<HistogramSeries>,
 ): void {
-  const metric = {
-    name,
-    help,
-    type: 'histogram',
-    get: () => {
-      const values = [...read()].flatMap((series) => valuesOf(name, boundsMs, series))
-      return Promise.resolve({ name, help, type: 'histogram', aggregator: 'sum', values })
-    },
-    reset: () => undefined,
-  }
-  // The cast is safe: the registry reads only the name and the values of a metric, but its types
-  // require the classes of prom-client.
-  registry.registerMetric(metric as unknown as Parameters<Registry['registerMetric']>[0])
+  registerReadMetric(registry, { name, help, type: 'histogram' }, () =>
+    Array.from(read()).flatMap((series) => valuesOf(name, boundsMs, series)),
+  )
 }
 
 function valuesOf(

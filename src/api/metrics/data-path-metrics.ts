@@ -3,7 +3,7 @@ import { Counter, Gauge, type Registry } from 'prom-client'
 import type { LiveChannel, LiveCircuit, LiveLink, LiveTable } from '../../ports/live-table.ts'
 import type { DataPathCounts } from './data-path-counts.ts'
 import { metricsLimits } from './limits.ts'
-import { createCounterAdder, createGaugeAdder } from './metric-adders.ts'
+import { addRecordGauge, createCounterAdder, createGaugeAdder } from './metric-adders.ts'
 
 /** An enrolled router that is not disabled, as a source of metrics. */
 export interface MeasuredRouter {
@@ -25,6 +25,7 @@ export interface DataPathSources {
   readonly counts: DataPathCounts
   /** The routers in the order of their IDs; read at each scrape. */
   readonly routers: () => Iterable<MeasuredRouter>
+  /** The services in the order of their IDs; read at each scrape. */
   readonly services: () => Iterable<MeasuredService>
   readonly circuits: Pick<LiveTable<LiveCircuit>, 'size'>
   readonly channels: Pick<LiveTable<LiveChannel>, 'size'>
@@ -40,47 +41,41 @@ const LINK_STATES = ['Connected', 'Pending', 'Down'] as const
 export function addDataPathMetrics(registry: Registry, sources: DataPathSources): void {
   addRouterMetrics(registry, sources)
   addCircuitMetrics(registry, sources)
-  new Gauge({
+  const terminators = {
     name: 'flotilla_service_terminators',
     help: `Terminators by service, of the first ${metricsLimits.measuredServicesMax} services by ID.`,
-    labelNames: ['service', 'id'],
-    registers: [registry],
-    collect() {
-      this.reset()
-      for (const one of firstOf(sources.services(), metricsLimits.measuredServicesMax)) {
-        this.set({ service: one.name, id: one.id }, one.terminatorCount)
-      }
-    },
+    nameLabel: 'service',
+  }
+  addRecordGauge(registry, terminators, function* () {
+    for (const { id, name, terminatorCount } of firstOf(
+      sources.services(),
+      metricsLimits.measuredServicesMax,
+    )) {
+      yield { id, name, value: terminatorCount }
+    }
   })
 }
 
 function addRouterMetrics(registry: Registry, { routers, channels, links }: DataPathSources): void {
   const registers = [registry]
-  const labelNames = ['router', 'id'] as const
   const first = () => firstOf(routers(), metricsLimits.measuredRoutersMax)
-  new Gauge({
+  const online = {
     name: 'flotilla_router_online',
     help: `1 if the enrolled router is connected to any controller, of the first ${metricsLimits.measuredRoutersMax} routers by ID.`,
-    labelNames,
-    registers,
-    collect() {
-      this.reset()
-      for (const { name, id, isOnline } of first()) {
-        this.set({ router: name, id }, isOnline ? 1 : 0)
-      }
-    },
+    nameLabel: 'router',
+  }
+  addRecordGauge(registry, online, function* () {
+    for (const { id, name, isOnline } of first()) yield { id, name, value: isOnline ? 1 : 0 }
   })
-  new Gauge({
+  const certificate = {
     name: 'flotilla_router_certificate_not_after_timestamp_seconds',
     help: 'Expiry of the certificate of a router, Unix time.',
-    labelNames,
-    registers,
-    collect() {
-      this.reset()
-      for (const { name, id, notAfterMs } of first()) {
-        if (notAfterMs !== null) this.set({ router: name, id }, Math.floor(notAfterMs / 1000))
-      }
-    },
+    nameLabel: 'router',
+  }
+  addRecordGauge(registry, certificate, function* () {
+    for (const { id, name, notAfterMs } of first()) {
+      if (notAfterMs !== null) yield { id, name, value: Math.floor(notAfterMs / 1000) }
+    }
   })
   const gauge = createGaugeAdder(registry)
   gauge(

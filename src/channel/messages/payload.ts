@@ -168,6 +168,12 @@ export function hasContent({ body, flags, edgeFlags, traceId, capabilities }: Pa
   )
 }
 
+/** Whether the endpoint that hosts the service sent this payload or acknowledgement. */
+export function isFromTerminator({ headers }: Pick<ChannelMessage, 'headers'>): boolean {
+  const flags = littleEndian(headers.get(payloadHeaderKey.flags), 4) ?? 0
+  return (flags & payloadFlag.fromTerminator) !== 0
+}
+
 /** null when malformed. */
 export function readAcknowledgement(message: ChannelMessage): Acknowledgement | null {
   const { headers, body, leftOutBytes = 0 } = message

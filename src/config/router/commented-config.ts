@@ -52,7 +52,7 @@ csr:
   sans:
     ${isIP(router.advertise) === 0 ? 'dns' : 'ip'}: ['${router.advertise}']
 
-${[...sectionsOf(router), optionalText].join('\n')}`
+${[...sectionsOf(router), optionalText(router)].join('\n')}`
 }
 
 function sectionsOf(router: CommentedRouterOptions): readonly string[] {
@@ -124,16 +124,19 @@ dialers:
   - binding: transport
 `
 
-const optionalText = `# Health for a load balancer or a service manager: GET https://127.0.0.1:1780/health-checks
+function optionalText({ advertise }: CommentedRouterOptions): string {
+  const metrics = `interface: '${anyAddress(advertise)}:9443', address: '${hostText(advertise)}:9443'`
+  return `# Health for a load balancer or a service manager: GET https://127.0.0.1:1780/health-checks
 # web:
 #   - name: health
 #     bindPoints: [{ interface: '127.0.0.1:1780', address: '127.0.0.1:1780' }]
 #     apis: [{ binding: health-checks }]
 # Numbers for Prometheus at /metrics, for client certificates of 'flotilla pki issue'.
 #   - name: metrics
-#     bindPoints: [{ interface: '0.0.0.0:9100', address: '0.0.0.0:9100' }]
+#     bindPoints: [{ ${metrics} }]
 #     apis: [{ binding: metrics }]
 `
+}
 
 /**
  * The wildcard address of the same IP version as the advertised host; a host name counts as IPv4.

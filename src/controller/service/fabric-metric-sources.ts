@@ -31,7 +31,7 @@ export function countObservations(
 
 /** Sources of metrics about routers and services, from the records and their live status. */
 export function fabricMetricSources(
-  machine: Pick<StateMachine, 'findAll' | 'get' | 'ids' | 'routers'>,
+  machine: Pick<StateMachine, 'countWith' | 'get' | 'routers' | 'sortedIds'>,
 ): Pick<DataPathSources, 'routers' | 'services'> {
   // End of the validity of each router's certificate, cached because parsing all certificates at
   // each scrape would take too long.
@@ -45,7 +45,7 @@ export function fabricMetricSources(
   }
   return {
     *routers() {
-      for (const id of machine.ids('router')) {
+      for (const id of machine.sortedIds('router')) {
         const router = machine.get('router', id)
         if (router === undefined || router.disabled || !router.isVerified) continue
         const isOnline = machine.routers.of(id) !== null
@@ -53,10 +53,10 @@ export function fabricMetricSources(
       }
     },
     *services() {
-      for (const id of machine.ids('service')) {
+      for (const id of machine.sortedIds('service')) {
         const service = machine.get('service', id)
         if (service === undefined) continue
-        const terminatorCount = machine.findAll('terminator', 'serviceId', id).length
+        const terminatorCount = machine.countWith('terminator', 'serviceId', id)
         yield { id, name: service.name, terminatorCount }
       }
     },

@@ -25,7 +25,11 @@ import {
   readTraceRequest,
 } from '../../channel/messages/edge.ts'
 import { isListedSession, type ServiceSession } from './service-session.ts'
-import { payloadHeaderKey, circuitContentType } from '../../channel/messages/payload.ts'
+import {
+  circuitContentType,
+  isFromTerminator,
+  payloadHeaderKey,
+} from '../../channel/messages/payload.ts'
 
 const { clientConnectionsPerChannelMax } = edgeLimits
 
@@ -85,7 +89,9 @@ export class ClientChannel {
   readonly closeSignal: AbortSignal
   readonly #deps: ClientChannelDeps
   readonly #ends = new Map<number, ClientCircuitEndpoint>()
-  readonly #xgresses = new Map<string, ClientXgress>()
+  /** Endpoints, in the client, of circuits that it dialed or hosts, by circuit ID. */
+  readonly #dialed = new Map<string, ClientXgress>()
+  readonly #hosted = new Map<string, ClientXgress>()
   #lastRouterId = CONNECTION_ID_MAX
   #client: EdgeClient
   #isRenewing = false
@@ -132,11 +138,14 @@ export class ClientChannel {
       case circuitContentType.payload:
       case circuitContentType.acknowledgement:
       case circuitContentType.control:
-        this.#xgresses.get(readText(headers, payloadHeaderKey.circuitId) ?? '')?.enter(message)
+        this.#xgressThatSent(message)?.enter(message)
         return
-      case circuitContentType.close:
-        this.#xgresses.get(Buffer.from(body).toString('utf8'))?.leave()
+      case circuitContentType.close: {
+        const circuitId = Buffer.from(body).toString('utf8')
+        this.#dialed.get(circuitId)?.leave()
+        this.#hosted.get(circuitId)?.leave()
         return
+      }
       case edgeContentType.postureResponse:
         this.#deps.services.onPosture(this, message)
         return
@@ -147,6 +156,16 @@ export class ClientChannel {
     }
     const id = readConnectionId(headers)
     if (id !== null) this.#receiveOf(id, message)
+  }
+
+  /** Both endpoints of a circuit are in the client if it dials a service that it hosts itself. */
+  #xgressThatSent(message: ChannelMessage): ClientXgress | undefined {
+    const circuitId = readText(message.headers, payloadHeaderKey.circuitId) ?? ''
+    const [dialed, hosted] = [this.#dialed.get(circuitId), this.#hosted.get(circuitId)]
+    if (dialed === undefined || hosted === undefined) return dialed ?? hosted
+    const named = this.#ends.get(readConnectionId(message.headers) ?? 0)
+    if (named === dialed || named === hosted) return named
+    return isFromTerminator(message) ? hosted : dialed
   }
 
   #receiveOf(id: number, message: ChannelMessage): void {
@@ -239,10 +258,11 @@ export class ClientChannel {
 
   /**
    * Adds a connection whose circuit endpoint is in the client.
-   * @returns null if the limit is reached.
+   * @returns null if the limit is reached, or the client has this endpoint already.
    */
   addXgress(id: number, session: ServiceSession, circuit: LocalCircuit): ClientXgress | null {
-    if (this.#xgresses.has(circuit.id) || !this.#takeRoom()) return null
+    const xgresses = circuit.isTerminator ? this.#hosted : this.#dialed
+    if (xgresses.has(circuit.id) || !this.#takeRoom()) return null
     const xgress: ClientXgress = new ClientXgress({
       id,
       session,
@@ -251,12 +271,12 @@ export class ClientChannel {
       flow: this.#deps.flow,
       send: (outgoing) => this.send(outgoing),
       onOver: () => {
-        this.#xgresses.delete(circuit.id)
+        xgresses.delete(circuit.id)
         this.#remove(id, xgress)
       },
     })
     this.#ends.set(id, xgress)
-    this.#xgresses.set(circuit.id, xgress)
+    xgresses.set(circuit.id, xgress)
     return xgress
   }
 

@@ -100,10 +100,10 @@ function figureMetrics({ integers, numbers }: RouterMetricValues): Metric[] {
     const value = integers[key] ?? 0
     return { type: 'counter', name: PREFIX + name, help, samples: [{ value }] }
   })
-  const gauges = Object.entries(GAUGES).flatMap(([key, [name, help]]): Metric[] => {
-    const value = integers[key]
-    if (value === undefined) return []
-    return [{ type: 'gauge', name: PREFIX + name, help, samples: [{ value }] }]
+  const gauges = Object.entries(GAUGES).map(([key, [name, help]]): Metric => {
+    // 0 at a router that has no such part, for example no edge listener.
+    const value = integers[key] ?? 0
+    return { type: 'gauge', name: PREFIX + name, help, samples: [{ value }] }
   })
   const cpu: Metric = {
     type: 'counter',

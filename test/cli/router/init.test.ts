@@ -53,7 +53,7 @@ describe('router init', () => {
     const text = readFileSync(at('full.yml'), 'utf8')
       .replace(/^( *)# (endpoints:|web:|  )/gm, '$1$2')
       .replaceAll(':1780', `:${health}`)
-      .replaceAll(':9100', `:${metrics}`)
+      .replaceAll(':9443', `:${metrics}`)
     writeFileSync(at('full.yml'), text)
     const checked = await runHere(['router', 'check', at('full.yml'), '--print', '-o', 'json'])
     expect([checked.code, checked.stderr]).toEqual([0, ''])
@@ -66,6 +66,15 @@ describe('router init', () => {
       'metrics',
     ])
     expect(valueOf('ctrl.endpoints')).toContain('tls:ctrl1.example.net:1380')
+  })
+
+  test('proposes for metrics the port that the shipped scrape configuration scrapes', async () => {
+    const path = resolve(import.meta.dirname, '../../../deploy/prometheus/scrape.yml')
+    const [, port] = /'router1\.example\.net:(\d+)'/.exec(readFileSync(path, 'utf8')) ?? []
+    await runHere(['router', 'init', 'edge', at('monitored.yml'), '--advertise', 'r1'])
+    expect(readFileSync(at('monitored.yml'), 'utf8')).toContain(
+      `interface: '0.0.0.0:${port}', address: 'r1:${port}'`,
+    )
   })
 
   test('writes for each router type a comment about the services of a router of this type', async () => {

@@ -88,6 +88,8 @@ class MonitoredTunnel {
 export class MonitoredNetwork {
   readonly fleet: Fleet
   readonly target = new EchoTarget()
+  /** A service that no tunnel hosts. */
+  idleServiceId = ''
   /** Whether controller 3 has a small disk to itself. */
   hasOwnDisk = false
   readonly #clients = new Map<number, Client>()
@@ -103,6 +105,8 @@ export class MonitoredNetwork {
   static async start(): Promise<MonitoredNetwork> {
     const env = {
       FLOTILLA_ENROLLMENT_CERTIFICATE_DAYS: '5',
+      // The drill works on a machine that does everything slowly.
+      FLOTILLA_API_REQUEST_TIMEOUT_MS: '120000',
       // A controller stays in quarantine for some seconds, so that a scrape sees it.
       FLOTILLA_CLUSTER_SNAPSHOT_BYTES_PER_SECOND: '1048576',
     }
@@ -190,7 +194,9 @@ export class MonitoredNetwork {
     const socket = connect({ port: this.#proxyPort, host: '127.0.0.1' })
     socket.on('error', () => undefined)
     socket.write('a word')
-    const read = await Promise.race([once(socket, 'data'), once(socket, 'close')])
+    // A socket that the tunnel resets emits an error.
+    const ended = once(socket, 'close').catch(() => [])
+    const read = await Promise.race([once(socket, 'data').catch(() => []), ended])
     socket.destroy()
     return Buffer.isBuffer(read[0])
   }
@@ -269,6 +275,8 @@ export class MonitoredNetwork {
       data: { protocol: 'tcp', address: '127.0.0.1', port: this.target.port },
     })
     await this.post('services', { name: 'echo', encryptionRequired: true, configs: [config.id] })
+    const idle = await this.post('services', { name: 'idle', encryptionRequired: true })
+    this.idleServiceId = idle.id
     for (const type of ['Dial', 'Bind']) {
       const roles = { identityRoles: [`#${type}`], serviceRoles: ['#all'] }
       await this.post('service-policies', { name: type, type, semantic: 'AnyOf', ...roles })

@@ -13,7 +13,8 @@ const shipped = resolve(import.meta.dirname, '../../../deploy/prometheus')
 interface Rules {
   readonly groups: readonly {
     readonly name: string
-    readonly rules: readonly Readonly<Record<string, unknown> & { alert: string }>[]
+    /** Alerts, and recorded expressions. */
+    readonly rules: readonly Readonly<Record<string, unknown> & { alert?: string }>[]
   }[]
 }
 
@@ -59,8 +60,8 @@ function program(): string {
   return process.env['PROMETHEUS'] ?? 'prometheus'
 }
 
-/** The slowest cause is 20,000 writes. */
-const FIRES_MS = 3 * PATIENCE_MS
+/** The slowest cause is a service that has no host for ten minutes. */
+const WAIT_MS = 9 * PATIENCE_MS
 
 /** Interval of scrapes and of the evaluation of rules, s. */
 const EVERY_S = 2
@@ -68,7 +69,7 @@ const EVERY_S = 2
 /** Names of the shipped alerts. */
 export function shippedAlerts(): readonly string[] {
   const { groups } = parse(readFileSync(join(shipped, 'rules.yml'), 'utf8')) as Rules
-  return groups.flatMap(({ rules }) => rules.map(({ alert }) => alert))
+  return groups.flatMap(({ rules }) => rules.flatMap(({ alert }) => alert ?? []))
 }
 
 /**
@@ -162,7 +163,7 @@ export class Prometheus {
         const firing = await this.firing()
         return firing.find((alert) => alert.name === name && hasLabels(alert, labels)) ?? null
       },
-      FIRES_MS,
+      WAIT_MS,
     ).catch(async (error: unknown) => {
       throw new Error(`${String(error)}\n${JSON.stringify(await this.firing())}`)
     })
@@ -170,10 +171,14 @@ export class Prometheus {
 
   /** Resolves once no such alert fires. */
   async resolves(name: string, labels: Readonly<Record<string, string>> = {}): Promise<void> {
-    await until(`${name} resolves`, async () => {
-      const firing = await this.firing()
-      return !firing.some((alert) => alert.name === name && hasLabels(alert, labels))
-    })
+    await until(
+      `${name} resolves`,
+      async () => {
+        const firing = await this.firing()
+        return !firing.some((alert) => alert.name === name && hasLabels(alert, labels))
+      },
+      WAIT_MS,
+    )
   }
 
   /** Names of all alerts that fired since the start. */

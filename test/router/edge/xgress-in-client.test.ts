@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { encodeFlag, encodeInt32, readInt32, encodeText } from '../../../src/channel/headers.ts'
+import { payloadFlag } from '../../../src/channel/messages/payload.ts'
 import {
   EdgeBench,
   eventually,
@@ -12,6 +13,8 @@ import {
 
 // Goal: a client that keeps the end of its circuit itself has its frames forwarded into that
 // circuit, and into no other.
+
+const FROM_TERMINATOR = payloadFlag.fromTerminator
 
 let bench: EdgeBench
 let client: TestClient
@@ -51,6 +54,50 @@ test('Frames that a client creates itself enter its circuit, and frames of the c
   const [told] = client.ofType(1100)
   expect(readInt32(told?.headers ?? new Map(), 1000)).toBe(7)
   expect(told?.body).toEqual(encodeText('payload'))
+})
+
+test('A client that dials a service that it hosts itself keeps both endpoints of the circuit', async () => {
+  const inClient = [1028, encodeFlag(true)] as const
+  const isRouterGivingIds = [1012, encodeFlag(true)] as const
+  await client.request(60_790, 5, serviceToken('bind1'), [isRouterGivingIds, inClient])
+  await eventually(() => bench.edge.terminatorIds).toHaveLength(1)
+  const [destination = ''] = bench.edge.terminatorIds
+  const circuit = { id: 'c1', address: 'out-c1', owner: bench.controller.connection }
+  let hostedId = 0
+  client.onMessage = (message) => {
+    if (message.contentType !== 60_787) return
+    hostedId = readInt32(message.headers, 1012) ?? 0
+    client.reply(message, 60_788, encodeInt32(hostedId))
+  }
+  await bench.edge.dialer.dial(
+    {
+      circuit: { ...circuit, isTerminator: true },
+      dialedBy: 'client ann',
+      destination,
+      peerData: new Map(),
+      timeoutMs: 5000,
+    },
+    new AbortController().signal,
+  )
+  await dialed(client, 7, 'c1')
+
+  const send = (connectionId: number | null, flags: number): void => {
+    const headers = new Map([
+      [2256, encodeText('c1')],
+      [2258, encodeInt32(flags)],
+    ])
+    if (connectionId !== null) headers.set(1000, encodeInt32(connectionId))
+    client.channel.send({ contentType: 1100, headers })
+  }
+  // OpenZiti clients show no connection ID, but the flag of the endpoint that hosts.
+  send(7, 0)
+  send(hostedId, FROM_TERMINATOR)
+  send(null, 0)
+  send(null, FROM_TERMINATOR)
+  const senders = () => bench.circuits.entered.map((entered) => entered.circuit.isTerminator)
+  await eventually(senders).toEqual([false, true, false, true])
+  client.channel.send({ contentType: 1103, body: encodeText('c1') })
+  await eventually(() => bench.circuits.left).toHaveLength(2)
 })
 
 test('A client cannot send frames into another client’s circuit', async () => {
