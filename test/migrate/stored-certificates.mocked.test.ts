@@ -1,10 +1,11 @@
+import type * as Crypto from 'node:crypto'
 import { expect, test, vi } from 'vitest'
 
 import type { StoredFields } from './sample-network.ts'
 
 const parsed = vi.fn()
 vi.mock('node:crypto', async (original) => {
-  const crypto = await original<typeof import('node:crypto')>()
+  const crypto = await original<typeof Crypto>()
   class X509Certificate extends crypto.X509Certificate {
     constructor(input: string | Buffer) {
       super(input)
