@@ -130,21 +130,24 @@ describe('flotilla migrate check', () => {
     ['web.identity.key', 'portal.key', 'the listener has its own identity'],
     ['identity.key', 'server.key', 'the server certificate has its own key'],
     ['identity.server_key', 'portal.key', 'the server certificate has its own key'],
-  ])('refuses %s, file %s, if it does not match its certificate and %s', async (field, file, setup) => {
-    const identity = await otherIdentity('portal')
-    if (setup.startsWith('the listener')) {
-      edited('  - name: all', `  - name: all\n    identity: ${identity}`)
-    }
-    if (setup.startsWith('the server')) {
-      const more = ', server_cert: portal.pem, server_key: portal.key }'
-      edited(/(?<=^identity: .*root\.pem) }/m, more)
-    }
-    const { privateKeyPem } = await newCa('foreign', nowMs)
-    writeFileSync(join(folder, 'ctrl-one', file), privateKeyPem)
-    expect(await failureOf('migrate', 'check', single.configuration)).toBe(
-      `2: flotilla: ctrl-one/ctrl.yml: ${field}: the private key does not belong to the certificate`,
-    )
-  })
+  ])(
+    'refuses %s, file %s, if it does not match its certificate and %s',
+    async (field, file, setup) => {
+      const identity = await otherIdentity('portal')
+      if (setup.startsWith('the listener')) {
+        edited('  - name: all', `  - name: all\n    identity: ${identity}`)
+      }
+      if (setup.startsWith('the server')) {
+        const more = ', server_cert: portal.pem, server_key: portal.key }'
+        edited(/(?<=^identity: .*root\.pem) }/m, more)
+      }
+      const { privateKeyPem } = await newCa('foreign', nowMs)
+      writeFileSync(join(folder, 'ctrl-one', file), privateKeyPem)
+      expect(await failureOf('migrate', 'check', single.configuration)).toBe(
+        `2: flotilla: ctrl-one/ctrl.yml: ${field}: the private key does not belong to the certificate`,
+      )
+    },
+  )
 
   test('exits 1 and lists the records that would be lost', async () => {
     const { identities } = network.stores
