@@ -152,7 +152,7 @@ const publicLabels: ReadonlyMap<string, string> = new Map([
   ['NEW CERTIFICATE REQUEST', 'a certificate request'],
 ])
 
-/** What a PEM text holds if all of its blocks are public; null for any other text. */
+/** Name of the content if all blocks of a PEM text are public; null for any other text. */
 function publicPemContent(text: string): string | null {
   const found = Array.from(encodedPemBlocks(text), ({ label }) => publicLabels.get(label) ?? null)
   return found.includes(null) ? null : (found[0] ?? null)

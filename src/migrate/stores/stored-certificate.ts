@@ -16,11 +16,8 @@ import { pemBlocks } from '../../pki/pem.ts'
 import type { Conversion } from './conversion.ts'
 import type { StoredRecord } from './stored-record.ts'
 
-/** What a migration needs to know about a certificate in the database. */
-export type StoredCertificate = Pick<
-  Certificate,
-  'der' | 'contents' | 'sha1' | 'sha256' | 'publicKeySha256'
->
+/** The parts of a certificate in the database that a migration uses. */
+export type StoredCertificate = Pick<Certificate, 'der' | 'contents' | 'sha1' | 'publicKeySha256'>
 
 /** A stored PEM string; certificates of authorities may follow the certificate. */
 export interface CertificateText<C extends StoredCertificate = Certificate> {
@@ -47,19 +44,19 @@ export function readCertificateOfSha1(
  * null if the bytes are not those of the stored SHA-1, which proves that OpenZiti could read them,
  * or if the key has another encoding than the one by which this program compares keys.
  */
-function recordedCertificate(pem: string, sha1: string): StoredCertificate | null {
+function recordedCertificate(pem: string, stored: string): StoredCertificate | null {
   const [block] = pemBlocks(pem, CHAIN_CERTIFICATES_MAX)
   if (block?.label !== 'CERTIFICATE') return null
   const { der } = block
-  if (hash('sha1', der) !== sha1.toLowerCase()) return null
+  const sha1 = hash('sha1', der)
+  if (sha1 !== stored.toLowerCase()) return null
   try {
     const contents = readCertificate(der)
     if (!isAllowedKey(inspectKey(contents.spki))) return null
     return {
       der,
       contents,
-      sha1: hash('sha1', der),
-      sha256: hash('sha256', der),
+      sha1,
       publicKeySha256: Uint8Array.from(hash('sha256', contents.spki, 'buffer')),
     }
   } catch (error) {
