@@ -1,4 +1,9 @@
-import type { ReloadControl, ReloadedOption, ReloadResult } from '../api/host/reload-control.ts'
+import type {
+  ReloadControl,
+  ReloadedFile,
+  ReloadedOption,
+  ReloadResult,
+} from '../api/host/reload-control.ts'
 import type { Logger } from '../cluster/logger.ts'
 import { type ChangedOption, compareConfigs } from '../config/controller/changed-options.ts'
 import { loadControllerConfig } from '../config/controller/load.ts'
@@ -11,18 +16,17 @@ import { Problem } from '../lib/problems.ts'
 import { fileFaultFields } from '../pki/file-fault.ts'
 import type { Actor } from '../ports/actor.ts'
 import type { ActionRecorder } from '../ports/membership.ts'
+import { NamedFiles } from './named-files.ts'
 import type { RunningOptions } from './running-options.ts'
+import type { RejectedFiles } from './service/server-certificates.ts'
 
 interface ReloadDeps {
   /** Absolute path of the configuration file. */
   readonly path: string
   readonly environment: Environment
   readonly running: RunningOptions
-  /**
-   * Reads certificate, key and CA files again.
-   * @throws when the files are rejected.
-   */
-  readonly certificates: () => Promise<void>
+  /** Reads certificate, key and CA files again. @returns those that it rejected. */
+  readonly certificates: () => Promise<readonly RejectedFiles[]>
   readonly actions: ActionRecorder
   readonly log: Logger
 }
@@ -30,11 +34,13 @@ interface ReloadDeps {
 /** Reads the configuration again, and applies the options that can change without a restart. */
 export class ConfigurationReload implements ReloadControl {
   readonly #deps: ReloadDeps
+  readonly #files: NamedFiles
   /** The reload that was requested last; reloads run one after another. */
   #latest: Promise<unknown> = Promise.resolve()
 
   constructor(deps: ReloadDeps) {
     this.#deps = deps
+    this.#files = new NamedFiles(deps.running.config)
   }
 
   async reload(by: Actor): Promise<ReloadResult> {
@@ -42,7 +48,9 @@ export class ConfigurationReload implements ReloadControl {
     this.#latest = reloaded.catch(() => undefined)
     const result = await reloaded
     const { actions, running } = this.#deps
-    const keys = result.changed.filter(({ isInForce }) => isInForce).map(({ key }) => key)
+    const files = (result.changedFiles ?? []).filter(({ isInForce }) => isInForce)
+    const options = result.changed.filter(({ isInForce }) => isInForce)
+    const keys = [...options, ...files].map(({ key }) => key)
     const reason = keys.length === 0 ? {} : { reason: keys.join(', ') }
     const target = running.config.id
     // Not awaited, so that a reload works without a quorum.
@@ -56,8 +64,17 @@ export class ConfigurationReload implements ReloadControl {
     this.#judge(merged)
     await running.replace(merged)
     for (const change of changes) log.info({ key: change.key }, changeSentence(change))
-    const refusedCertificates = await this.#rereadCertificates()
-    return { path, changed: changes.map(reloadedOption), refusedCertificates }
+    const rejected = await this.#rereadCertificates()
+    const paths = new Set(rejected.flatMap((one) => one.paths))
+    const changedFiles = this.#files.noteReload(merged, paths)
+    for (const file of changedFiles) log.info({ path: file.path }, fileSentence(file))
+    return {
+      path,
+      changed: changes.map(reloadedOption),
+      changedFiles,
+      refusedCertificates:
+        rejected.length === 0 ? null : rejected.map(({ error }) => errorMessage(error)).join('; '),
+    }
   }
 
   #read(): ControllerConfig {
@@ -83,19 +100,14 @@ export class ConfigurationReload implements ReloadControl {
     return new Problem('CONFIGURATION_REFUSED', { detail })
   }
 
-  async #rereadCertificates(): Promise<string | null> {
+  async #rereadCertificates(): Promise<readonly RejectedFiles[]> {
     const { certificates, log } = this.#deps
-    try {
-      await certificates()
-      return null
-    } catch (error) {
-      const message = errorMessage(error)
-      log.error(
-        fileFaultFields(error),
-        `certificate files rejected: ${message}; keeping the current ones`,
-      )
-      return message
+    const rejected = await certificates()
+    for (const { error } of rejected) {
+      const message = `certificate files rejected: ${errorMessage(error)}; keeping the current ones`
+      log.error(fileFaultFields(error), message)
     }
+    return rejected
   }
 }
 
@@ -106,4 +118,10 @@ function reloadedOption({ isReloaded, ...change }: ChangedOption): ReloadedOptio
 function changeSentence({ key, from, to, isReloaded }: ChangedOption): string {
   const values = from === null || to === null ? '' : ` from ${from} to ${to}`
   return `option ${key} changed${values}; ${isReloaded ? 'it is in force' : 'a restart applies it'}`
+}
+
+function fileSentence({ key, isInForce, isRejected }: ReloadedFile): string {
+  const what = `the file of ${key} changed`
+  if (isRejected) return `${what}; it was rejected`
+  return `${what}; ${isInForce ? 'it is in force' : 'a restart applies it'}`
 }

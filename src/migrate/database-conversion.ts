@@ -15,14 +15,15 @@ import type { OpenZitiDatabase } from './database.ts'
 import { MigrateFault } from './fault.ts'
 import { removeDanglingReferences } from './references.ts'
 import type { MigrationReport } from './report.ts'
-import type { Conversion, StoreTable } from './stores/conversion.ts'
+import { type Conversion, ID_CHARACTERS_MAX, type StoreTable } from './stores/conversion.ts'
 import type { StoredFieldRules } from './stores/stored-field-rules.ts'
 import { StoredRecord } from './stores/stored-record.ts'
 import { nonStoreBuckets, storeTables } from './stores/tables.ts'
 
-const ID_CHARACTERS_MAX = 128
 const FACTOR_KEY_VERSION = 1
 const REVISION = 1
+/** Characters of encoded changes that the state may hold; few, so that they are freed early. */
+const DIRTY_CHARACTERS_MAX = 64 * 1024
 
 export interface ConversionOptions {
   readonly nowMs: number
@@ -43,8 +44,10 @@ export interface ConversionOptions {
 export function convertDatabase(database: OpenZitiDatabase, options: ConversionOptions): State {
   const conversion = new NetworkConversion(database.version, options)
   noteUnknownBuckets(database, options.report)
-  for (const table of storeTables) convertStore(database, table, conversion)
-  conversion.finish()
+  conversion.state.wholesale(() => {
+    for (const table of storeTables) convertStore(database, table, conversion)
+    conversion.finish()
+  })
   return conversion.state
 }
 
@@ -122,8 +125,6 @@ class NetworkConversion implements Conversion {
   readonly state = new State()
   readonly #options: ConversionOptions
   readonly #storesOfKinds = new Map(storeTables.map(({ store, kind }) => [kind, store]))
-  /** Record ids by kind, field and value, for fields whose values must be unique. */
-  readonly #unique = new Map<string, string>()
 
   constructor(version: number, options: ConversionOptions) {
     this.version = version
@@ -172,6 +173,8 @@ class NetworkConversion implements Conversion {
     if (unique === null) return
     const { createdAt, updatedAt } = this.#timesOf(from)
     this.state.put(kind, { ...unique, id, createdAt, updatedAt, revision: REVISION })
+    // A backup encodes the records themselves, so the encoded changes would only take memory.
+    if (this.state.dirtyCharacters >= DIRTY_CHARACTERS_MAX) this.state.takeDirty()
     if (isMain) this.report.countCarried(from.store)
   }
 
@@ -216,7 +219,7 @@ class NetworkConversion implements Conversion {
    * name.
    */
   #freeName(kind: KindName, id: string, name: string): string {
-    const other = this.#unique.get(`${kind}/name/${name}`)
+    const other = this.#ownerOf(kind, 'name', name)
     if (other === undefined) return name
     const renamed = `${name} (${id})`
     const place = { store: this.#storesOfKinds.get(kind) ?? kind, id: other, field: 'name' }
@@ -244,27 +247,25 @@ class NetworkConversion implements Conversion {
    */
   #withUniqueValues(kind: KindName, from: StoredRecord, fields: JsonObject): JsonObject | null {
     const made: Record<string, Json> = { ...fields }
-    const keys: string[] = []
     for (const [name, field] of Object.entries(findEntity(kind).fields)) {
       const value = made[name]
       if (field.unique === null || typeof value !== 'string' || value === '') continue
-      const keyOf = (text: string): string => `${kind}/${name}/${text}`
-      const other = this.#unique.get(keyOf(value))
-      if (other === undefined) {
-        keys.push(keyOf(value))
-        continue
-      }
+      const other = this.#ownerOf(kind, name, value)
+      if (other === undefined) continue
       const renamed = `${value} (${from.id})`
-      if (name !== 'name' || this.#unique.has(keyOf(renamed))) {
+      if (name !== 'name' || this.#ownerOf(kind, name, renamed) !== undefined) {
         from.note('lost', name, `${other} has the same value`)
         return null
       }
       from.note('changed', name, `${other} has the same name, so it became ${renamed}`)
       made[name] = renamed
-      keys.push(keyOf(renamed))
     }
-    for (const key of keys) this.#unique.set(key, from.id)
     return made
+  }
+
+  /** Id of the record that has this value in a unique field. */
+  #ownerOf(kind: KindName, field: string, value: string): string | undefined {
+    return this.state.table(kind).indexes.owner(field, value)
   }
 }
 

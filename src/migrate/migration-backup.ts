@@ -6,12 +6,11 @@ import type { BackupRecipient } from '../backup/encryption.ts'
 import type { BackupSecret } from '../backup/content.ts'
 import { MIGRATED_GENERATION } from '../backup/manifest.ts'
 import { BackupWriter } from '../backup/write-backup.ts'
-import { currentStorePosition } from '../fsm/records/write-behind.ts'
 import type { SecretVersion, SharedSecretName } from '../lib/shared-secrets.ts'
 import { newOpaqueId } from '../lib/random.ts'
 import { newClusterKey } from '../pki/secrets/cluster-key.ts'
-import { MemoryStateStore } from '../store/state/memory-state-store.ts'
 import type { Migration } from './migration.ts'
+import { snapshotOfState } from './state-snapshot.ts'
 
 const SECRET_VERSION = 1
 /**
@@ -61,8 +60,6 @@ export async function writeMigrationBackup(
   state.position = { term: 1, index: 2 }
   state.logTimeMs = nowMs
   state.configuration = configurationOf(controllerId)
-  const store = new MemoryStateStore()
-  await store.write(state.takeDirty(), currentStorePosition(state))
   return await BackupWriter.begin({
     origin: {
       clusterId,
@@ -74,7 +71,7 @@ export async function writeMigrationBackup(
       members,
       caPem,
     },
-    snapshot: await store.snapshot(),
+    snapshot: snapshotOfState(state),
     secrets: Object.entries(secrets).map(([name, secret]): BackupSecret => {
       return { name: name as SharedSecretName, version: SECRET_VERSION, secret }
     }),

@@ -15,6 +15,7 @@ import {
 import { dirname } from 'node:path'
 import { errorMessage } from '../lib/error-code.ts'
 import { decodeText } from '../lib/text/decode-text.ts'
+import { encodedPemBlocks } from '../lib/text/pem-text.ts'
 
 export const SECRET_FILE_BYTES_MAX = 64 * 1024
 
@@ -118,6 +119,14 @@ export function readSecretFile(path: string, bytesMax = SECRET_FILE_BYTES_MAX): 
     if (status.size > bytesMax) {
       throw new SecretFileError(`${path} is larger than ${bytesMax} bytes`)
     }
+    const text = readAll(file, status.size)
+    // Checked before the mode: a public file may be readable by everyone, and its mode is not the
+    // fault.
+    const found = publicPemContent(text)
+    if (found !== null) {
+      const remedy = 'name the file with the private key'
+      throw new SecretFileError(`${path} holds ${found} and no private key; ${remedy}`)
+    }
     const mode = (status.mode & 0o777).toString(8).padStart(4, '0')
     if ((status.mode & 0o027) !== 0) {
       throw new SecretFileError(
@@ -128,10 +137,25 @@ export function readSecretFile(path: string, bytesMax = SECRET_FILE_BYTES_MAX): 
       (status.mode & 0o040) === 0
         ? null
         : `${path} has mode ${mode}: its group can read it; 'chmod 600 ${path}' closes that`
-    return { text: readAll(file, status.size), warning }
+    return { text, warning }
   } finally {
     closeSync(file)
   }
+}
+
+const publicLabels: ReadonlyMap<string, string> = new Map([
+  ['PUBLIC KEY', 'a public key'],
+  ['RSA PUBLIC KEY', 'a public key'],
+  ['CERTIFICATE', 'a certificate'],
+  ['TRUSTED CERTIFICATE', 'a certificate'],
+  ['CERTIFICATE REQUEST', 'a certificate request'],
+  ['NEW CERTIFICATE REQUEST', 'a certificate request'],
+])
+
+/** Name of the content if all blocks of a PEM text are public; null for any other text. */
+function publicPemContent(text: string): string | null {
+  const found = Array.from(encodedPemBlocks(text), ({ label }) => publicLabels.get(label) ?? null)
+  return found.includes(null) ? null : (found[0] ?? null)
 }
 
 function readAll(file: number, size: number): string {

@@ -54,7 +54,7 @@ export class FakeMember {
     this.#root = root
     this.#issuing = issuing
     this.#server = createServer(
-      { cert: leaf.certificatePem, key: leaf.privateKeyPem },
+      { cert: leaf.certificatePem, key: leaf.privateKeyPem, ALPNProtocols: ['h2', 'http/1.1'] },
       (request, response) => void this.#onRequest(request, response),
     )
   }
@@ -76,7 +76,28 @@ export class FakeMember {
   }
 
   get address(): string {
-    return `https://127.0.0.1:${(this.#server.address() as AddressInfo).port}/fabric/v1`
+    return `https://127.0.0.1:${this.port}/fabric/v1`
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  /** Another controller with a certificate of the same authority, which is no member. */
+  async controllerAt(id: string): Promise<{ port: number; close: () => Promise<void> }> {
+    const { certificatePem: cert, privateKeyPem: key } = await issueControllerCertificate({
+      issuer: this.#issuing,
+      trustDomain: this.trustDomain,
+      id,
+      hosts: ['127.0.0.1'],
+      validity: validityStartingAt(Date.now(), HOUR_MS),
+    })
+    const server = createServer({ cert, key, ALPNProtocols: ['h2'] })
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+    const close = async (): Promise<void> => {
+      await new Promise((done) => server.close(done))
+    }
+    return { port: (server.address() as AddressInfo).port, close }
   }
 
   get caPem(): string {

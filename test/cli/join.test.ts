@@ -182,6 +182,31 @@ describe('A join that is admitted', () => {
     expect(readFileSync(config, 'utf8')).toContain('# mine')
   })
 
+  test('keeps a seed only if it leads to a member or has no address', async () => {
+    const { text } = planConfig(config, flags, member.trustDomain)
+    mkdirSync(etc)
+    const removed = await member.controllerAt('ctrl9')
+    const [own, closed] = [`127.0.0.1:${member.port}`, `127.0.0.1:${await freePort()}`]
+    const seeds = [closed, own, `localhost:${removed.port}`, 'mesh.invalid:1480']
+    writeFileSync(config, text.replace('cluster:', `cluster:\n  seeds: [${seeds.join(', ')}]`))
+    const checks = await attempt(member.ticket())
+    await removed.close()
+    const loaded = loadControllerConfig(config, {})
+    if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
+    expect(loaded.config.cluster.seeds).toEqual([
+      own,
+      'mesh.invalid:1480',
+      'ctrl1.example.net:1480',
+    ])
+    expect(checks.checks.filter(({ check }) => check === 'seeds')).toEqual([
+      {
+        check: 'seeds',
+        result: 'warning',
+        detail: `removed from cluster.seeds, because no member of the cluster listens there: ${closed}, localhost:${removed.port}`,
+      },
+    ])
+  })
+
   test('sends nothing and changes nothing if it is repeated after it was completed', async () => {
     const text = member.ticket()
     await attempt(text)

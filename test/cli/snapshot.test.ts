@@ -77,6 +77,23 @@ function configFor(hasIdentity: boolean): string {
   return config
 }
 
+test('every verb with --key names the fault if the key is a public key', async () => {
+  const publicFile = join(dir, 'backup.pem')
+  chmodSync(publicFile, 0o644)
+  const config = configFor(true)
+  for (const words of [
+    ['verify', file],
+    ['restore', file, config],
+    ['diff', file, '--config', config],
+  ]) {
+    const { code, stderr } = await snapshot(...words, '--key', publicFile)
+    expect([code, stderr]).toEqual([
+      1,
+      `flotilla: the key of the backup: ${publicFile} holds a public key and no private key; name the file with the private key\n`,
+    ])
+  }
+})
+
 /** Number of successful checks that the state may be read, before one fails. */
 let isWrongAfter = Infinity
 

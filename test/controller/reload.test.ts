@@ -16,7 +16,7 @@ let path = ''
 let running: RunningOptions
 let log: RecordedLog
 let actions: RecordedActions
-let certificates: () => Promise<void>
+let certificates: ConstructorParameters<typeof ConfigurationReload>[0]['certificates']
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-reload-'))
@@ -27,7 +27,7 @@ beforeEach(() => {
   running = new RunningOptions(loaded.config)
   log = new RecordedLog()
   actions = new RecordedActions()
-  certificates = () => Promise.resolve()
+  certificates = () => Promise.resolve([])
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -36,12 +36,11 @@ function write(more: string): void {
 }
 
 function opened(): ConfigurationReload {
-  const read = (): Promise<void> => certificates()
   return new ConfigurationReload({
     path,
     environment: {},
     running,
-    certificates: read,
+    certificates: () => certificates(),
     actions,
     log: log.log,
   })
@@ -60,6 +59,7 @@ describe('A reload of the configuration', () => {
         { key: 'logLevel', from: 'info', to: 'debug', isInForce: true },
         { key: 'threads', from: 'true', to: 'false', isInForce: false },
       ],
+      changedFiles: [],
       refusedCertificates: null,
     })
     expect(applied).toEqual(['info debug'])
@@ -108,10 +108,45 @@ describe('A reload of the configuration', () => {
 
   test('reports rejected certificate files, and still applies the options', async () => {
     write('logLevel: warn\n')
-    certificates = () => Promise.reject(new Error('the key does not fit'))
+    certificates = () =>
+      Promise.resolve([{ paths: ['/srv/key.pem'], error: new Error('the key does not fit') }])
     expect(await opened().reload(SYSTEM_ACTOR)).toMatchObject({
       changed: [{ key: 'logLevel', isInForce: true }],
       refusedCertificates: 'the key does not fit',
     })
+  })
+
+  test('reports each certificate file whose content changed, and whether it is in force', async () => {
+    const [ca, key, signers] = ['ca.pem', 'key.pem', 'signers.pem'].map((name) => {
+      writeFileSync(join(folder, name), 'before')
+      return join(folder, name)
+    })
+    const identity = `identity: {cert: cert.pem, key: key.pem, ca: ca.pem}\napi: {signerCa: signers.pem}\n`
+    writeFileSync(path, GOOD.replace(/identity:\n( .*\n)+/, identity))
+    const loaded = loadControllerConfig(path, {})
+    if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
+    running = new RunningOptions(loaded.config)
+    const reload = opened()
+    const changedFiles = async () => (await reload.reload(SYSTEM_ACTOR)).changedFiles
+    expect(await changedFiles()).toEqual([])
+    for (const name of ['ca.pem', 'key.pem', 'signers.pem']) {
+      writeFileSync(join(folder, name), 'after')
+    }
+    certificates = () => Promise.resolve([{ paths: [key ?? ''], error: new Error('no key') }])
+    const isOfStart = { key: 'api.signerCa', path: signers, isInForce: false, isRejected: false }
+    expect(await changedFiles()).toEqual([
+      { key: 'identity.key', path: key, isInForce: false, isRejected: true },
+      { key: 'identity.ca', path: ca, isInForce: true, isRejected: false },
+      isOfStart,
+    ])
+    expect(log.lines).toContain(
+      `info the file of identity.ca changed; it is in force ${JSON.stringify({ path: ca })}`,
+    )
+    certificates = () => Promise.resolve([])
+    expect(await changedFiles()).toEqual([
+      { key: 'identity.key', path: key, isInForce: true, isRejected: false },
+      isOfStart,
+    ])
+    expect(await changedFiles()).toEqual([isOfStart])
   })
 })

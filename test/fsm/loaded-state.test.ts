@@ -42,3 +42,20 @@ test('fields that are stored as zero or omitted are loaded as zero, in the usual
   expect(before).toBeDefined()
   expect(JSON.stringify(after)).toBe(JSON.stringify(before))
 })
+
+test('the stored records of a state are those that it loads, in the order of a store', () => {
+  const { state, log } = formedState()
+  for (const name of ['\u{1F600}', '\uFF5E', 'bob', 'a/b', 'a']) {
+    log.create('identity', name, identity(name))
+  }
+  log.create('service', 'mail', service('mail'))
+  const records = [...state.storedRecords()]
+  const keys = records.map(({ key }) => Buffer.from(key, 'utf8'))
+  expect(keys).toEqual([...keys].sort((a, b) => Buffer.compare(a, b)))
+  const written = state
+    .takeDirty()
+    .filter(({ key }) => key.startsWith('e/') || key.startsWith('m/'))
+  expect(new Map(records.map(({ key, value }) => [key, value]))).toEqual(
+    new Map(written.map(({ key, value }) => [key, value])),
+  )
+})

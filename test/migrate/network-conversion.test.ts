@@ -536,6 +536,47 @@ describe('The report of a migration', () => {
     ])
   })
 
+  test('loses a config override whose ids are longer than a record id may be', () => {
+    const long = 'x'.repeat(400)
+    const found = newFindings(
+      withFields('identities', '-vKL94i-8', {
+        serviceConfigs: bucketOf({ web: bucketOf({ [long]: boltzText('alt') }) }),
+      }),
+    )
+    expect(found).toEqual([
+      'lost identities -vKL94i-8 serviceConfigs: its id would have more than 386 characters',
+    ])
+  })
+
+  test('lists a certificate that names another key of the same authority as its issuer', async () => {
+    const other = await newCa('network', NOW)
+    const leafPem = await clientCertificate(other, 'edge-1', NOW)
+    const found = newFindings(
+      withFields('authenticators', 'certificate-1', {
+        certPem: boltzText(leafPem),
+        certFingerprint: boltzText(sha1Of(leafPem)),
+      }),
+    )
+    expect(found).toEqual([
+      expect.stringContaining('decide authenticators certificate-1 certPem: no authority'),
+    ])
+  })
+
+  test('finds no third-party CA for a certificate that names the CA without its signature', async () => {
+    const impostor = await newCa('partner', NOW)
+    const partnerPem = await clientCertificate(impostor, 'partner 1', NOW)
+    const { state } = convert(
+      withFields('authenticators', 'partner-1', {
+        certPem: boltzText(partnerPem),
+        certFingerprint: boltzText(sha1Of(partnerPem)),
+      }),
+    )
+    expect(state.get('authenticator', 'partner-1')).toMatchObject({
+      fingerprint: sha1Of(partnerPem),
+      caId: '',
+    })
+  })
+
   test('lists an unknown store, unless the store is empty', () => {
     const stores = { ...sampleStores(pem), spells: { s1: { name: boltzText('s') } }, ghosts: {} }
     expect(newFindings(stores)).toEqual(['lost ziti/spells  : this store is unknown'])

@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { CLUSTER_KEY_BYTES, newClusterKey } from '../../src/pki/secrets/cluster-key.ts'
+import { formatPemBlock } from '../../src/lib/text/pem-text.ts'
 import { readSecretFile, SecretFileError, writeSecretFile } from '../../src/pki/secret-file.ts'
 
 let folder = ''
@@ -57,6 +58,24 @@ describe('A secret file', () => {
       expect(() => readSecretFile(path)).toThrow(`chmod 600 ${path}`)
       expect(() => readSecretFile(path)).not.toThrow('secret-content')
     }
+  })
+
+  test.each([
+    ['a public key', 'PUBLIC KEY'],
+    ['a certificate', 'CERTIFICATE'],
+    ['a certificate request', 'CERTIFICATE REQUEST'],
+  ])('is refused because it holds %s, and not because of its mode', (what, label) => {
+    const path = join(folder, 'a.pem')
+    for (const mode of [0o644, 0o600]) {
+      writeFileSync(path, formatPemBlock({ label, base64: 'AAAA' }))
+      chmodSync(path, mode)
+      expect(() => readSecretFile(path)).toThrow(
+        `${path} holds ${what} and no private key; name the file with the private key`,
+      )
+    }
+    const key = formatPemBlock({ label: 'PRIVATE KEY', base64: 'AAAA' })
+    writeFileSync(path, formatPemBlock({ label, base64: 'AAAA' }) + key)
+    expect(readSecretFile(path).text).toContain('PRIVATE KEY')
   })
 
   test('is refused with one sentence if it is missing, a folder, or too large', () => {

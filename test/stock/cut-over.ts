@@ -11,9 +11,8 @@ import { seen } from './stock-router.ts'
 
 // Moves a live network of OpenZiti to three of our controllers and back, while its routers, tunnels
 // and clients run: `node test/stock/cut-over.ts --binary PATH [--controllers 1|3] [--ports 1|2]
-// [--keep] [--one-address]`. Without --controllers and --ports, all four networks move. Clients of
-// 1.6 that a single controller enrolled know one address: --one-address keeps that controller
-// running.
+// [--keep]`. Without --controllers and --ports, all four networks move. Clients that a single
+// controller enrolled know one address, so the leader that is killed is another controller there.
 //
 // Each network has its PKI from OpenZiti's commands, three edge routers with public names, services
 // that tunnels and routers host under traffic, and enrollment tokens of each member that nobody
@@ -30,7 +29,6 @@ const { values: options } = parseArgs({
     controllers: { type: 'string' },
     ports: { type: 'string' },
     keep: { type: 'boolean', default: false },
-    'one-address': { type: 'boolean', default: false },
   },
 })
 const TRAFFIC_WITHIN_MS = 15_000
@@ -73,7 +71,7 @@ async function moveAndReturn(program: string, count: 1 | 3, ports: 1 | 2): Promi
       console.log(`  enrolled: ${token.name}`)
     }
     await renewKeepsNames(overlay, ours)
-    await loseLeader(overlay, ours)
+    await loseLeader(old, overlay, ours)
     same('the databases of OpenZiti', old.databaseDigests(), databases)
     await comeBack(old, overlay, ours)
   } finally {
@@ -160,8 +158,12 @@ async function renewKeepsNames(overlay: MovedOverlay, ours: MigratedControllers)
   await isOnline(overlay, 'Flotilla, after the renewal', [await ours.api(1)])
 }
 
-async function loseLeader(overlay: MovedOverlay, ours: MigratedControllers): Promise<void> {
-  if (options['one-address']) await ours.transferLeadership(2)
+async function loseLeader(
+  old: OpenZitiControllers,
+  overlay: MovedOverlay,
+  ours: MigratedControllers,
+): Promise<void> {
+  if (old.numbers.length === 1) await ours.transferLeadership(2)
   const leader = await ours.leader()
   for (const traffic of overlay.traffic) traffic.takeFailures()
   const killedMs = performance.now()

@@ -179,6 +179,11 @@ export const knownDifferences: readonly KnownDifference[] = [
       before === undefined && ['allowedNames', 'certificateNames'].includes(path),
   },
   {
+    why: 'OpenZiti does not report when an identity was last seen; here the administrator logged in',
+    matches: ({ list, path, before }) =>
+      list === 'identities' && path === 'lastSeenAt' && before === undefined,
+  },
+  {
     why: 'a router that is known by the SHA-1 alone shows that its certificate is still to be stored',
     matches: ({ path, before }) => path === 'adoptableFingerprint' && before === undefined,
   },

@@ -10,10 +10,23 @@ export interface ReloadedOption {
   readonly isInForce: boolean
 }
 
+/** A file that an option names, and whose content differs from the content in force before. */
+export interface ReloadedFile {
+  /** The option, for example `identity.ca`. */
+  readonly key: string
+  readonly path: string
+  /** True: the new content is in force now. */
+  readonly isInForce: boolean
+  /** True: the new content was rejected. If both are false, it takes effect after a restart. */
+  readonly isRejected: boolean
+}
+
 export interface ReloadResult {
   /** Path of the configuration. */
   readonly path: string
   readonly changed: readonly ReloadedOption[]
+  /** Releases before 0.3.0 do not send it. */
+  readonly changedFiles?: readonly ReloadedFile[]
   /**
    * Why certificate files were rejected; the controller still uses the previous ones. null: none
    * was rejected.

@@ -28,6 +28,14 @@ const result: NamedSchema = {
         isInForce: booleanSchema,
       }),
     ),
+    changedFiles: arraySchema(
+      closedObjectSchema({
+        key: text,
+        path: text,
+        isInForce: booleanSchema,
+        isRejected: booleanSchema,
+      }),
+    ),
     refusedCertificates: nullableText,
   }),
 }

@@ -26,6 +26,7 @@ import {
 import { type ReachedMember, requestJoin } from './join-request.ts'
 import { adoptClusterOptions } from './adopt-cluster-options.ts'
 import { createJoinState, deleteJoinState, type JoinState, readJoinState } from './join-state.ts'
+import { seedsForJoin } from './member-seeds.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { startCommand } from '../terminal/start-command.ts'
@@ -168,7 +169,7 @@ async function askAndLayDown(
         adoptClusterOptions(planned, outcome.answer.sharedOptions, checks),
         state,
         outcome.answer,
-        keepsCertificate,
+        { keepsCertificate, seeds: await seedsForJoin(config, outcome.answer, checks) },
       )
       checks.ok('files', planned.folder)
   }

@@ -1,8 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { fromBinary } from '@bufbuild/protobuf'
 
-import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import { setConfigOptions } from '../../config/controller/compose.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { JoinResponse } from '../../ports/membership.ts'
@@ -24,15 +22,6 @@ import { advertisedHosts } from '../../config/controller/advertised-hosts.ts'
 import type { PlannedConfig } from './config-from-flags.ts'
 import { deleteJoinState, type JoinState } from './join-state.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-
-/** Maximum number of seeds that are written to a configuration. */
-const SEEDS_MAX = 32
-
-/** Mesh addresses of the members, for a controller that does not have the list of members yet. */
-function seedsOf(answer: JoinResponse, selfId: string): string[] {
-  const { members } = fromBinary(ConfigurationSchema, answer.configuration)
-  return members.flatMap(({ id, address }) => (id === selfId ? [] : [address]))
-}
 
 /** Verifies that the join response matches the request; if not, nothing is written. */
 export function verifyJoinResponse(
@@ -87,12 +76,17 @@ function judgedLeaf(
 /**
  * Writes all files in an order in which each step can be repeated. The join's marker file is
  * removed last.
+ *
+ * @param seeds mesh addresses for a controller that does not have the list of members yet.
  */
 export function writeJoinFiles(
   planned: PlannedConfig,
   state: JoinState,
   answer: JoinResponse,
-  keepsCertificate: boolean,
+  {
+    keepsCertificate,
+    seeds,
+  }: { readonly keepsCertificate: boolean; readonly seeds: readonly string[] },
 ): void {
   const { config, path, text, folder } = planned
   const { cert, key, ca } = config.identity
@@ -102,9 +96,7 @@ export function writeJoinFiles(
     writePublicFile(cert, answer.certificatePem)
   }
   if (!keepsCertificate || !existsSync(ca)) writePublicFile(ca, answer.caPem)
-  // Host names from the operator come first, because names change less often than addresses.
-  const seeds = [...new Set([...config.cluster.seeds, ...seedsOf(answer, config.id)])]
-  writePublicFile(path, setConfigOptions(text, { 'cluster.seeds': seeds.slice(0, SEEDS_MAX) }))
+  writePublicFile(path, setConfigOptions(text, { 'cluster.seeds': seeds }))
   if (!existsSync(config.data) || readdirSync(config.data).length === 0) {
     createDataFolder(config.data, {
       nodeId: config.id,

@@ -1,4 +1,4 @@
-import type { ReloadedOption, ReloadResult } from '../../api/host/reload-control.ts'
+import type { ReloadedFile, ReloadedOption, ReloadResult } from '../../api/host/reload-control.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import {
   validatedResponse,
@@ -6,6 +6,7 @@ import {
   listShape,
   nullableShape,
   objectShape,
+  optionalShape,
   textShape,
 } from '../client/response-shape.ts'
 import { createOperationCaller } from '../client/connection.ts'
@@ -20,6 +21,16 @@ const resultShape = objectShape<ReloadResult>({
       to: nullableShape(textShape),
       isInForce: flagShape,
     }),
+  ),
+  changedFiles: optionalShape(
+    listShape(
+      objectShape<ReloadedFile>({
+        key: textShape,
+        path: textShape,
+        isInForce: flagShape,
+        isRejected: flagShape,
+      }),
+    ),
   ),
   refusedCertificates: nullableShape(textShape),
 })
@@ -47,12 +58,21 @@ export async function reloadController(
   throw new CommandFailure(EXIT_FAILED, `certificate files rejected: ${refused}`)
 }
 
-function resultLines({ path, changed }: ReloadResult): string[] {
-  if (changed.length === 0) return [`${path}: no option has changed`]
-  return changed.map(({ key, from, to, isInForce }) => {
+function resultLines({ path, changed, changedFiles = [] }: ReloadResult): string[] {
+  const lines = changed.map(({ key, from, to, isInForce }) => {
     const values = from === null || to === null ? '' : `: ${shown(from)} -> ${shown(to)}`
-    return `${key}${values}, ${isInForce ? 'in force' : 'needs a restart'}`
+    return `${key}${values}, ${effectText(isInForce)}`
   })
+  const files = changedFiles.map(
+    ({ key, path: file, isInForce, isRejected }) =>
+      `${key}: ${file} has changed, ${isRejected ? 'rejected' : effectText(isInForce)}`,
+  )
+  const all = [...lines, ...files]
+  return all.length === 0 ? [`${path}: no option and no file has changed`] : all
+}
+
+function effectText(isInForce: boolean): string {
+  return isInForce ? 'in force' : 'needs a restart'
 }
 
 function shown(value: string): string {

@@ -1,10 +1,11 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 
+import { damagedBackupFault } from '../../backup/backup-fault.ts'
 import { type BackupRecipient, parseRecipient } from '../../backup/encryption.ts'
 import { readFileChunks, writeNewBackup } from '../../backup/backup-files.ts'
-import { type CheckedBackup, checkWholeBackup } from '../../backup/load-backup.ts'
 import { checkBackup } from '../../backup/read-backup.ts'
+import type { WrittenBackup } from '../../backup/write-backup.ts'
 import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/command-failure.ts'
 import { programVersion } from '../../controller/version.ts'
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
@@ -50,7 +51,7 @@ export async function migrate(
   removeAbandoned(folder)
   const migration = await readMigration(configurations, options)
   if (options.acceptLosses !== true) requireNoLosses(migration)
-  const { sha256 } = await write(migration, { file, folder, recipient })
+  const sha256 = await write(migration, { file, folder, recipient })
   if (options.json === true)
     printJson({ file, sha256, configs: folder, ...migrationJson(migration) })
   else {
@@ -71,13 +72,11 @@ interface Target {
   readonly recipient: BackupRecipient | null
 }
 
-async function write(
-  migration: Migration,
-  { file, folder, recipient }: Target,
-): Promise<Pick<CheckedBackup, 'sha256'>> {
+async function write(migration: Migration, { file, folder, recipient }: Target): Promise<string> {
   const partial = join(dirname(folder), `.${basename(folder)}.${process.pid}.partial`)
   const interrupts = watchInterrupts('nothing was kept')
   let hasFolder = false
+  let hasFile = false
   try {
     writeFolders(partial, migration.files)
     const writer = await writeMigrationBackup(migration, {
@@ -92,9 +91,11 @@ async function write(
       interrupts.check()
       return Promise.resolve()
     })
-    return await readBack(file, recipient)
+    hasFile = true
+    return await readBack(file, writer.written)
   } catch (error) {
     rmSync(partial, { recursive: true, force: true })
+    if (hasFile) rmSync(file, { force: true })
     if (hasFolder) rmSync(folder, { recursive: true, force: true })
     throw toBackupFailure(file, error)
   } finally {
@@ -103,15 +104,14 @@ async function write(
 }
 
 /**
- * Reads the written backup back, because only the bytes on disk count. Encrypted content is checked
- * only as far as this is possible without the key.
+ * Reads the written backup back, because only the bytes on disk count. The restore checks what they
+ * contain.
+ * @throws {BackupFault} DAMAGED.
  */
-async function readBack(
-  file: string,
-  recipient: BackupRecipient | null,
-): Promise<Pick<CheckedBackup, 'sha256'>> {
-  if (recipient !== null) return await checkBackup(readFileChunks(file))
-  return await checkWholeBackup(readFileChunks(file), { privateKeyPem: null })
+async function readBack(file: string, written: WrittenBackup | null): Promise<string> {
+  const { sha256 } = await checkBackup(readFileChunks(file))
+  if (sha256 === written?.sha256) return sha256
+  throw damagedBackupFault('the bytes on the disk are not those that were written')
 }
 
 /**

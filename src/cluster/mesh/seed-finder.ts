@@ -85,7 +85,7 @@ export class SeedFinder {
     if (this.#stopTimer === null || this.#asking.has(address) || isResting) return
     if (this.#deps.isTaken(address)) return
     this.#asking.add(address)
-    const id = await whoIsAt(address, this.#deps.secureContext(), this.#options.trustDomain)
+    const id = await controllerIdAt(address, this.#deps.secureContext(), this.#options.trustDomain)
     this.#asking.delete(address)
     if (id === null || this.#stopTimer === null) return
     if (this.#restingUntilMs.size >= RESTING_MAX) this.#restingUntilMs.clear()
@@ -95,13 +95,16 @@ export class SeedFinder {
 }
 
 /**
+ * Id of the controller whose mesh listens at an address (host:port), without sending a request.
+ * @param secureContext with the CA of the cluster.
  * @returns null when no peer responds in time, or the peer is not a controller of this CA and trust
  * domain.
  */
-async function whoIsAt(
+export async function controllerIdAt(
   address: string,
   secureContext: SecureContext,
   trustDomain: string,
+  timeoutMs = TIMEOUT_MS,
 ): Promise<NodeId | null> {
   const target = parseHostPort(address)
   if (target === null) return null
@@ -111,12 +114,12 @@ async function whoIsAt(
       secureContext,
       ALPNProtocols: ['h2'],
       servername: 'mesh.flotilla',
-      timeout: TIMEOUT_MS,
+      timeout: timeoutMs,
       // TLS verifies the chain against the cluster CA. The SPIFFE id in the certificate is checked
       // in place of the host name.
       checkServerIdentity: () => undefined,
     })
-    const timer = setTimeout(() => end(null), TIMEOUT_MS)
+    const timer = setTimeout(() => end(null), timeoutMs)
     const end = (id: NodeId | null): void => {
       clearTimeout(timer)
       socket.destroy()

@@ -12,7 +12,8 @@ import type { ActionRecorder } from '../../ports/membership.ts'
 import type { PkiControl } from '../../api/cluster/pki-control.ts'
 import { createPkiControl } from '../admin/pki-control.ts'
 import type { Credentials } from '../start/check-certificates.ts'
-import { ServerCertificates } from './server-certificates.ts'
+import type { IdentityPaths } from '../../pki/verify/identity-files.ts'
+import { type RejectedFiles, ServerCertificates } from './server-certificates.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /** The issuing authority that all members share. */
@@ -41,12 +42,14 @@ export class ControllerCertificates {
   readonly control: PkiControl
   readonly servers: ServerCertificates
   readonly #renewer: CertificateRenewer
+  readonly #identity: IdentityPaths
 
   /**
    * Reads the server certificates at once, so that no listener uses a wrong certificate before the
    * start. Nothing else is started.
    */
   constructor(deps: CertificatesDeps) {
+    this.#identity = deps.config.identity
     this.#renewer = renewerOf(deps)
     this.servers = serversOf(deps, this.#renewer)
     this.control = controlOf(deps, this)
@@ -84,20 +87,28 @@ export class ControllerCertificates {
     void this.#renewer.look()
   }
 
-  /**
-   * Reads all files again and uses the valid ones.
-   * @throws {CertificateError | SecretFileError} for invalid files; the previous certificates stay
-   * in force.
-   */
-  async reload(): Promise<void> {
-    const faults = this.servers.reload()
+  /** Reads all files again and uses the valid ones. @returns the invalid ones. */
+  async reload(): Promise<readonly RejectedFiles[]> {
+    const rejected = this.servers.reload()
     try {
       await this.#renewer.reload()
     } catch (error) {
-      if (faults.length === 0) throw error
-      faults.unshift(errorMessage(error))
+      const { cert, key, ca } = this.#identity
+      rejected.unshift({ paths: [cert, key, ca], error })
     }
-    if (faults.length > 0) throw new CertificateError('untrusted', faults.join('; '))
+    return rejected
+  }
+
+  /**
+   * Like `reload`.
+   * @throws {CertificateError | SecretFileError} for invalid files.
+   */
+  async requireReload(): Promise<void> {
+    const [first, ...others] = await this.reload()
+    if (first === undefined) return
+    if (others.length === 0) throw first.error
+    const sentences = [first, ...others].map(({ error }) => errorMessage(error))
+    throw new CertificateError('untrusted', sentences.join('; '))
   }
 }
 
@@ -136,7 +147,7 @@ function controlOf(deps: CertificatesDeps, certificates: ControllerCertificates)
   return createPkiControl({
     renewer: certificates.renewer,
     serverCertificates: () => certificates.servers.view(),
-    reload: () => certificates.reload(),
+    reload: () => certificates.requireReload(),
     trustDomain: deps.config.trustDomain,
     clock: systemClock,
     issuing: () => authority.issuing(),

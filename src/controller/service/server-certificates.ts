@@ -35,6 +35,13 @@ interface ServerCertificateDeps {
   readonly log: Pick<Logger, 'info' | 'error'>
 }
 
+/** Files that belong together and were rejected. */
+export interface RejectedFiles {
+  readonly paths: readonly string[]
+  /** Its message is one sentence. */
+  readonly error: unknown
+}
+
 interface InForce {
   readonly set: ServerCertificateSet
   readonly context: SecureContext
@@ -202,15 +209,15 @@ export class ServerCertificates {
 
   /**
    * Reads all files again; valid certificates take effect.
-   * @returns one sentence for each invalid certificate.
+   * @returns the files of each invalid certificate.
    */
-  reload(): string[] {
+  reload(): RejectedFiles[] {
     return this.#all.flatMap((one) => {
       try {
         one.reload()
         return []
       } catch (error) {
-        return [errorMessage(error)]
+        return [{ paths: [one.paths.cert, one.paths.key], error }]
       }
     })
   }

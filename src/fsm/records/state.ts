@@ -357,6 +357,23 @@ export class State {
   }
 
   /**
+   * The records of all kinds and the cluster id in the form of the store, by ascending bytes of the
+   * key. Each one is encoded when it is read.
+   */
+  *storedRecords(): Generator<{ readonly key: string; readonly value: string }> {
+    for (const kind of [...this.tables.keys()].sort()) {
+      const table = this.table(kind)
+      if (table.entity.name !== kind) continue
+      for (const id of table.ids) {
+        const record = table.get(id)
+        assert(record !== undefined, 'each id in a table belongs to a record')
+        yield { key: recordKey(kind, id), value: table.stored(record) }
+      }
+    }
+    yield { key: CLUSTER_KEY, value: JSON.stringify(this.#clusterId) }
+  }
+
+  /**
    * Loads one record from the store; call `loaded` after the last record. The feature level must be
    * loaded first.
    * @throws on a malformed record.

@@ -210,7 +210,8 @@ async function migrateController(
   const chain = certificatesOf(serving.serverCertificate, path)
   const [control] = certificatesOf(identity.serverCertificate, path)
   const id = idOf(control, certificatesOf(identity.clientCertificate, path)[0], options)
-  checkKey(chain[0], serving.key, path)
+  checkKeys(configuration)
+  checkKeyKind(chain[0], path)
   const isShared = control.sha256 === chain[0].sha256
   const fault = isShared
     ? leafFault(chain, id, options)
@@ -301,9 +302,36 @@ function idOf(server: Certificate, client: Certificate, options: ControllerOptio
   )
 }
 
-function checkKey(leaf: Certificate, key: PemText, path: string): void {
+/**
+ * Checks the keys of the identities without which an OpenZiti controller does not start. Keys that
+ * do not match mean that the configuration is not the one of the controller, even if the new
+ * controller does not use them. Other listeners are reported by `otherCertificates`.
+ * @throws {MigrateFault} CONFIGURATION.
+ */
+function checkKeys(configuration: OpenZitiConfiguration): void {
+  const { identity, path } = configuration
+  checkIdentityKeys(identity, `${path}: identity`)
+  const serving = servingIdentity(configuration)
+  if (serving !== identity) checkIdentityKeys(serving, `${path}: web.identity`)
+}
+
+function checkIdentityKeys(identity: PemIdentity, place: string): void {
+  const { serverCertificate, clientCertificate, key, keyName, clientKey } = identity
+  checkKey(serverCertificate, key, `${place}.${keyName}`)
+  if (clientKey !== null) checkKey(clientCertificate, clientKey, `${place}.key`)
+}
+
+function checkKey(certificate: PemText, key: PemText, place: string): void {
   try {
-    checkKeyMatches(leaf, key.text)
+    checkKeyMatches(certificatesOf(certificate, place)[0], key.text)
+  } catch (error) {
+    throw sentenceOf(error, place)
+  }
+}
+
+/** Checks that the controller can use a key of this kind. */
+function checkKeyKind(leaf: Certificate, path: string): void {
+  try {
     parsePublicKey(leaf.native.publicKey.export({ type: 'spki', format: 'der' }))
   } catch (error) {
     throw sentenceOf(error, `${path}: identity.key`)

@@ -34,6 +34,10 @@ export interface PemIdentity {
   readonly serverCertificate: PemText
   /** Private key of the server certificate. */
   readonly key: PemText
+  /** Option that names `key`. */
+  readonly keyName: 'key' | 'server_key'
+  /** Key of the client certificate; null if the section names only `server_key`. */
+  readonly clientKey: PemText | null
   readonly ca: PemText
   readonly alternatives: readonly { readonly certificate: PemText; readonly key: PemText }[]
 }
@@ -122,6 +126,8 @@ function identityOf(section: OpenZitiSettings, folder: string): PemIdentity {
     clientCertificate,
     serverCertificate: optionalPem(section, 'server_cert', folder) ?? clientCertificate,
     key,
+    keyName: serverKey === null ? 'key' : 'server_key',
+    clientKey: ownKey,
     ca: requiredPem(section, 'ca', folder),
     alternatives: section.sections('alt_server_certs').map((one) => ({
       certificate: requiredPem(one, 'server_cert', folder),

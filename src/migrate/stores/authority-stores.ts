@@ -17,7 +17,7 @@ import {
   convertedFieldRule,
   linkFieldRule,
 } from './stored-field-rules.ts'
-import { parseStoredCertificate } from './identity-stores.ts'
+import { parseStoredCertificate } from './stored-certificate.ts'
 import type { StoredRecord } from './stored-record.ts'
 
 const claim = 'externalIdClaim'

@@ -19,6 +19,9 @@ export const FLAT_SERVICES_VERSION = 47
  */
 export const CLAIM_POINTERS_VERSION = 44
 
+/** Maximum characters of a record's id in the database. */
+export const ID_CHARACTERS_MAX = 128
+
 type OwnFields<K extends KindName> = Partial<Omit<RecordOf<K>, keyof BaseRecordFields>>
 
 /**

@@ -5,9 +5,14 @@
 import { serviceConfigHolder } from '../../entities/kinds/service-config.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import { toHex } from '../../lib/text/to-hex.ts'
-import { type Certificate, parseCertificates } from '../../pki/certificate.ts'
 import { decodeBase32 } from '../../pki/secrets/totp.ts'
-import { type Conversion, readChoiceOrNull, readPrecedence, type StoreTable } from './conversion.ts'
+import {
+  type Conversion,
+  ID_CHARACTERS_MAX,
+  readChoiceOrNull,
+  readPrecedence,
+  type StoreTable,
+} from './conversion.ts'
 import {
   baseFieldRules,
   unchangedFieldRule,
@@ -16,6 +21,12 @@ import {
   type StoredFieldRules,
   linkFieldRule,
 } from './stored-field-rules.ts'
+import {
+  issuingAuthorityId,
+  noteIssuer,
+  readCertificateOfSha1,
+  readNextCertificate,
+} from './stored-certificate.ts'
 import type { StoredRecord } from './stored-record.ts'
 
 const environmentNames = {
@@ -124,6 +135,9 @@ function numbersOf(record: StoredRecord, name: string): Record<string, number> {
   return found
 }
 
+/** The ids of an identity, a service and a config type, with separators. */
+const OVERRIDE_ID_CHARACTERS_MAX = 3 * ID_CHARACTERS_MAX + 2
+
 /** Migrates the config overrides of an identity: for each service, one config per config type. */
 function putServiceConfigs(record: StoredRecord, conversion: Conversion): void {
   for (const [serviceId, configs] of Object.entries(record.map('serviceConfigs'))) {
@@ -133,6 +147,11 @@ function putServiceConfigs(record: StoredRecord, conversion: Conversion): void {
         continue
       }
       const id = `${record.id}:${serviceId}:${configTypeId}`
+      if (id.length > OVERRIDE_ID_CHARACTERS_MAX) {
+        const reason = `its id would have more than ${OVERRIDE_ID_CHARACTERS_MAX} characters`
+        record.note('lost', 'serviceConfigs', reason)
+        continue
+      }
       conversion.putOther('serviceConfig', record, id, {
         identityId: record.id,
         serviceId,
@@ -212,7 +231,7 @@ function convertPassword(record: StoredRecord, conversion: Conversion): void {
 function convertCertificate(record: StoredRecord, conversion: Conversion): void {
   const credential = certificateFieldsOf(record, conversion)
   if (credential === null) return
-  const next = readNextCertificate(record)
+  const next = readNextCertificate(record, 'unverifiedCertFingerprint')
   conversion.put('authenticator', record, {
     method: 'cert',
     identityId: record.text('identity') ?? '',
@@ -238,7 +257,7 @@ function certificateFieldsOf(record: StoredRecord, conversion: Conversion) {
   const pem = record.text('certPem') ?? ''
   const stored = record.text('certFingerprint') ?? ''
   if (pem === '') return adoptableFieldsOf(record, stored)
-  const leaf = parseStoredCertificate(record, 'certPem', pem)
+  const leaf = readCertificateOfSha1(record, 'certPem', pem, stored)
   if (leaf === null) return null
   if (stored.toLowerCase() !== leaf.sha1) {
     record.note('changed', 'certFingerprint', 'it was not that of certPem')
@@ -248,7 +267,7 @@ function certificateFieldsOf(record: StoredRecord, conversion: Conversion) {
     certPem: pem,
     fingerprint: leaf.sha1,
     publicKeyPrint: toHex(leaf.publicKeySha256),
-    caId: record.flag('isIssuedByNetwork') ? '' : issuerOf(leaf, conversion),
+    caId: record.flag('isIssuedByNetwork') ? '' : issuingAuthorityId(leaf, conversion),
   }
 }
 
@@ -273,72 +292,6 @@ function adoptableFieldsOf(record: StoredRecord, stored: string) {
 export function toAdoptableFingerprint(text: string): string | null {
   const plain = text.replaceAll(':', '').toLowerCase()
   return /^[0-9a-f]{40}$/.test(plain) ? plain : null
-}
-
-/** A stored PEM string; certificates of authorities may follow the certificate. */
-export interface CertificateText {
-  readonly pem: string
-  readonly certificate: Certificate
-}
-
-/** The certificate that was issued to the record's owner and not used yet. */
-export function readNextCertificate(record: StoredRecord): CertificateText | null {
-  const name = 'unverifiedCertPem'
-  const pem = record.text(name) ?? ''
-  return pem === '' ? null : readCertificateText(record, name, pem)
-}
-
-/** null, with a finding, if the string contains no certificate. */
-export function readCertificateText(
-  record: StoredRecord,
-  name: string,
-  pem: string,
-): CertificateText | null {
-  const certificate = parseStoredCertificate(record, name, pem)
-  return certificate === null ? null : { pem, certificate }
-}
-
-/** The first certificate in a PEM string; null, with a finding, if there is none. */
-export function parseStoredCertificate(
-  record: StoredRecord,
-  name: string,
-  pem: string,
-): Certificate | null {
-  try {
-    return parseCertificates(pem)[0]
-  } catch {
-    record.note('lost', name, 'it is no readable certificate')
-    return null
-  }
-}
-
-/** Id of the third-party CA that signed the certificate; '' if none of them did. */
-function issuerOf(leaf: Certificate, { authorities }: Conversion): string {
-  for (const [id, { native }] of authorities) {
-    if (leaf.native.checkIssued(native) && leaf.native.verify(native.publicKey)) return id
-  }
-  return ''
-}
-
-/**
- * Counts a certificate of the network, and reports it if none of the network's authorities issued
- * it. Only names and key ids are compared, which is enough to detect files of different networks;
- * the controller verifies signatures.
- */
-export function noteIssuer(
-  record: StoredRecord,
-  { native }: Certificate,
-  { networkAuthorities, report }: Conversion,
-): void {
-  const { certificates } = report
-  if (networkAuthorities.some((authority) => native.checkIssued(authority.native))) {
-    certificates.issued += 1
-    return
-  }
-  certificates.foreign += 1
-  const reason =
-    'no authority in the configurations issued it; add the CA certificate of its issuer to identity.ca of the controllers, or enroll it again'
-  record.note('decide', 'certPem', reason)
 }
 
 export const enrollmentStore: StoreTable = {

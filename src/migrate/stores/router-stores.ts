@@ -13,13 +13,13 @@ import {
   droppedFieldRule,
   linkFieldRule,
 } from './stored-field-rules.ts'
+import { toAdoptableFingerprint } from './identity-stores.ts'
 import {
-  toAdoptableFingerprint,
   type CertificateText,
+  noteIssuer,
   readCertificateText,
   readNextCertificate,
-  noteIssuer,
-} from './identity-stores.ts'
+} from './stored-certificate.ts'
 import type { StoredRecord } from './stored-record.ts'
 
 const REPORTED = 'the router reports it again'
@@ -72,7 +72,7 @@ export const routerStore: StoreTable = {
     const leaf = leafOf(record, edge, conversion)
     if (leaf !== null) noteIssuer(record, leaf.certificate, conversion)
     const renewing = edge ?? transit
-    const next = renewing === null ? null : readNextCertificate(renewing)
+    const next = renewing === null ? null : readNextCertificate(renewing, 'unverifiedFingerprint')
     const names = leaf === null ? [] : normalizedHosts(leaf.certificate.names)
     conversion.put('router', record, {
       name: record.text('name') ?? '',

@@ -1,4 +1,5 @@
 import {
+  contextTag,
   derBoolean,
   DerError,
   DerReader,
@@ -102,6 +103,27 @@ export function readKeyPurposes(extensions: Extensions): readonly Oid[] | null {
   return innerDerValues(readOnlyDerValue(extension.value, derTag.sequence), PURPOSES_MAX).map(
     derOid,
   )
+}
+
+/**
+ * Key identifier of the subject (RFC 5280, 4.2.1.2); null if there is none.
+ * @throws {DerError}
+ */
+export function readSubjectKeyId(extensions: Extensions): Buffer | null {
+  const extension = extensions.get(extensionOids.subjectKeyIdentifier)
+  if (extension === undefined) return null
+  return readOnlyDerValue(extension.value, derTag.octetString).contents
+}
+
+/**
+ * Key identifier of the issuer (RFC 5280, 4.2.1.1); null if there is none.
+ * @throws {DerError}
+ */
+export function readAuthorityKeyId(extensions: Extensions): Buffer | null {
+  const extension = extensions.get(extensionOids.authorityKeyIdentifier)
+  if (extension === undefined) return null
+  const reader = new DerReader(readOnlyDerValue(extension.value, derTag.sequence).contents)
+  return reader.optional(contextTag(0, false))?.contents ?? null
 }
 
 /** @param value content of the extension's OCTET STRING. */

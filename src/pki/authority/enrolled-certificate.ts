@@ -20,7 +20,7 @@ import {
   type DistinguishedName,
   formatDistinguishedName,
 } from '../asn1/distinguished-name.ts'
-import { encodeExtension } from '../asn1/extensions.ts'
+import { encodeExtension, readSubjectKeyId } from '../asn1/extensions.ts'
 import { extensionOids, purposeOids } from '../asn1/object-identifiers.ts'
 import {
   type HashAlgorithm,
@@ -130,10 +130,7 @@ export function parseCertificateSigner(authority: {
  * identifier differently.
  */
 function keyIdentifierOf({ contents }: Certificate): Uint8Array {
-  const own = contents.extensions.get(extensionOids.subjectKeyIdentifier)
-  return own === undefined
-    ? subjectKeyIdentifier(contents.spki)
-    : readOnlyDerValue(own.value, derTag.octetString).contents
+  return readSubjectKeyId(contents.extensions) ?? subjectKeyIdentifier(contents.spki)
 }
 
 /** RFC 5280, 4.2.1.2, method 1. */

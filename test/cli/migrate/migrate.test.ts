@@ -124,6 +124,31 @@ describe('flotilla migrate check', () => {
     expect(files()).toEqual(before)
   })
 
+  test.each([
+    ['identity.key', 'server.key', 'one identity'],
+    ['identity.key', 'server.key', 'the listener has its own identity'],
+    ['web.identity.key', 'portal.key', 'the listener has its own identity'],
+    ['identity.key', 'server.key', 'the server certificate has its own key'],
+    ['identity.server_key', 'portal.key', 'the server certificate has its own key'],
+  ])(
+    'refuses %s, file %s, if it does not match its certificate and %s',
+    async (field, file, setup) => {
+      const identity = await otherIdentity('portal')
+      if (setup.startsWith('the listener')) {
+        edited('  - name: all', `  - name: all\n    identity: ${identity}`)
+      }
+      if (setup.startsWith('the server')) {
+        const more = ', server_cert: portal.pem, server_key: portal.key }'
+        edited(/(?<=^identity: .*root\.pem) }/m, more)
+      }
+      const { privateKeyPem } = await newCa('foreign', nowMs)
+      writeFileSync(join(folder, 'ctrl-one', file), privateKeyPem)
+      expect(await failureOf('migrate', 'check', single.configuration)).toBe(
+        `2: flotilla: ctrl-one/ctrl.yml: ${field}: the private key does not belong to the certificate`,
+      )
+    },
+  )
+
   test('exits 1 and lists the records that would be lost', async () => {
     const { identities } = network.stores
     const admin = { ...identities?.['admin-1'], color: boltzText('red') }
@@ -323,7 +348,11 @@ describe('flotilla migrate', () => {
   })
 
   test('uses the key of the server certificate if this is a separate key', async () => {
-    edited('key: server.key', 'key: signer.key, server_cert: server.pem, server_key: server.key')
+    await otherIdentity('ctrl-one')
+    edited(
+      'cert: server.pem, key: server.key',
+      'cert: ctrl-one.pem, key: ctrl-one.key, server_cert: server.pem, server_key: server.key',
+    )
     await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
     const key = readFileSync(join(folder, 'configs', 'ctrl-one', 'key.pem'), 'utf8')
     expect(key).toBe(readFileSync(join(folder, 'ctrl-one', 'server.key'), 'utf8'))

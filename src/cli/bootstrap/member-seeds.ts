@@ -1,0 +1,62 @@
+import { createSecureContext } from 'node:tls'
+import { fromBinary } from '@bufbuild/protobuf'
+
+import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
+import { controllerIdAt } from '../../cluster/mesh/seed-finder.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
+import { SEEDS_MAX } from '../../controller/start/known-seeds.ts'
+import { lookUpHost } from '../../lib/runtime/cached-resolver.ts'
+import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
+import type { JoinResponse } from '../../ports/membership.ts'
+import type { CheckList } from '../terminal/check-list.ts'
+
+/** Maximum addresses of one seed at which a member is looked for. */
+const ADDRESSES_MAX = 8
+/** Longer than that of the mesh, which tries again: here, a slow member would lose its seed. */
+const TIMEOUT_MS = 10_000
+
+/**
+ * Seeds for the configuration of a joining controller: those of its existing configuration that
+ * lead to members, then the mesh addresses of the members. A seed is removed if it has addresses
+ * and no member listens at any of them, because then it belongs to a removed controller. A name
+ * without addresses stays, because an operator may prepare a name before it exists.
+ */
+export async function seedsForJoin(
+  { id: selfId, cluster, trustDomain }: ControllerConfig,
+  answer: JoinResponse,
+  checks: CheckList,
+): Promise<readonly string[]> {
+  const { members } = fromBinary(ConfigurationSchema, answer.configuration)
+  const addresses = members.flatMap(({ id, address }) => (id === selfId ? [] : [address]))
+  const secureContext = createSecureContext({ ca: answer.caPem })
+  const leadsToMember = async (seed: string): Promise<boolean> => {
+    if (seed === cluster.advertise || addresses.includes(seed)) return true
+    const found = await addressesOf(seed)
+    if (found.length === 0) return true
+    const ids = await Promise.all(
+      found.map((address) => controllerIdAt(address, secureContext, trustDomain, TIMEOUT_MS)),
+    )
+    return ids.some((id) => members.some((member) => member.id === id))
+  }
+  const judged = await Promise.all(
+    cluster.seeds.map(async (seed) => ({ seed, isKept: await leadsToMember(seed) })),
+  )
+  const removed = judged.filter(({ isKept }) => !isKept).map(({ seed }) => seed)
+  if (removed.length > 0) {
+    const sentence = `removed from cluster.seeds, because no member of the cluster listens there: ${removed.join(', ')}`
+    checks.warn('seeds', sentence)
+  }
+  // Host names from the operator come first, because names change less often than addresses.
+  const kept = judged.filter(({ isKept }) => isKept).map(({ seed }) => seed)
+  return [...new Set([...kept, ...addresses])].slice(0, SEEDS_MAX)
+}
+
+/** host:port with the IP addresses of a seed. */
+async function addressesOf(seed: string): Promise<readonly string[]> {
+  const target = parseHostPort(seed)
+  if (target === null) return []
+  const { addresses } = await lookUpHost(target.host)
+  return addresses
+    .slice(0, ADDRESSES_MAX)
+    .map((host) => formatHostPort({ host, port: target.port }))
+}

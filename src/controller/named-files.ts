@@ -1,0 +1,75 @@
+import { hash } from 'node:crypto'
+import { readFileSync, statSync } from 'node:fs'
+
+import type { ReloadedFile } from '../api/host/reload-control.ts'
+import type { ControllerConfig } from '../config/controller/options.ts'
+import { PEM_BYTES_MAX } from '../pki/certificate.ts'
+
+/** A file that an option names. */
+interface NamedFile {
+  /** `serverCertificates[0].cert` */
+  readonly key: string
+  readonly path: string
+  /** False: it is read only at the start. */
+  readonly isReloaded: boolean
+}
+
+/** The PEM files of a configuration, in the order of its options. */
+function namedFiles({
+  identity,
+  serverCertificates,
+  api,
+  backup,
+}: ControllerConfig): readonly NamedFile[] {
+  const file = (key: string, path: string | null, isReloaded = true): NamedFile[] =>
+    path === null ? [] : [{ key, path, isReloaded }]
+  return [
+    ...file('identity.cert', identity.cert),
+    ...file('identity.key', identity.key),
+    ...file('identity.ca', identity.ca),
+    ...serverCertificates.flatMap(({ cert, key }, at) => [
+      ...file(`serverCertificates[${at}].cert`, cert),
+      ...file(`serverCertificates[${at}].key`, key),
+    ]),
+    ...file('api.signerCa', api.signerCa, false),
+    ...file('backup.recipient', backup.recipient),
+  ]
+}
+
+/** Finds out which of the configuration's files have other content than before. */
+export class NamedFiles {
+  /** SHA-256 of the content that is in force, by path. */
+  readonly #digests: Map<string, string>
+
+  /** Takes the present content as the one in force. */
+  constructor(config: ControllerConfig) {
+    this.#digests = new Map(namedFiles(config).map(({ path }) => [path, contentDigest(path)]))
+  }
+
+  /**
+   * The files whose content has changed since the start or since the last reload that accepted
+   * them. A file that a new option names is not among them.
+   * @param rejected paths of certificate files that the reload has rejected.
+   */
+  noteReload(config: ControllerConfig, rejected: ReadonlySet<string>): readonly ReloadedFile[] {
+    return namedFiles(config).flatMap(({ key, path, isReloaded }) => {
+      const digest = contentDigest(path)
+      const before = this.#digests.get(path) ?? digest
+      if (isReloaded && !rejected.has(path)) this.#digests.set(path, digest)
+      else this.#digests.set(path, before)
+      if (before === digest) return []
+      const isRejected = rejected.has(path)
+      return [{ key, path, isInForce: isReloaded && !isRejected, isRejected }]
+    })
+  }
+}
+
+/** '' if the file cannot be read. */
+function contentDigest(path: string): string {
+  try {
+    const { size } = statSync(path)
+    return size > PEM_BYTES_MAX ? `${size} bytes` : hash('sha256', readFileSync(path))
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,29 @@
+import type { State } from '../fsm/records/state.ts'
+import { currentStorePosition } from '../fsm/records/write-behind.ts'
+import type { StoreSnapshot } from '../ports/state-store.ts'
+import {
+  assertRecord,
+  CHUNK_BYTES_DEFAULT,
+  encodeSnapshot,
+  type FullRecord,
+} from '../store/state/snapshot-stream.ts'
+
+/**
+ * A snapshot of a state that no log entry has changed. Each record is encoded when it is read, so
+ * the network is not in memory twice. The state must not change until the snapshot is closed.
+ */
+export function snapshotOfState(state: State): StoreSnapshot {
+  const mark = currentStorePosition(state)
+  return {
+    mark,
+    chunks: (onKey) => encodeSnapshot(mark, recordsOf(state), CHUNK_BYTES_DEFAULT, onKey),
+    close: async () => {},
+  }
+}
+
+async function* recordsOf(state: State): AsyncGenerator<readonly FullRecord[]> {
+  for (const record of state.storedRecords()) {
+    assertRecord(record)
+    yield [record]
+  }
+}
