@@ -183,42 +183,66 @@ export class ClusterClient<R extends ClusterRequest> {
     }
   }
 
-  /** Sends the request to each member in turn, until one succeeds or refuses permanently. */
+  /**
+   * Sends the request to each member in turn, until one succeeds or refuses permanently. A read is
+   * also sent to the next member after `hedgeMs` without a response, and the first response counts:
+   * a member that stopped then costs only this time, and a slow member can still respond.
+   */
   async #askEach(request: R, write: KeptWrite): Promise<Round> {
-    const { id } = write
-    const { members } = this.#options
-    const order = request.origin === undefined ? members.order() : [request.origin]
-    const isFirst = request.origin === undefined
+    const { members, waits } = this.#options
+    const isPinned = request.origin !== undefined
+    const order = isPinned ? [request.origin] : members.order()
+    const hedgeMs = isPinned || isWrite(request) ? 0 : waits.hedgeMs
     const faults: MemberFault[] = []
     let refusal: ApiRefusalError | null = null
+    const running = new Map<string, Promise<Attempt>>()
     for (const [at, origin] of order.entries()) {
-      try {
-        const timeoutMs = this.#timeoutMs(request, at === order.length - 1)
-        const answer = await this.#askOne(request, { origin, id, timeoutMs })
-        members.succeed(origin, isFirst)
-        return { answer: { ...answer, origin } }
-      } catch (error) {
+      const isLast = at === order.length - 1
+      running.set(origin, this.#attempt(request, write, origin, isLast))
+      while (running.size > 0) {
+        const ended = await firstWithin([...running.values()], isLast ? 0 : hedgeMs)
+        if (ended === null) break
+        running.delete(ended.origin)
+        if ('answer' in ended) return { answer: { ...ended.answer, origin: ended.origin } }
+        const { error } = ended
         if (error instanceof NoResponseError) {
-          members.fail(origin)
           write.isOpen ||= error.isSent
-          const fault = { origin, reason: error.message }
-          if (isWrite(request) && id === null && error.isSent)
+          const fault = { origin: ended.origin, reason: error.message }
+          if (isWrite(request) && write.id === null && error.isSent)
             throw new OutcomeUnknownError(fault, error)
           faults.push(fault)
-          continue
+        } else {
+          if (!(error instanceof ApiRefusalError) || !isPassing(error, request)) throw error
+          write.isOpen ||= error.code === 'OUTCOME_UNKNOWN' || error.code === ''
+          if (refusal === null || error.code === 'OUTCOME_UNKNOWN' || refusal.code === '') {
+            refusal = error
+          }
         }
-        if (!(error instanceof ApiRefusalError)) throw error
-        if (!isPassing(error, request)) {
-          members.succeed(origin, isFirst)
-          throw error
-        }
-        write.isOpen ||= error.code === 'OUTCOME_UNKNOWN' || error.code === ''
-        if (refusal === null || error.code === 'OUTCOME_UNKNOWN' || refusal.code === '') {
-          refusal = error
-        }
+        if (!isLast) break
       }
     }
     return { refusal, faults }
+  }
+
+  /**
+   * Sends the request to one member, and records whether the member responds. Never rejects, because
+   * another member may respond first, and then this outcome is not awaited.
+   */
+  async #attempt(request: R, { id }: KeptWrite, origin: string, isLast: boolean): Promise<Attempt> {
+    const { members } = this.#options
+    const isFirst = request.origin === undefined
+    try {
+      const timeoutMs = this.#timeoutMs(request, isLast)
+      const answer = await this.#askOne(request, { origin, id, timeoutMs })
+      members.succeed(origin, isFirst)
+      return { origin, answer }
+    } catch (error) {
+      if (error instanceof NoResponseError) members.fail(origin)
+      else if (error instanceof ApiRefusalError && !isPassing(error, request)) {
+        members.succeed(origin, isFirst)
+      }
+      return { origin, error }
+    }
   }
 
   #timeoutMs({ timeoutMs, isOnceOnly, origin }: R, isLast: boolean): number {
@@ -304,6 +328,28 @@ interface AskedMember {
   /** Null if the request has no ID and is not repeated. */
   readonly id: string | null
   readonly timeoutMs: number
+}
+
+/** The outcome of sending a request to one member. */
+type Attempt =
+  | { readonly origin: string; readonly answer: ClusterResponse }
+  | { readonly origin: string; readonly error: unknown }
+
+/** The first attempt that ends; null if none ends within `ms`, which is unlimited if 0. */
+async function firstWithin(
+  attempts: readonly Promise<Attempt>[],
+  ms: number,
+): Promise<Attempt | null> {
+  if (ms === 0) return await Promise.race(attempts)
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const silence = new Promise<null>((resolve) => {
+    timer = setTimeout(() => resolve(null), ms)
+  })
+  try {
+    return await Promise.race([...attempts, silence])
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 type Round =
