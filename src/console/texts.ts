@@ -36,6 +36,9 @@ const actions: Readonly<Record<string, string>> = {
   'session-delete': 'Logged out',
 }
 
+/** A larger maximum is only that of the number's type. */
+const UNLIMITED = 1_000_000_000
+
 /** Latency that a link reports until its routers have measured it. */
 const UNMEASURED_MS = 65_000
 
@@ -406,6 +409,11 @@ export const texts = {
     verified: 'Verified',
     unverified: 'Not verified',
     notEnrolled: 'Not enrolled',
+    noHost: 'No host',
+    hostsOffline: 'Hosts offline',
+    /** For example `Hosted` or `Hosted, 1 of 2 online`; counts terminators. */
+    hosted: (online: number, all: number) =>
+      online === all ? 'Hosted' : `Hosted, ${online} of ${all} online`,
     rights: { Dial: 'Use (Dial)', Bind: 'Host (Bind)' } as Readonly<Record<string, string>>,
     more: (amount: number) => `+${amount}`,
   },
@@ -416,6 +424,24 @@ export const texts = {
     filterPlaceholder: 'Name, #attribute, or = and a filter',
     byAttribute: (text: string) => `List those with ${text}`,
     every: (label: string) => `${label}: all`,
+    filters: 'Filters',
+    active: 'Active filters',
+    clearAll: 'Clear all',
+    record: 'ID',
+    titles: {
+      terminators: 'Service and router',
+      authenticators: 'Identity and method',
+      enrollments: 'Identity or router, and method',
+    },
+    methods: {
+      ott: 'one-time token',
+      ottca: 'certificate of a CA',
+      updb: 'password',
+      cert: 'certificate',
+      erott: 'router token',
+      trott: 'router token',
+    },
+    terminatorOf: (service: string, router: string) => `${service} at ${router}`,
     exports: 'Export',
     exportAs: { csv: 'Export CSV', json: 'Export JSON' },
     select: (name: string) => `Select ${name}`,
@@ -433,6 +459,7 @@ export const texts = {
     },
     columns: {
       hasEdgeRouterConnection: 'State',
+      hosts: 'State',
       lastSeenAt: 'Last seen',
       onlineSince: 'Since',
       isOnline: 'State',
@@ -440,6 +467,9 @@ export const texts = {
       versionInfo: 'Version',
       expiresAt: 'Ends',
       supportedProtocols: 'For clients',
+      encryptionRequired: 'Encrypted',
+      createdAt: 'Created',
+      typeId: 'Type',
     } as Readonly<Record<string, string>>,
     total: (amount: number, isFiltered: boolean) =>
       isFiltered ? count(amount, 'match', 'matches') : `${amount.toLocaleString('en')} in all`,
@@ -484,7 +514,12 @@ export const texts = {
     deleted: (name: string) => `Deleted ${name}`,
     typeName: 'Type the name first',
     related: 'Related',
-    noRelated: 'None.',
+    noRelated: (kinds: readonly string[]) => `None: ${list.format(kinds.map(within))}.`,
+    showAll: (amount: number, most: number) =>
+      amount > most ? `Show the first ${most}` : `Show all ${amount.toLocaleString('en')}`,
+    unhosted: 'Nothing hosts this service, so no identity can reach it.',
+    allowHosting: 'Say who hosts it',
+    hosting: (service: string) => `Hosting of ${service}`,
     everything: 'All fields, as JSON',
     facts: 'Facts',
     factNames: {
@@ -537,6 +572,7 @@ export const texts = {
     bounds: (minimum: number | null, maximum: number | null) => {
       if (minimum === null) return `At most ${(maximum ?? 0).toLocaleString('en')}.`
       if (maximum === null) return `At least ${minimum.toLocaleString('en')}.`
+      if (maximum > UNLIMITED) return `At least ${minimum.toLocaleString('en')}.`
       return `${minimum.toLocaleString('en')} to ${maximum.toLocaleString('en')}.`
     },
     others: (names: readonly string[]) =>
@@ -552,6 +588,7 @@ export const texts = {
     save: 'Save',
     saved: 'Saved',
     created: (one: string) => `Created the ${one}`,
+    advanced: 'Advanced',
     discard: 'Discard',
     unsaved: (amount: number) => count(amount, 'unsaved change', 'unsaved changes'),
     leave: 'Leave this page? What you typed stays as a draft in this tab.',
@@ -1161,6 +1198,7 @@ export const texts = {
     logOutAllWhat: 'Ends all of its API sessions, and all that they have open.',
     setPassword: 'Set a password',
     setPasswordWhat: 'It can log in by this user name and password.',
+    more: 'More',
     done: (label: string) => `Done: ${label}`,
     waits: 'It has not enrolled yet.',
     showToken: 'Show its token',

@@ -4,11 +4,10 @@ import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
-import { isReadOnly, noteLeaderlessRefusal } from '../../app/console-state.ts'
-import { showToast } from '../../app/toasts.tsx'
+import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
+import { isReadOnly } from '../../app/console-state.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Button } from '../../controls/button.tsx'
-import { Dialog } from '../../controls/dialog.tsx'
 import { EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { RecordCell } from '../records/record-cell.tsx'
@@ -219,40 +218,18 @@ function CloseDialog(props: {
 }) {
   const { live } = texts
   const { table, id, onClose, onDone } = props
-  const error = useSignal<unknown>(null)
-  const isBusy = useSignal(false)
-  const end = (): void => {
-    isBusy.value = true
-    table
-      .close?.(id)
-      .then(() => {
-        showToast(live.ended(id))
-        onDone()
-        onClose()
-      })
-      .catch((refusal: unknown) => {
-        noteLeaderlessRefusal(refusal)
-        error.value = refusal
-      })
-      .finally(() => (isBusy.value = false))
-      .catch(() => undefined)
-  }
   return (
-    <Dialog
+    <ConfirmDialog
       title={live.endTitle[table.name]}
+      verb={live.end}
+      isDangerous
+      run={async () => await table.close?.(id)}
+      done={live.ended(id)}
       onClose={onClose}
-      foot={
-        <>
-          <Button onClick={onClose}>{texts.cancel}</Button>
-          <Button kind="danger" isBusy={isBusy.value} onClick={end}>
-            {live.end}
-          </Button>
-        </>
-      }
+      onDone={onDone}
     >
-      <FailureNotice error={error.value} />
       <p class="soft">{live.endWhat[table.name]}</p>
       <p class="mono">{id}</p>
-    </Dialog>
+    </ConfirmDialog>
   )
 }

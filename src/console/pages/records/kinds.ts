@@ -74,6 +74,8 @@ const routerStates = facet(
   ['disabled', 'Disabled', 'disabled = true'],
 )
 
+export type WizardName = Exclude<keyof typeof texts.wizards.titles, 'controller'>
+
 /** Texts and order for a kind of records; everything else is derived from the served schemas. */
 export interface Kind {
   /** Name of the collection in the management API and in the console's addresses. */
@@ -88,45 +90,70 @@ export interface Kind {
   readonly fields: Readonly<Record<string, FieldHint>>
   /** Fields that the form leaves out. */
   readonly hidden: readonly string[]
-  /** One sentence for a list without rows. */
+  /** Fields that few records need; the form shows them in a group that the user opens. */
+  readonly advanced: readonly string[]
+  /** One sentence about the records of this kind. */
   readonly what: string
+  /** The consequence of a list without rows, and what to do about it. */
+  readonly empty: string
+  /** Wizards that a list without rows offers. */
+  readonly tasks: readonly WizardName[]
   /**
    * The wizard that the button for a new record opens, for kinds whose plain form would create a
    * record of no use yet; null: the button opens the form.
    */
-  readonly wizard: string | null
+  readonly wizard: WizardName | null
+  /** Heading of the first column of the list, for records without a name. */
+  readonly titleLabel: string
   /** Prefix of the permissions for this kind: `<permission>.<action>`. */
   readonly permission: string
 }
 
 function kind(
   path: string,
-  words: readonly [string, string, string],
+  words: readonly [one: string, many: string, what: string, empty: string],
   icon: IconName,
   permission: string,
-  rest: Partial<Pick<Kind, 'columns' | 'facets' | 'fields' | 'hidden' | 'wizard'>> = {},
+  rest: Partial<
+    Pick<
+      Kind,
+      'columns' | 'facets' | 'fields' | 'hidden' | 'wizard' | 'tasks' | 'titleLabel' | 'advanced'
+    >
+  > = {},
 ): Kind {
-  const [one, many, what] = words
-  const { columns = [], facets = [], fields = {}, hidden = [], wizard = null } = rest
-  return { path, one, many, icon, permission, columns, facets, fields, hidden, what, wizard }
+  const [one, many, what, empty] = words
+  const { columns = [], facets = [], fields = {}, hidden = [], advanced = [] } = rest
+  const { wizard = null, tasks = [], titleLabel = texts.list.record } = rest
+  return {
+    ...{ path, one, many, what, empty, icon, permission, columns, facets, fields, hidden },
+    ...{ advanced, wizard, tasks, titleLabel },
+  }
 }
 
 export const kinds: readonly Kind[] = [
   kind(
     'identities',
-    ['identity', 'Identities', 'People, devices and programs that use the network.'],
+    [
+      'identity',
+      'Identities',
+      'People, devices and programs that use the network.',
+      'Nothing can connect to the network until it has an identity. Enroll a device or a person, or import many from a file.',
+    ],
     'identity',
     'identity',
     {
       wizard: 'identity',
-      columns: [
-        'hasEdgeRouterConnection',
-        'lastSeenAt',
-        'typeId',
-        'roleAttributes',
-        'sdkInfo',
-        'isAdmin',
+      tasks: ['identity', 'import'],
+      advanced: [
+        'externalId',
+        'appData',
+        'serviceHostingCosts',
+        'serviceHostingPrecedences',
+        'defaultHostingCost',
+        'defaultHostingPrecedence',
+        'tags',
       ],
+      columns: ['hasEdgeRouterConnection', 'lastSeenAt', 'typeId', 'roleAttributes', 'sdkInfo'],
       facets: [
         facet(
           'type',
@@ -182,11 +209,18 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'services',
-    ['service', 'Services', 'What identities reach through the network.'],
+    [
+      'service',
+      'Services',
+      'What identities reach through the network.',
+      'Clients have nothing to reach until a service exists. It needs a host, and policies that say who may use it.',
+    ],
     'service',
     'service',
     {
-      columns: ['roleAttributes', 'terminatorStrategy', 'encryptionRequired', 'configs'],
+      tasks: ['service', 'import'],
+      advanced: ['terminatorStrategy', 'maxIdleTimeMillis', 'tags'],
+      columns: ['hosts', 'roleAttributes', 'configs', 'encryptionRequired'],
       facets: [
         facet(
           'hosts',
@@ -208,10 +242,25 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'edge-routers',
-    ['edge router', 'Edge routers', 'Routers that clients connect to.'],
+    [
+      'edge router',
+      'Edge routers',
+      'Routers that clients connect to.',
+      'Clients and hosts connect through edge routers. No service can be reached until one is online.',
+    ],
     'router',
     'router',
     {
+      tasks: ['router'],
+      advanced: [
+        'cost',
+        'noTraversal',
+        'allowedNames',
+        'ctrlChanListeners',
+        'appData',
+        'configs',
+        'tags',
+      ],
       columns: [
         'isOnline',
         'onlineSince',
@@ -219,7 +268,6 @@ export const kinds: readonly Kind[] = [
         'versionInfo',
         'supportedProtocols',
         'hostname',
-        'cost',
       ],
       facets: [
         facet(
@@ -255,6 +303,7 @@ export const kinds: readonly Kind[] = [
       'transit router',
       'Transit routers',
       'Routers of the fabric. One that is created here takes no clients.',
+      'Transit routers carry circuits between edge routers. A network works without them.',
     ],
     'router',
     'router',
@@ -266,7 +315,12 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'service-policies',
-    ['service policy', 'Service policies', 'Which identities may use or host which services.'],
+    [
+      'service policy',
+      'Service policies',
+      'Which identities may use or host which services.',
+      'No identity may use or host a service until a policy allows it.',
+    ],
     'policy',
     'service-policy',
     {
@@ -307,7 +361,12 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'edge-router-policies',
-    ['edge router policy', 'Edge router policies', 'Which identities may use which edge routers.'],
+    [
+      'edge router policy',
+      'Edge router policies',
+      'Which identities may use which edge routers.',
+      'Identities may not use any edge router, so they cannot reach a service. A policy for #all and #all allows all of them.',
+    ],
     'policy',
     'edge-router-policy',
     {
@@ -327,6 +386,7 @@ export const kinds: readonly Kind[] = [
       'service edge router policy',
       'Service edge router policies',
       'Which services may be reached through which edge routers.',
+      'Services cannot be reached through any edge router. A policy for #all and #all allows all of them.',
     ],
     'policy',
     'service-edge-router-policy',
@@ -343,7 +403,12 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'posture-checks',
-    ['posture check', 'Posture checks', 'What devices must be like to use a service.'],
+    [
+      'posture check',
+      'Posture checks',
+      'Conditions that a device must meet to use a service.',
+      'Policies do not check devices yet. Create a check, and select it in a service policy.',
+    ],
     'posture',
     'posture-check',
     {
@@ -359,10 +424,16 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'configs',
-    ['config', 'Configs', 'Data that services carry for their clients and hosts.'],
+    [
+      'config',
+      'Configs',
+      'Settings that services pass to their clients and hosts.',
+      'Tunnelers do not know which addresses to intercept, or where hosts reach the server. Offering a service creates both configs.',
+    ],
     'config',
     'config',
     {
+      tasks: ['service', 'import'],
       columns: ['configType'],
       fields: {
         name: {},
@@ -374,18 +445,29 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'config-types',
-    ['config type', 'Config types', 'Schemas of configs.'],
+    [
+      'config type',
+      'Config types',
+      'Schemas of configs.',
+      'Each config needs a type, whose schema checks its data.',
+    ],
     'config',
     'config-type',
     { fields: { name: {}, schema: { widget: json }, tags: { widget: json } } },
   ),
   kind(
     'terminators',
-    ['terminator', 'Terminators', 'Where circuits of a service end.'],
+    [
+      'terminator',
+      'Terminators',
+      'Where circuits of a service end.',
+      'Nothing hosts a service now. A terminator appears when an identity or a router starts to host one.',
+    ],
     'circuit',
     'terminator',
     {
-      columns: ['service', 'router', 'binding', 'address', 'cost', 'precedence'],
+      titleLabel: texts.list.titles.terminators,
+      columns: ['binding', 'address', 'cost', 'precedence'],
       fields: {
         service: { widget: ref('services') },
         router: { widget: ref('routers') },
@@ -398,7 +480,12 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'auth-policies',
-    ['authentication policy', 'Authentication policies', 'How identities may log in.'],
+    [
+      'authentication policy',
+      'Authentication policies',
+      'How identities may log in.',
+      'Identities without a policy of their own use the default policy.',
+    ],
     'key',
     'auth-policy',
     {
@@ -430,11 +517,17 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'external-jwt-signers',
-    ['external JWT signer', 'External JWT signers', 'Identity providers whose tokens log in.'],
+    [
+      'external JWT signer',
+      'External JWT signers',
+      'Identity providers whose tokens log in.',
+      'People log in with a password or a certificate only. Add a provider, and they log in with their account there.',
+    ],
     'key',
     'external-jwt-signer',
     {
       wizard: 'signer',
+      tasks: ['signer'],
       columns: ['issuer', 'audience', 'enabled'],
       facets: [
         facet('certificate', 'Certificate', [
@@ -459,6 +552,7 @@ export const kinds: readonly Kind[] = [
       'certificate authority',
       'Certificate authorities',
       'Authorities whose certificates log in or enroll.',
+      'Identities enroll with certificates of the network only. Add an authority to accept certificates of your own PKI.',
     ],
     'key',
     'ca',
@@ -469,11 +563,17 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'authenticators',
-    ['authenticator', 'Authenticators', 'Passwords and certificates of identities.'],
+    [
+      'authenticator',
+      'Authenticators',
+      'Passwords and certificates of identities.',
+      'No identity can log in until it enrolls or gets a password.',
+    ],
     'key',
     'authenticator',
     {
-      columns: ['method', 'identity', 'username', 'fingerprint'],
+      titleLabel: texts.list.titles.authenticators,
+      columns: ['username', 'fingerprint'],
       fields: {
         method: { help: 'updb: user name and password. cert: a certificate.' },
         identityId: { label: 'Identity', widget: ref('identities') },
@@ -484,11 +584,18 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'enrollments',
-    ['enrollment', 'Enrollments', 'Outstanding invitations of identities and routers.'],
+    [
+      'enrollment',
+      'Enrollments',
+      'Outstanding invitations of identities and routers.',
+      'No token is outstanding: each identity and router has enrolled, or was never invited.',
+    ],
     'key',
     'enrollment',
     {
-      columns: ['method', 'identity', 'expiresAt', 'username'],
+      titleLabel: texts.list.titles.enrollments,
+      tasks: ['identity', 'router'],
+      columns: ['expiresAt', 'username'],
       facets: [
         facet(
           'expiry',
@@ -507,23 +614,39 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'revocations',
-    ['revocation', 'Revocations', 'Tokens that end before their time.'],
+    [
+      'revocation',
+      'Revocations',
+      'Tokens that were revoked before they expired.',
+      'Each issued token is valid until it expires.',
+    ],
     'key',
     'revocation',
     { columns: ['type', 'expiresAt'] },
   ),
   kind(
     'controller-settings',
-    ['controller setting', 'Controller settings', 'Settings of one controller, or of all.'],
+    [
+      'controller setting',
+      'Controller settings',
+      'Settings of one controller, or of all.',
+      'All controllers use the settings of their configuration files.',
+    ],
     'config',
     'controller-setting',
     {},
   ),
-  kind('routers', ['router', 'Routers', 'All routers.'], 'router', 'router', {
-    columns: ['isOnline', 'onlineSince', 'cost'],
-    facets: [routerStates],
-    fields: { name: {} },
-  }),
+  kind(
+    'routers',
+    ['router', 'Routers', 'All routers.', 'No router has been created.'],
+    'router',
+    'router',
+    {
+      columns: ['isOnline', 'onlineSince', 'cost'],
+      facets: [routerStates],
+      fields: { name: {} },
+    },
+  ),
 ]
 
 const byPath = new Map(kinds.map((one) => [one.path, one]))

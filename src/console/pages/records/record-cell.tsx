@@ -8,6 +8,7 @@ import { texts } from '../../texts.ts'
 import { expiryText } from '../../controls/expiry-input.tsx'
 import { isObject } from './json-values.ts'
 import { kindAt } from './kinds.ts'
+import { HostState } from './service-hosts.tsx'
 import { attributeWithExpiryText } from './role-expiry-input.tsx'
 
 const SHOWN_ITEMS = 3
@@ -38,6 +39,7 @@ interface RowCell {
 const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildren>> = {
   hasEdgeRouterConnection: (row) => <IdentityState row={row} />,
   isOnline: (row) => <RouterState row={row} />,
+  hosts: (row) => (isObject(row['hosts']) ? <HostState row={row} /> : ''),
   onlineSince: ({ onlineSince, offlineSince }) => {
     const since = onlineSince ?? offlineSince
     return typeof since === 'string' ? <Time at={since} /> : ''
@@ -66,11 +68,17 @@ export function FieldCell({ row, name, onAttribute }: RowCell) {
 }
 
 /** Shows when a policy will end, or that the policy has ended. */
-export function PolicyExpiryState({ row }: { readonly row: RowCell['row'] }) {
+export function PolicyExpiryState(props: {
+  readonly row: RowCell['row']
+  readonly isBadge?: boolean
+}) {
+  const { row, isBadge = false } = props
   const end = expiryText(row['expiresAt'])
   if (end === null) return <span class="faint">–</span>
-  return row['isEnded'] === true ? (
-    <Badge tone="warn">{end}</Badge>
+  return row['isEnded'] === true || isBadge ? (
+    <Badge tone={row['isEnded'] === true ? 'warn' : 'accent'} icon="event">
+      {end}
+    </Badge>
   ) : (
     <time dateTime={String(row['expiresAt'])} title={String(row['expiresAt'])}>
       {end}

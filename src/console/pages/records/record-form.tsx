@@ -3,10 +3,10 @@ import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 
 import { failureText } from '../../app/failure.tsx'
-import { registerLeaveGuard } from '../../app/navigation.ts'
+import { consolePath, registerLeaveGuard } from '../../app/navigation.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { ApiRefusalError } from '../../../client/client-errors.ts'
-import { Button } from '../../controls/button.tsx'
+import { Button, LinkButton } from '../../controls/button.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
@@ -144,20 +144,39 @@ export function RecordForm(props: RecordFormProps) {
     >
       <div class="panel-body form">
         {isRestored.value ? <Notice>{texts.form.restored}</Notice> : null}
-        <FormFields
-          fields={fields}
-          draft={draft.value}
-          fault={fault}
-          of={id === null ? 'newRecord' : 'record'}
-          onChange={(changed) => (draft.value = changed)}
-          onBadJson={badJson.mark}
-        />
+        {[false, true].map((isAdvanced) => {
+          const part = fields.filter(({ name }) => kind.advanced.includes(name) === isAdvanced)
+          const inputs = (
+            <FormFields
+              fields={part}
+              draft={draft.value}
+              fault={fault}
+              of={id === null ? 'newRecord' : 'record'}
+              onChange={(changed) => (draft.value = changed)}
+              onBadJson={badJson.mark}
+            />
+          )
+          if (!isAdvanced || part.length === 0) return inputs
+          return (
+            <details class="group" open={part.some(({ name }) => name === fault?.name)}>
+              <summary>{texts.form.advanced}</summary>
+              <div class="form">{inputs}</div>
+            </details>
+          )
+        })}
         <CurlCommandPanel call={call} />
       </div>
       <div class="form-foot">
         {isReviewing.value ? null : refusal}
         {isDirty ? <span class="faint small">{texts.form.unsaved(changes.length)}</span> : <span />}
-        {isDirty ? <Button onClick={discard}>{texts.form.discard}</Button> : null}
+        {isDirty ? (
+          <Button kind="quiet" onClick={discard}>
+            {texts.form.discard}
+          </Button>
+        ) : null}
+        <LinkButton href={id === null ? consolePath(kind.path) : consolePath(kind.path, id)}>
+          {texts.cancel}
+        </LinkButton>
         <Button type="submit" kind="primary" refused={blocked} isBusy={isBusy.value}>
           {id === null ? texts.form.create : texts.form.save}
         </Button>
