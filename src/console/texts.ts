@@ -9,11 +9,6 @@ const upperFirst = (text: string): string => text.slice(0, 1).toUpperCase() + te
 const within = (text: string): string =>
   /^[A-Z][a-z]/.test(text) ? text.slice(0, 1).toLowerCase() + text.slice(1) : text
 
-/** Splits a name like `edgeRouterPolicy` into words. */
-const words = (name: string): string =>
-  name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).trim()
-
-/** Displayed names of the audit log's actions. */
 /** Texts for the actions in the audit log; each is shown after the name of the actor. */
 const done: Readonly<Record<string, string>> = {
   create: 'created',
@@ -25,15 +20,12 @@ const done: Readonly<Record<string, string>> = {
   'identity-enable': 'enabled',
   'session-create': 'logged in',
   'session-delete': 'logged out',
-}
-
-const actions: Readonly<Record<string, string>> = {
-  create: 'Created',
-  delete: 'Deleted',
-  patch: 'Changed',
-  update: 'Changed',
-  'session-create': 'Logged in',
-  'session-delete': 'Logged out',
+  'leadership-transfer': 'transferred leadership to',
+  'member-promote': 'promoted',
+  'member-demote': 'demoted',
+  'member-remove': 'removed',
+  'member-add': 'added',
+  'ticket-create': 'created a ticket:',
 }
 
 /** A larger maximum is only that of the number's type. */
@@ -231,6 +223,7 @@ export const texts = {
     words: { down: 'Down', locked: 'Locked', soon: 'Soon', expired: 'Expired', unused: 'Unused' },
     toCluster: 'Open the cluster',
     online: (amount: number) => `${amount.toLocaleString('en')} online`,
+    hosted: (amount: number) => `${amount.toLocaleString('en')} with a host`,
     noRights: 'Your identity has no rights here',
     noRightsWhat:
       'It can use the services of the network, but not manage them. Ask an administrator for permissions.',
@@ -246,6 +239,8 @@ export const texts = {
         `${count(amount, 'enrollment expires', 'enrollments expire')} within a day`,
       expired: (amount: number) =>
         `${count(amount, 'enrollment has', 'enrollments have')} expired unused`,
+      created: 'created ',
+      wentOffline: 'went offline ',
       neverSeen: (amount: number) =>
         `${count(amount, 'identity was', 'identities were')} never seen`,
       unseen: (amount: number) =>
@@ -366,11 +361,7 @@ export const texts = {
 
   news: {
     changes: 'Last changes',
-    action: (action: string, entity: string) => {
-      const done = actions[action] ?? upperFirst(action)
-      return entity === '' ? done : `${done} ${words(entity)}`
-    },
-    by: (name: string) => `by ${name}`,
+    all: 'All activity',
     events: 'Events',
     none: 'Nothing has happened yet.',
     refused: 'Your identity may not read events.',
@@ -769,7 +760,6 @@ export const texts = {
   live: {
     lead: 'What is open now',
     tables: 'What to show',
-    id: 'ID',
     names: {
       'api-sessions': 'API sessions',
       sessions: 'Service sessions',
@@ -781,6 +771,12 @@ export const texts = {
       sessions: 'No service session is open',
       circuits: 'No circuit is open',
       links: 'No link between routers',
+    },
+    noneWhat: {
+      'api-sessions': 'A session appears here when an identity logs in.',
+      sessions: 'A session appears here when a client dials a service, or a host offers one.',
+      circuits: 'A circuit appears here for each connection through the network.',
+      links: 'A link needs two routers that are online, of which one has a link listener.',
     },
     columns: {
       identity: 'Identity',
@@ -841,15 +837,16 @@ export const texts = {
       { value: '24', text: 'Last day' },
       { value: '168', text: 'Last 7 days' },
     ],
-    all: 'Also log-ins and routers',
+    all: 'Also log-ins, and what routers do',
     none: 'No changes',
-    noneWhat: 'No change of the last 30 days fits. The audit log keeps 100,000 entries.',
+    noneWhat: 'No change of the last 30 days matches. The audit log keeps 100,000 entries.',
     count: (shown: number, all: number) =>
       `${shown.toLocaleString('en')} of ${count(all, 'entry', 'entries')}`,
     more: 'Show more',
     action: (action: string) => done[action] ?? action.replaceAll('-', ' '),
     verbs: { create: 'Creates', update: 'Changes', delete: 'Deletes' },
     somebody: 'Somebody',
+    enrollmentToken: 'Enrollment token',
     partial: 'Secrets changed too; their values are never kept.',
     empty: 'empty',
     omitted: (amount: number) =>

@@ -86,9 +86,11 @@ export async function readHistory(
   signal: AbortSignal,
 ): Promise<{ readonly rows: readonly AuditDetail[]; readonly totalCount: number }> {
   const given = Object.entries(query).filter(([, value]) => value !== '')
+  const isOverview = query.all === '' && query.kind === '' && query.record === ''
+  const filter = isOverview ? [['filter', `not ${BY_ROUTERS}`]] : []
   const since = hours === '' ? [] : [['since', sinceText(Number(hours))]]
   const { data, meta } = await consoleApiClient.served('GET /edge/management/v1/history', {
-    query: Object.fromEntries([...given, ...since, ['limit', String(limit)]]) as Record<
+    query: Object.fromEntries([...given, ...since, ...filter, ['limit', String(limit)]]) as Record<
       string,
       string
     >,
@@ -96,6 +98,12 @@ export async function readHistory(
   })
   return { rows: data, totalCount: meta.pagination?.totalCount ?? data.length }
 }
+
+/**
+ * Entries for the terminators that routers create when something begins to host a service: they are
+ * many, and no person has changed anything.
+ */
+export const BY_ROUTERS = '(entity = "terminator" and actor contains "router:")'
 
 function sinceText(hours: number): string {
   return new Date(Date.now() - hours * 3_600_000).toISOString()

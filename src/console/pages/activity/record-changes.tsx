@@ -1,5 +1,6 @@
 import { visibleText } from '../../app/visible-text.ts'
 import { texts } from '../../texts.ts'
+import { fieldLabel } from '../records/form-model.ts'
 import { kindAt } from '../records/kinds.ts'
 import { type NamedRecord, useRecordNames } from '../records/record-names.ts'
 import { type ChangedRecord, collectionForKind, recordLink } from './activity-data.ts'
@@ -34,8 +35,11 @@ export function RecordName(props: {
   readonly isLinked: boolean
 }) {
   const { kind, id, name, isLinked } = props
+  const path = collectionForKind(kind)
+  const known = useRecordNames(name === '' && isLinked && path !== null ? [{ path, id }] : [])
   const href = isLinked ? recordLink(kind, id) : null
-  const text = name === '' ? id : visibleText(name)
+  const found = name === '' ? (known.get(`${path}/${id}`) ?? '') : name
+  const text = found === '' ? id : visibleText(found)
   return href === null ? <strong>{text}</strong> : <a href={href}>{text}</a>
 }
 
@@ -98,7 +102,7 @@ function FieldDiff({ change: { before, after } }: { readonly change: ChangedReco
     <dl class="diff">
       {names.map((name) => (
         <div key={name}>
-          <dt class="mono">{name}</dt>
+          <dt>{fieldLabel(name)}</dt>
           {before === null ? null : (
             <dd class="was">
               <span class="visually-hidden">{texts.form.before}</span>

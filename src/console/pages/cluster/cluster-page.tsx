@@ -106,13 +106,15 @@ function Members(props: { readonly status: ClusterStatus; readonly manage: (id: 
               <th scope="col">{cluster.member}</th>
               <th scope="col">{cluster.role}</th>
               <th scope="col">{cluster.state}</th>
-              <th scope="col" class="number">
+              <th scope="col" class="number minor">
                 {cluster.behind}
               </th>
-              <th scope="col" class="number">
+              <th scope="col" class="number minor">
                 {cluster.lastContact}
               </th>
-              <th scope="col">{cluster.version}</th>
+              <th scope="col" class="minor">
+                {cluster.version}
+              </th>
               <th scope="col" class="actions">
                 <span class="visually-hidden">{texts.actions}</span>
               </th>
@@ -155,9 +157,9 @@ function MemberRow(props: {
       <td>
         <Badge tone={tone}>{text}</Badge>
       </td>
-      <td class="number">{behind === null ? '–' : cluster.entries(behind)}</td>
-      <td class="number">{contactText(member)}</td>
-      <td>{member.version === '' ? '–' : member.version}</td>
+      <td class="number minor">{behind === null ? '–' : cluster.entries(behind)}</td>
+      <td class="number minor">{contactText(member)}</td>
+      <td class="minor">{member.version === '' ? '–' : member.version}</td>
       <td class="actions">
         <Button kind="quiet" onClick={() => manage(member.id)}>
           {cluster.manage}

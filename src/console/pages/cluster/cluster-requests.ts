@@ -6,6 +6,7 @@ import type {
   ClusterStatus,
   ClusterTicketDetail,
 } from '../../client/served-types.ts'
+import { BY_ROUTERS } from '../activity/activity-data.ts'
 import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
 
 export type MemberStatus = ClusterStatus['members'][number]
@@ -16,10 +17,13 @@ export const fetchClusterStatus = async (signal: AbortSignal): Promise<ClusterSt
   (await consoleApiClient.served('GET /fabric/v1/cluster/status', { signal })).data
 
 /**
- * Query for recent changes without log-ins, which are frequent and change nothing that other users
- * see.
+ * Query for recent changes without sessions, which are frequent and change nothing that other users
+ * see, and without the terminators of routers.
  */
-const NEWEST_CHANGES = { limit: '10', filter: 'action != "session-create"' }
+const NEWEST_CHANGES = {
+  limit: '10',
+  filter: `not (action contains "session" or ${BY_ROUTERS})`,
+}
 
 export const fetchRecentChanges = async (signal: AbortSignal): Promise<readonly AuditDetail[]> =>
   (await consoleApiClient.served('GET /fabric/v1/audit', { query: NEWEST_CHANGES, signal })).data

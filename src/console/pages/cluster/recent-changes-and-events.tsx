@@ -1,11 +1,14 @@
 import { useLoadedData } from '../../app/loaded.ts'
 import { FailureNotice } from '../../app/failure.tsx'
 import { eventFeed } from '../../app/console-state.ts'
-import type { NetworkEvent } from '../../client/event-feed.ts'
 import { Badge, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { visibleText } from '../../app/visible-text.ts'
+import { consolePath } from '../../app/navigation.ts'
+import { ChangeSummary } from '../activity/activity-list.tsx'
+import { eventTypeName } from '../events/event-text.ts'
+import { fieldLabel } from '../records/form-model.ts'
+import { EventSubjects, useSubjectNames } from '../events/event-subjects.tsx'
 import { fetchRecentChanges } from './cluster-requests.ts'
 
 const REFRESH_MS = 10_000
@@ -20,6 +23,9 @@ export function ChangesPanel() {
     <section class="panel" aria-labelledby="changes">
       <div class="panel-head">
         <h2 id="changes">{news.changes}</h2>
+        <a class="small" href={consolePath('activity')}>
+          {news.all}
+        </a>
       </div>
       {changes.error.value === null ? null : (
         <div class="panel-body">
@@ -34,20 +40,12 @@ export function ChangesPanel() {
       <ul class="feed">
         {(rows ?? []).map((row) => (
           <li key={row.index}>
-            <span>
-              {news.action(row.action, row.entity)}{' '}
+            <span class="feed-text">
+              <ChangeSummary entry={row} />{' '}
               {row.outcome === 'done' ? null : <Badge tone="warn">{row.outcome}</Badge>}
             </span>
             <span class="faint tiny">
               <Time at={row.at} />
-            </span>
-            <span class="cell-sub">
-              {news.by(row.actor.name === '' ? row.actor.id : row.actor.name)} ·{' '}
-              {row.entityName === '' ? (
-                <span class="mono">{row.entityId}</span>
-              ) : (
-                visibleText(row.entityName)
-              )}
             </span>
           </li>
         ))}
@@ -59,7 +57,10 @@ export function ChangesPanel() {
 /** Shows the newest events since this tab was opened. */
 export function EventsPanel() {
   const { news } = texts
-  const events = eventFeed.events.value.filter(({ namespace }) => namespace !== 'metrics')
+  const events = eventFeed.events.value
+    .filter(({ namespace }) => namespace !== 'metrics' && namespace !== 'usage')
+    .slice(0, SHOWN_MAX)
+  const names = useSubjectNames(events)
   return (
     <section class="panel" aria-labelledby="events">
       <div class="panel-head">
@@ -72,10 +73,11 @@ export function EventsPanel() {
         </p>
       ) : (
         <ul class="feed">
-          {events.slice(0, SHOWN_MAX).map((event) => (
+          {events.map((event) => (
             <li key={event.id}>
-              <span>
-                {event.namespace} <span class="faint">{kindOf(event)}</span>
+              <span class="feed-text">
+                {fieldLabel(event.namespace)} <span class="soft">{eventTypeName(event)}</span>{' '}
+                <EventSubjects event={event} names={names} />
               </span>
               <span class="faint tiny">
                 <Time at={event.timestamp} />
@@ -93,9 +95,4 @@ export function FeedBadge() {
   const { value } = eventFeed.state
   if (value === 'live') return <Badge tone="good">{news.live}</Badge>
   return <Badge tone={value === 'off' ? 'plain' : 'warn'}>{news.states[value]}</Badge>
-}
-
-function kindOf({ fields }: NetworkEvent): string {
-  const kind = fields['event_type'] ?? fields['eventType'] ?? fields['type']
-  return typeof kind === 'string' ? kind : ''
 }

@@ -37,19 +37,19 @@ interface LiveTable {
 const tables: readonly LiveTable[] = [
   {
     name: 'api-sessions',
-    columns: ['identity', 'ipAddress', 'isMfaComplete', 'lastActivityAt', 'createdAt'],
+    columns: ['identity', 'lastActivityAt', 'ipAddress', 'isMfaComplete', 'createdAt'],
     read: (signal) => readSessions('api-sessions', signal),
     close: (id) => closeRow(`${MANAGEMENT_API_PATH}/api-sessions`, id),
   },
   {
     name: 'sessions',
-    columns: ['service', 'type', 'identityId', 'edgeRouters', 'createdAt'],
+    columns: ['identityId', 'service', 'type', 'edgeRouters', 'createdAt'],
     read: (signal) => readSessions('sessions', signal),
     close: (id) => closeRow(`${MANAGEMENT_API_PATH}/sessions`, id),
   },
   {
     name: 'circuits',
-    columns: ['service', 'clientId', 'terminator', 'path', 'createdAt'],
+    columns: ['clientId', 'service', 'path', 'createdAt'],
     read: (signal) => readFabricRows('circuits', signal),
     close: (id) => closeFabricRow('circuits', id),
   },
@@ -108,7 +108,9 @@ function Shown({ table }: { readonly table: LiveTable }) {
             <Skeleton />
           </div>
         ) : page.rows.length === 0 ? (
-          <EmptyState icon="session" title={live.none[table.name]} />
+          <EmptyState icon="session" title={live.none[table.name]}>
+            <p>{live.noneWhat[table.name]}</p>
+          </EmptyState>
         ) : (
           <Table table={table} page={page} names={names} onClose={(id) => (closing.value = id)} />
         )}
@@ -139,9 +141,8 @@ function Table(props: {
         <table class="table even">
           <thead>
             <tr>
-              <th scope="col">{live.id}</th>
-              {table.columns.map((name) => (
-                <th scope="col" key={name}>
+              {table.columns.map((name, at) => (
+                <th scope="col" key={name} class={at > 1 ? 'minor' : ''}>
                   {live.columns[name] ?? fieldLabel(name)}
                 </th>
               ))}
@@ -155,16 +156,18 @@ function Table(props: {
           <tbody>
             {page.rows.map((row) => (
               <tr key={row.id}>
-                <th scope="row">
-                  <span class="clip mono" title={row.id}>
-                    {row.id}
-                  </span>
-                </th>
-                {table.columns.map((name) => (
-                  <td key={name}>
-                    <LiveCell name={name} row={row} names={names} />
-                  </td>
-                ))}
+                {table.columns.map((name, at) => {
+                  const cell = <LiveCell name={name} row={row} names={names} />
+                  return at === 0 ? (
+                    <th scope="row" key={name} title={row.id}>
+                      {cell}
+                    </th>
+                  ) : (
+                    <td key={name} class={at > 1 ? 'minor' : ''}>
+                      {cell}
+                    </td>
+                  )
+                })}
                 {table.close === null ? null : (
                   <td class="actions">
                     <Button
@@ -204,6 +207,7 @@ function LiveCell(props: {
     return <ClientLink id={value} name={names.get(value)} />
   }
   if (name === 'path') return <>{circuitPathText(value)}</>
+  if (name === 'type' && typeof value === 'string') return <>{texts.cell.rights[value] ?? value}</>
   if (name.endsWith('Latency') && typeof value === 'number') {
     return <>{texts.live.milliseconds(value / NANOSECONDS_PER_MS)}</>
   }

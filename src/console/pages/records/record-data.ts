@@ -6,6 +6,7 @@ import { texts } from '../../texts.ts'
 import { buildFilter, type ListState, listRequestQuery } from './filters.ts'
 import type { Draft } from './json-values.ts'
 import { type ListFacet, kindAt } from './kinds.ts'
+import { rowTitle } from './row-title.ts'
 
 export interface RecordRow extends Draft {
   readonly id: string
@@ -94,7 +95,7 @@ export async function readRecordNames(
     path: `${MANAGEMENT_API_PATH}/${path}?${query}`,
     signal,
   })
-  return new Map(parseRowPage(body).rows.map(({ id, name }) => [id, String(name ?? id)]))
+  return new Map(parseRowPage(body).rows.map((row) => [row.id, rowTitle(row)]))
 }
 
 const NAMES_MAX = 100
