@@ -432,6 +432,39 @@ export const texts = {
       erott: 'router token',
       trott: 'router token',
     },
+    /** By kind: the consequence of a list without rows, and what to do about it. */
+    empty: {
+      identities:
+        'Nothing can connect to the network until it has an identity. Enroll a device or a person, or import many from a file.',
+      services:
+        'Clients have nothing to reach until a service exists. It needs a host, and policies that say who may use it.',
+      'edge-routers':
+        'Clients and hosts connect through edge routers. No service can be reached until one is online.',
+      'transit-routers':
+        'Transit routers carry circuits between edge routers. A network works without them.',
+      'service-policies': 'No identity may use or host a service until a policy allows it.',
+      'edge-router-policies':
+        'Identities may not use any edge router, so they cannot reach a service. A policy for #all and #all allows all of them.',
+      'service-edge-router-policies':
+        'Services cannot be reached through any edge router. A policy for #all and #all allows all of them.',
+      'posture-checks':
+        'Policies do not check devices yet. Create a check, and select it in a service policy.',
+      configs:
+        'Tunnelers do not know which addresses to intercept, or where hosts reach the server. Offering a service creates both configs.',
+      'config-types': 'Each config needs a type, whose schema checks its data.',
+      terminators:
+        'Nothing hosts a service now. A terminator appears when an identity or a router starts to host one.',
+      'auth-policies': 'Identities without a policy of their own use the default policy.',
+      'external-jwt-signers':
+        'People log in with a password or a certificate only. Add a provider, and they log in with their account there.',
+      cas: 'Identities enroll with certificates of the network only. Add an authority to accept certificates of your own PKI.',
+      authenticators: 'No identity can log in until it enrolls or gets a password.',
+      enrollments:
+        'No token is outstanding: each identity and router has enrolled, or was never invited.',
+      revocations: 'Each issued token is valid until it expires.',
+      'controller-settings': 'All controllers use the settings of their configuration files.',
+      routers: 'No router has been created.',
+    } as Readonly<Record<string, string>>,
     terminatorOf: (service: string, router: string) => `${service} at ${router}`,
     exports: 'Export',
     exportAs: { csv: 'Export CSV', json: 'Export JSON' },
@@ -1014,6 +1047,11 @@ export const texts = {
 
   import: {
     lead: 'Creates and changes what the file names; deletes nothing. See “The network as a file”.',
+    how: [
+      'Choose a file. Nothing is changed yet.',
+      'Check the changes, and who gains or loses access.',
+      'Make the changes.',
+    ],
     file: 'File',
     fileHint: 'YAML or JSON, as “flotilla export” writes it, at most 4 MB.',
     tooLarge: 'The file is larger than 4 MB. Use flotilla apply.',

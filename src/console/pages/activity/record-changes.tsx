@@ -1,4 +1,5 @@
 import { visibleText } from '../../app/visible-text.ts'
+import { exactTimeText } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { fieldLabel } from '../records/form-model.ts'
 import { kindAt } from '../records/kinds.ts'
@@ -121,11 +122,13 @@ function FieldDiff({ change: { before, after } }: { readonly change: ChangedReco
   )
 }
 
+const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/
+
 export function valueText(value: unknown): string {
   if (value === undefined || value === null) return '–'
-  if (typeof value === 'string') return visibleText(value)
+  if (typeof value === 'string') return TIME.test(value) ? exactTimeText(value) : visibleText(value)
   if (Array.isArray(value) && value.every((one) => typeof one === 'string')) {
     return value.length === 0 ? texts.activity.empty : value.map(visibleText).join(', ')
   }
-  return visibleText(JSON.stringify(value))
+  return visibleText(JSON.stringify(value, null, 2))
 }

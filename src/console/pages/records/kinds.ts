@@ -11,68 +11,15 @@ import {
   roles,
   secondaryFields,
 } from './field-hints.ts'
-
-/** A choice by which the user can narrow a list. */
-export interface ListFacet {
-  readonly name: string
-  readonly label: string
-  readonly options: readonly {
-    readonly value: string
-    readonly text: string
-    /** Returns the API filter of this option; filters that depend on the time use `nowMs`. */
-    readonly filter: (nowMs: number) => string
-  }[]
-}
-
-function facet(
-  name: string,
-  label: string,
-  ...options: readonly (readonly [
-    value: string,
-    text: string,
-    filter: string | ((nowMs: number) => string),
-  ])[]
-): ListFacet {
-  return {
-    name,
-    label,
-    options: options.map(([value, text, filter]) => ({
-      value,
-      text,
-      filter: typeof filter === 'string' ? () => filter : filter,
-    })),
-  }
-}
-
-const DAY_MS = 86_400_000
-
-/** A time in a filter. */
-function filterTime(ms: number): string {
-  return `datetime(${new Date(ms).toISOString()})`
-}
-
-/**
- * Filter for records that were last seen more than `days` days ago; or that were created that long
- * ago and never seen.
- */
-function unseenFor(days: number) {
-  return (nowMs: number): string => {
-    const before = filterTime(nowMs - days * DAY_MS)
-    return `lastSeenAt < ${before} or (lastSeenAt = null and createdAt < ${before})`
-  }
-}
-
-function expiresWithinDay(nowMs: number): string {
-  return `expiresAt > ${filterTime(nowMs)} and expiresAt <= ${filterTime(nowMs + DAY_MS)}`
-}
-
-const routerStates = facet(
-  'state',
-  'State',
-  ['online', 'Online', 'connected = true'],
-  ['offline', 'Offline', 'connected = false'],
-  ['disabled', 'Disabled', 'disabled = true'],
-)
+import {
+  DAY_MS,
+  expiresWithinDay,
+  facet,
+  filterTime,
+  type ListFacet,
+  routerStates,
+  unseenFor,
+} from './list-facets.ts'
 
 export type WizardName = Exclude<keyof typeof texts.wizards.titles, 'controller'>
 
@@ -111,7 +58,7 @@ export interface Kind {
 
 function kind(
   path: string,
-  words: readonly [one: string, many: string, what: string, empty: string],
+  words: readonly [one: string, many: string, what: string],
   icon: IconName,
   permission: string,
   rest: Partial<
@@ -121,24 +68,32 @@ function kind(
     >
   > = {},
 ): Kind {
-  const [one, many, what, empty] = words
+  const [one, many, what] = words
   const { columns = [], facets = [], fields = {}, hidden = [], advanced = [] } = rest
   const { wizard = null, tasks = [], titleLabel = texts.list.record } = rest
   return {
-    ...{ path, one, many, what, empty, icon, permission, columns, facets, fields, hidden },
-    ...{ advanced, wizard, tasks, titleLabel },
+    path,
+    one,
+    many,
+    what,
+    empty: texts.list.empty[path] ?? what,
+    icon,
+    permission,
+    columns,
+    facets,
+    fields,
+    hidden,
+    advanced,
+    wizard,
+    tasks,
+    titleLabel,
   }
 }
 
 export const kinds: readonly Kind[] = [
   kind(
     'identities',
-    [
-      'identity',
-      'Identities',
-      'People, devices and programs that use the network.',
-      'Nothing can connect to the network until it has an identity. Enroll a device or a person, or import many from a file.',
-    ],
+    ['identity', 'Identities', 'People, devices and programs that use the network.'],
     'identity',
     'identity',
     {
@@ -209,12 +164,7 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'services',
-    [
-      'service',
-      'Services',
-      'What identities reach through the network.',
-      'Clients have nothing to reach until a service exists. It needs a host, and policies that say who may use it.',
-    ],
+    ['service', 'Services', 'What identities reach through the network.'],
     'service',
     'service',
     {
@@ -242,12 +192,7 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'edge-routers',
-    [
-      'edge router',
-      'Edge routers',
-      'Routers that clients connect to.',
-      'Clients and hosts connect through edge routers. No service can be reached until one is online.',
-    ],
+    ['edge router', 'Edge routers', 'Routers that clients connect to.'],
     'router',
     'router',
     {
@@ -303,7 +248,6 @@ export const kinds: readonly Kind[] = [
       'transit router',
       'Transit routers',
       'Routers of the fabric. One that is created here takes no clients.',
-      'Transit routers carry circuits between edge routers. A network works without them.',
     ],
     'router',
     'router',
@@ -315,12 +259,7 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'service-policies',
-    [
-      'service policy',
-      'Service policies',
-      'Which identities may use or host which services.',
-      'No identity may use or host a service until a policy allows it.',
-    ],
+    ['service policy', 'Service policies', 'Which identities may use or host which services.'],
     'policy',
     'service-policy',
     {
@@ -361,12 +300,7 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'edge-router-policies',
-    [
-      'edge router policy',
-      'Edge router policies',
-      'Which identities may use which edge routers.',
-      'Identities may not use any edge router, so they cannot reach a service. A policy for #all and #all allows all of them.',
-    ],
+    ['edge router policy', 'Edge router policies', 'Which identities may use which edge routers.'],
     'policy',
     'edge-router-policy',
     {
@@ -386,7 +320,6 @@ export const kinds: readonly Kind[] = [
       'service edge router policy',
       'Service edge router policies',
       'Which services may be reached through which edge routers.',
-      'Services cannot be reached through any edge router. A policy for #all and #all allows all of them.',
     ],
     'policy',
     'service-edge-router-policy',
@@ -403,12 +336,7 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'posture-checks',
-    [
-      'posture check',
-      'Posture checks',
-      'Conditions that a device must meet to use a service.',
-      'Policies do not check devices yet. Create a check, and select it in a service policy.',
-    ],
+    ['posture check', 'Posture checks', 'Conditions that a device must meet to use a service.'],
     'posture',
     'posture-check',
     {
@@ -424,12 +352,7 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'configs',
-    [
-      'config',
-      'Configs',
-      'Settings that services pass to their clients and hosts.',
-      'Tunnelers do not know which addresses to intercept, or where hosts reach the server. Offering a service creates both configs.',
-    ],
+    ['config', 'Configs', 'Settings that services pass to their clients and hosts.'],
     'config',
     'config',
     {
@@ -445,24 +368,14 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'config-types',
-    [
-      'config type',
-      'Config types',
-      'Schemas of configs.',
-      'Each config needs a type, whose schema checks its data.',
-    ],
+    ['config type', 'Config types', 'Schemas of configs.'],
     'config',
     'config-type',
     { fields: { name: {}, schema: { widget: json }, tags: { widget: json } } },
   ),
   kind(
     'terminators',
-    [
-      'terminator',
-      'Terminators',
-      'Where circuits of a service end.',
-      'Nothing hosts a service now. A terminator appears when an identity or a router starts to host one.',
-    ],
+    ['terminator', 'Terminators', 'Where circuits of a service end.'],
     'circuit',
     'terminator',
     {
@@ -480,12 +393,7 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'auth-policies',
-    [
-      'authentication policy',
-      'Authentication policies',
-      'How identities may log in.',
-      'Identities without a policy of their own use the default policy.',
-    ],
+    ['authentication policy', 'Authentication policies', 'How identities may log in.'],
     'key',
     'auth-policy',
     {
@@ -517,12 +425,7 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'external-jwt-signers',
-    [
-      'external JWT signer',
-      'External JWT signers',
-      'Identity providers whose tokens log in.',
-      'People log in with a password or a certificate only. Add a provider, and they log in with their account there.',
-    ],
+    ['external JWT signer', 'External JWT signers', 'Identity providers whose tokens log in.'],
     'key',
     'external-jwt-signer',
     {
@@ -552,7 +455,6 @@ export const kinds: readonly Kind[] = [
       'certificate authority',
       'Certificate authorities',
       'Authorities whose certificates log in or enroll.',
-      'Identities enroll with certificates of the network only. Add an authority to accept certificates of your own PKI.',
     ],
     'key',
     'ca',
@@ -563,12 +465,7 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'authenticators',
-    [
-      'authenticator',
-      'Authenticators',
-      'Passwords and certificates of identities.',
-      'No identity can log in until it enrolls or gets a password.',
-    ],
+    ['authenticator', 'Authenticators', 'Passwords and certificates of identities.'],
     'key',
     'authenticator',
     {
@@ -584,12 +481,7 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'enrollments',
-    [
-      'enrollment',
-      'Enrollments',
-      'Outstanding invitations of identities and routers.',
-      'No token is outstanding: each identity and router has enrolled, or was never invited.',
-    ],
+    ['enrollment', 'Enrollments', 'Outstanding invitations of identities and routers.'],
     'key',
     'enrollment',
     {
@@ -614,39 +506,23 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'revocations',
-    [
-      'revocation',
-      'Revocations',
-      'Tokens that were revoked before they expired.',
-      'Each issued token is valid until it expires.',
-    ],
+    ['revocation', 'Revocations', 'Tokens that were revoked before they expired.'],
     'key',
     'revocation',
     { columns: ['type', 'expiresAt'] },
   ),
   kind(
     'controller-settings',
-    [
-      'controller setting',
-      'Controller settings',
-      'Settings of one controller, or of all.',
-      'All controllers use the settings of their configuration files.',
-    ],
+    ['controller setting', 'Controller settings', 'Settings of one controller, or of all.'],
     'config',
     'controller-setting',
     {},
   ),
-  kind(
-    'routers',
-    ['router', 'Routers', 'All routers.', 'No router has been created.'],
-    'router',
-    'router',
-    {
-      columns: ['isOnline', 'onlineSince', 'cost'],
-      facets: [routerStates],
-      fields: { name: {} },
-    },
-  ),
+  kind('routers', ['router', 'Routers', 'All routers.'], 'router', 'router', {
+    columns: ['isOnline', 'onlineSince', 'cost'],
+    facets: [routerStates],
+    fields: { name: {} },
+  }),
 ]
 
 const byPath = new Map(kinds.map((one) => [one.path, one]))

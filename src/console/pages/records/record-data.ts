@@ -5,7 +5,8 @@ import type { Meta } from '../../client/served-types.ts'
 import { texts } from '../../texts.ts'
 import { buildFilter, type ListState, listRequestQuery } from './filters.ts'
 import type { Draft } from './json-values.ts'
-import { type ListFacet, kindAt } from './kinds.ts'
+import { kindAt } from './kinds.ts'
+import type { ListFacet } from './list-facets.ts'
 import { rowTitle } from './row-title.ts'
 
 export interface RecordRow extends Draft {

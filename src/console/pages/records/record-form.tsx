@@ -14,7 +14,7 @@ import { AccessPreview, hasEffectOnAccess, type PreviewedChange } from '../acces
 import { CurlCommandPanel } from './curl-command-panel.tsx'
 import { ChangedFields } from './changed-fields.tsx'
 import { dropDraft, storeDraft, readStoredDraft } from './drafts.ts'
-import { FormFields } from './form.tsx'
+import { FormFields, type FormProps } from './form.tsx'
 import {
   type FormFieldChange,
   changedFormFields,
@@ -144,26 +144,15 @@ export function RecordForm(props: RecordFormProps) {
     >
       <div class="panel-body form">
         {isRestored.value ? <Notice>{texts.form.restored}</Notice> : null}
-        {[false, true].map((isAdvanced) => {
-          const part = fields.filter(({ name }) => kind.advanced.includes(name) === isAdvanced)
-          const inputs = (
-            <FormFields
-              fields={part}
-              draft={draft.value}
-              fault={fault}
-              of={id === null ? 'newRecord' : 'record'}
-              onChange={(changed) => (draft.value = changed)}
-              onBadJson={badJson.mark}
-            />
-          )
-          if (!isAdvanced || part.length === 0) return inputs
-          return (
-            <details class="group" open={part.some(({ name }) => name === fault?.name)}>
-              <summary>{texts.form.advanced}</summary>
-              <div class="form">{inputs}</div>
-            </details>
-          )
-        })}
+        <FormParts
+          fields={fields}
+          advanced={kind.advanced}
+          draft={draft.value}
+          fault={fault}
+          of={id === null ? 'newRecord' : 'record'}
+          onChange={(changed) => (draft.value = changed)}
+          onBadJson={badJson.mark}
+        />
         <CurlCommandPanel call={call} />
       </div>
       <div class="form-foot">
@@ -200,6 +189,25 @@ export function RecordForm(props: RecordFormProps) {
         />
       ) : null}
     </form>
+  )
+}
+
+/** The fields of the form; those that few records need are in a group that the user opens. */
+function FormParts(props: FormProps & { readonly advanced: readonly string[] }) {
+  const { fields, advanced, fault } = props
+  const rare = fields.filter(({ name }) => advanced.includes(name))
+  return (
+    <>
+      <FormFields {...props} fields={fields.filter((field) => !rare.includes(field))} />
+      {rare.length === 0 ? null : (
+        <details class="group" open={rare.some(({ name }) => name === fault?.name)}>
+          <summary>{texts.form.advanced}</summary>
+          <div class="form">
+            <FormFields {...props} fields={rare} />
+          </div>
+        </details>
+      )}
+    </>
   )
 }
 

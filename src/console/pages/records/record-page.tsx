@@ -82,7 +82,11 @@ async function load(kind: Kind, id: string | null, signal: AbortSignal): Promise
   const values = draftFromRecord(record, fields ?? [])
   return {
     ...common,
-    ...{ record, etag, values, lists: served.listsBelow(path), prefilled: null },
+    record,
+    etag,
+    values,
+    lists: served.listsBelow(path),
+    prefilled: null,
     hosts: hosts?.get(id) ?? null,
   }
 }
