@@ -60,8 +60,8 @@ export const texts = {
   },
 
   attributes: {
-    lead: 'Records that have this role attribute, and policies that choose by it',
-    none: 'Nothing has this role attribute, and no policy chooses by it.',
+    lead: 'Records that have this role attribute, and policies that select by it',
+    none: 'Nothing has this role attribute, and no policy selects by it.',
     open: 'Open as a list',
   },
 
@@ -100,7 +100,7 @@ export const texts = {
     cluster: 'Cluster',
     access: 'Access',
     topology: 'Topology',
-    live: 'Live',
+    live: 'Sessions',
     activity: 'Activity',
     wizards: 'Set up',
     backups: 'Backups',
@@ -133,7 +133,7 @@ export const texts = {
     navigation: 'Pages',
     openMenu: 'Open the menu',
     closeMenu: 'Close the menu',
-    via: (name: string) => `via ${name}`,
+    via: (name: string) => `Connected to ${name}`,
     toLight: 'Use the light theme',
     toDark: 'Use the dark theme',
     help: 'Keyboard shortcuts',
@@ -217,10 +217,17 @@ export const texts = {
   },
 
   home: {
-    lead: 'The network now, and everything in it that needs attention',
+    lead: 'The state of the network, and what needs attention',
     attention: 'Needs attention',
     nothing: 'Nothing needs attention.',
-    words: { down: 'Down', locked: 'Locked', soon: 'Soon', expired: 'Expired', unused: 'Unused' },
+    words: {
+      offline: 'Offline',
+      noHost: 'No host',
+      locked: 'Locked',
+      soon: 'Expires soon',
+      expired: 'Expired',
+      unused: 'Unused',
+    },
     toCluster: 'Open the cluster',
     online: (amount: number) => `${amount.toLocaleString('en')} online`,
     hosted: (amount: number) => `${amount.toLocaleString('en')} with a host`,
@@ -276,7 +283,7 @@ export const texts = {
     member: 'Controller',
     role: 'Role',
     state: 'State',
-    behind: 'Behind',
+    behind: 'Entries behind',
     lastContact: 'Last contact',
     version: 'Version',
     entries: (amount: number) => (amount === 0 ? '0' : count(amount, 'entry', 'entries')),
@@ -386,7 +393,7 @@ export const texts = {
     all: (many: string) => `all ${many}`,
     counting: 'Counting …',
     count: (amount: number, one: string, many: string) =>
-      `Chooses ${count(amount, one, within(many))} now`,
+      `Matches ${count(amount, one, within(many))} now`,
   },
 
   cell: {
@@ -405,6 +412,7 @@ export const texts = {
     /** For example `Hosted` or `Hosted, 1 of 2 online`; counts terminators. */
     hosted: (online: number, all: number) =>
       online === all ? 'Hosted' : `Hosted, ${online} of ${all} online`,
+    semantics: { AllOf: 'All of', AnyOf: 'Any of' } as Readonly<Record<string, string>>,
     rights: { Dial: 'Use (Dial)', Bind: 'Host (Bind)' } as Readonly<Record<string, string>>,
     more: (amount: number) => `+${amount}`,
   },
@@ -499,7 +507,7 @@ export const texts = {
       isFiltered ? count(amount, 'match', 'matches') : `${amount.toLocaleString('en')} in all`,
     none: (many: string) => `No ${within(many)} yet`,
     noMatch: 'Nothing matches the filter',
-    noMatchWhat: 'Names are compared without regard to case.',
+    noMatchWhat: 'Upper and lower case make no difference. Remove a filter, or search for less.',
     clear: 'Clear the filter',
     filterFields: (fields: readonly string[]) => `A filter may use ${list.format(fields)}.`,
     notAll: (rows: number) =>
@@ -534,7 +542,7 @@ export const texts = {
     delete: 'Delete',
     deleteTitle: (name: string) => `Delete ${name}?`,
     deleteWhat: (one: string) =>
-      `This ${one} is deleted on every controller. It cannot be brought back.`,
+      `This ${one} is deleted on every controller. Activity can undo the deletion of most records.`,
     deleted: (name: string) => `Deleted ${name}`,
     typeName: 'Type the name first',
     related: 'Related',
@@ -613,6 +621,11 @@ export const texts = {
     saved: 'Saved',
     created: (one: string) => `Created the ${one}`,
     advanced: 'Advanced',
+    semantic: 'Semantic',
+    semantics: {
+      AllOf: 'Records with all of the attributes (AllOf)',
+      AnyOf: 'Records with at least one of them (AnyOf)',
+    } as Readonly<Record<string, string>>,
     discard: 'Discard',
     unsaved: (amount: number) => count(amount, 'unsaved change', 'unsaved changes'),
     leave: 'Leave this page? What you typed stays as a draft in this tab.',
@@ -704,6 +717,10 @@ export const texts = {
     noLogIn: 'No way to log in',
     notIntercepted: 'Not intercepted',
     enrolling: 'Enrollment outstanding',
+    terminatorAt: (router: string, address: string) =>
+      [router === '' ? 'Terminator' : `At ${router}`, address]
+        .filter((part) => part !== '')
+        .join(', '),
     terminators: (online: number, all: number) =>
       all === 0
         ? 'No terminators'
@@ -791,7 +808,7 @@ export const texts = {
   },
 
   live: {
-    lead: 'What is open now',
+    lead: 'API sessions, service sessions, circuits and links that are open now',
     tables: 'What to show',
     names: {
       'api-sessions': 'API sessions',
@@ -852,8 +869,8 @@ export const texts = {
     tabs: { history: 'History', live: 'Live events' },
     list: 'Changes',
     details: (action: string, kind: string, name: string) => `Details: ${action} ${kind} ${name}`,
-    record: 'Name or ID of a record',
-    actor: 'Name or ID of who changed it',
+    record: 'Record (name or ID)',
+    actor: 'Changed by (name or ID)',
     kind: 'Kind',
     everyKind: 'All kinds',
     actionLabel: 'Action',
@@ -870,7 +887,7 @@ export const texts = {
       { value: '24', text: 'Last day' },
       { value: '168', text: 'Last 7 days' },
     ],
-    all: 'Also log-ins, and what routers do',
+    all: 'Include log-ins and changes by routers',
     none: 'No changes',
     noneWhat: 'No change of the last 30 days matches. The audit log keeps 100,000 entries.',
     count: (shown: number, all: number) =>
@@ -1023,7 +1040,7 @@ export const texts = {
     identityHint: 'Name of the device or the person, such as "laptop of Ada"',
     routerHint: 'Like router-fra-1',
     attributes: 'Role attributes',
-    attributesHint: 'Policies choose by them.',
+    attributesHint: 'Policies select records by their role attributes.',
     makeIdentity: 'Create the identity',
     makeRouter: 'Create the router',
     tunnel: 'Tunneler enabled',

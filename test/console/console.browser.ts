@@ -640,7 +640,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByLabel('Name *').fill('draft')
     network.cluster.kill(first)
     await page.getByText(new RegExp(`cannot reach ctrl${first}`)).waitFor()
-    await page.getByText(/via ctrl/).waitFor()
+    await page.getByText(new RegExp(texts.shell.via('ctrl'))).waitFor()
     expect(await page.getByLabel('Name *').inputValue()).toBe('draft')
     await page.getByRole('button', { name: 'Create', exact: true }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click()

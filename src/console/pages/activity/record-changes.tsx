@@ -1,6 +1,7 @@
 import { visibleText } from '../../app/visible-text.ts'
 import { exactTimeText } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
+import { DiffRows } from '../records/diff-rows.tsx'
 import { fieldLabel } from '../records/form-model.ts'
 import { kindAt } from '../records/kinds.ts'
 import { type NamedRecord, useRecordNames } from '../records/record-names.ts'
@@ -104,18 +105,13 @@ function FieldDiff({ change: { before, after } }: { readonly change: ChangedReco
       {names.map((name) => (
         <div key={name}>
           <dt>{fieldLabel(name)}</dt>
-          {before === null ? null : (
-            <dd class="was">
-              <span class="visually-hidden">{texts.form.before}</span>
-              {valueText(withNames(name, before[name], known))}
-            </dd>
-          )}
-          {after === null ? null : (
-            <dd class="is">
-              <span class="visually-hidden">{texts.form.after}</span>
-              {valueText(withNames(name, after[name], known))}
-            </dd>
-          )}
+          <DiffRows
+            before={before?.[name]}
+            after={after?.[name]}
+            hasBefore={before !== null}
+            hasAfter={after !== null}
+            textOf={(value) => valueText(withNames(name, value, known))}
+          />
         </div>
       ))}
     </dl>
@@ -125,7 +121,7 @@ function FieldDiff({ change: { before, after } }: { readonly change: ChangedReco
 const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/
 
 export function valueText(value: unknown): string {
-  if (value === undefined || value === null) return '–'
+  if (value === undefined || value === null || value === '') return '–'
   if (typeof value === 'string') return TIME.test(value) ? exactTimeText(value) : visibleText(value)
   if (Array.isArray(value) && value.every((one) => typeof one === 'string')) {
     return value.length === 0 ? texts.activity.empty : value.map(visibleText).join(', ')

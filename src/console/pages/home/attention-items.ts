@@ -39,7 +39,7 @@ const matters: readonly Matter[] = [
     sort: 'offlineSince desc',
     since: 'offlineSince',
     sincePrefix: titles.wentOffline,
-    word: words.down,
+    word: words.offline,
     title: titles.offlineRouters,
   },
   {
@@ -49,7 +49,7 @@ const matters: readonly Matter[] = [
     tone: 'bad',
     sort: 'name asc',
     since: null,
-    word: words.down,
+    word: words.noHost,
     title: titles.unhosted,
   },
   {

@@ -83,7 +83,7 @@ function kind(
     facets,
     fields,
     hidden,
-    advanced,
+    advanced: [...advanced, 'tags'],
     wizard,
     tasks,
     titleLabel,
@@ -106,7 +106,6 @@ export const kinds: readonly Kind[] = [
         'serviceHostingPrecedences',
         'defaultHostingCost',
         'defaultHostingPrecedence',
-        'tags',
       ],
       columns: ['hasEdgeRouterConnection', 'lastSeenAt', 'typeId', 'roleAttributes', 'sdkInfo'],
       facets: [
@@ -143,7 +142,7 @@ export const kinds: readonly Kind[] = [
       ],
       fields: {
         name: {},
-        type: { help: 'Device, User and Service differ in name alone.' },
+        type: { help: 'For your own order: devices, users and services have the same rights.' },
         roleAttributes: attributes('identities'),
         roleAttributesExpireAt: {
           label: 'Ends of role attributes',
@@ -169,7 +168,7 @@ export const kinds: readonly Kind[] = [
     'service',
     {
       tasks: ['service', 'import'],
-      advanced: ['terminatorStrategy', 'maxIdleTimeMillis', 'tags'],
+      advanced: ['terminatorStrategy', 'maxIdleTimeMillis'],
       columns: ['hosts', 'roleAttributes', 'configs', 'encryptionRequired'],
       facets: [
         facet(
@@ -197,15 +196,7 @@ export const kinds: readonly Kind[] = [
     'router',
     {
       tasks: ['router'],
-      advanced: [
-        'cost',
-        'noTraversal',
-        'allowedNames',
-        'ctrlChanListeners',
-        'appData',
-        'configs',
-        'tags',
-      ],
+      advanced: ['cost', 'noTraversal', 'allowedNames', 'ctrlChanListeners', 'appData', 'configs'],
       columns: [
         'isOnline',
         'onlineSince',
@@ -275,7 +266,7 @@ export const kinds: readonly Kind[] = [
         facet(
           'ends',
           'Ends',
-          ['coming', 'With an end to come', 'expiresAt != null and isEnded = false'],
+          ['coming', 'Ends in the future', 'expiresAt != null and isEnded = false'],
           ['ended', 'Ended', 'isEnded = true'],
           ['never', 'Without an end', 'expiresAt = null'],
         ),
@@ -288,8 +279,8 @@ export const kinds: readonly Kind[] = [
       ],
       fields: {
         name: {},
-        type: { label: 'Right', help: 'Dial: use the services. Bind: host them.' },
-        semantic: { help: 'AllOf: records with all of the attributes. AnyOf: with one of them.' },
+        type: { label: 'Right', optionTexts: texts.cell.rights },
+        semantic: { label: texts.form.semantic, optionTexts: texts.form.semantics },
         identityRoles: roles('identities'),
         serviceRoles: roles('services'),
         postureCheckRoles: roles('posture-checks'),
@@ -307,7 +298,7 @@ export const kinds: readonly Kind[] = [
       columns: ['semantic', 'identityRoles', 'edgeRouterRoles'],
       fields: {
         name: {},
-        semantic: {},
+        semantic: { label: texts.form.semantic, optionTexts: texts.form.semantics },
         identityRoles: roles('identities'),
         edgeRouterRoles: roles('edge-routers'),
         tags: { widget: json },
@@ -327,7 +318,7 @@ export const kinds: readonly Kind[] = [
       columns: ['semantic', 'serviceRoles', 'edgeRouterRoles'],
       fields: {
         name: {},
-        semantic: {},
+        semantic: { label: texts.form.semantic, optionTexts: texts.form.semantics },
         serviceRoles: roles('services'),
         edgeRouterRoles: roles('edge-routers'),
         tags: { widget: json },

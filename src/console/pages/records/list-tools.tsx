@@ -135,13 +135,9 @@ export function ListExportButtons(props: {
   ))
   return (
     <>
-      {isNarrow.value ? (
-        <Menu label={list.exports} icon="backup" closesOnChoice>
-          {buttons}
-        </Menu>
-      ) : (
-        buttons
-      )}
+      <Menu label={list.exports} icon="backup" closesOnChoice>
+        {buttons}
+      </Menu>
       <span class="faint small" role="status">
         {progress.value}
       </span>

@@ -50,6 +50,8 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
   supportedProtocols: (row) =>
     isObject(row['supportedProtocols']) ? Object.keys(row['supportedProtocols']).join(', ') : '',
   expiresAt: (row) => <PolicyExpiryState row={row} />,
+  semantic: ({ semantic }) =>
+    typeof semantic === 'string' ? (texts.cell.semantics[semantic] ?? semantic) : '',
   type: ({ type }) => (typeof type === 'string' ? (texts.cell.rights[type] ?? type) : ''),
 }
 

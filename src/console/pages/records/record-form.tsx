@@ -155,21 +155,16 @@ export function RecordForm(props: RecordFormProps) {
         />
         <CurlCommandPanel call={call} />
       </div>
-      <div class="form-foot">
-        {isReviewing.value ? null : refusal}
-        {isDirty ? <span class="faint small">{texts.form.unsaved(changes.length)}</span> : <span />}
-        {isDirty ? (
-          <Button kind="quiet" onClick={discard}>
-            {texts.form.discard}
-          </Button>
-        ) : null}
-        <LinkButton href={id === null ? consolePath(kind.path) : consolePath(kind.path, id)}>
-          {texts.cancel}
-        </LinkButton>
+      <FormFoot
+        refusal={isReviewing.value ? null : refusal}
+        unsaved={changes.length}
+        leaveTo={id === null ? consolePath(kind.path) : consolePath(kind.path, id)}
+        onDiscard={discard}
+      >
         <Button type="submit" kind="primary" refused={blocked} isBusy={isBusy.value}>
           {id === null ? texts.form.create : texts.form.save}
         </Button>
-      </div>
+      </FormFoot>
       {isReviewing.value ? (
         <ReviewDialog
           changes={changes}
@@ -189,6 +184,30 @@ export function RecordForm(props: RecordFormProps) {
         />
       ) : null}
     </form>
+  )
+}
+
+/** The number of unsaved changes, and the buttons of the form. */
+function FormFoot(props: {
+  readonly refusal: ComponentChildren
+  readonly unsaved: number
+  readonly leaveTo: string
+  readonly onDiscard: () => void
+  readonly children: ComponentChildren
+}) {
+  const { refusal, unsaved, leaveTo, onDiscard, children } = props
+  return (
+    <div class="form-foot">
+      {refusal}
+      <span class="faint small">{unsaved === 0 ? '' : texts.form.unsaved(unsaved)}</span>
+      {unsaved === 0 ? null : (
+        <Button kind="quiet" onClick={onDiscard}>
+          {texts.form.discard}
+        </Button>
+      )}
+      <LinkButton href={leaveTo}>{texts.cancel}</LinkButton>
+      {children}
+    </div>
   )
 }
 
