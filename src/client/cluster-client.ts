@@ -189,10 +189,9 @@ export class ClusterClient<R extends ClusterRequest> {
    * a member that stopped then costs only this time, and a slow member can still respond.
    */
   async #askEach(request: R, write: KeptWrite): Promise<Round> {
-    const { members, waits } = this.#options
-    const isPinned = request.origin !== undefined
-    const order = isPinned ? [request.origin] : members.order()
-    const hedgeMs = isPinned || isWrite(request) ? 0 : waits.hedgeMs
+    const { members } = this.#options
+    const order = request.origin === undefined ? members.order() : [request.origin]
+    const hedgeMs = this.#hedgeMs(request)
     const faults: MemberFault[] = []
     let refusal: ApiRefusalError | null = null
     const running = new Map<string, Promise<Attempt>>()
@@ -245,12 +244,19 @@ export class ClusterClient<R extends ClusterRequest> {
     }
   }
 
-  #timeoutMs({ timeoutMs, isOnceOnly, origin }: R, isLast: boolean): number {
+  /** Time after which the client sends a read to the next member as well; 0: never. */
+  #hedgeMs(request: R): number {
+    return request.origin !== undefined || isWrite(request) ? 0 : this.#options.waits.hedgeMs
+  }
+
+  #timeoutMs(request: R, isLast: boolean): number {
+    const { timeoutMs, isOnceOnly, origin } = request
     const { answerMs, lastAnswerMs, onceOnlyMs } = this.#options.waits
     const usualMs = timeoutMs ?? (isOnceOnly === true ? onceOnlyMs : answerMs)
     // If the caller named the member, the timeout is not extended: such a caller decides itself how
-    // long to wait.
-    return isLast && origin === undefined ? Math.max(usualMs, lastAnswerMs) : usualMs
+    // long to wait. A hedged read does not wait for a member, so a slow member has time to respond.
+    const isExtended = origin === undefined && (isLast || this.#hedgeMs(request) > 0)
+    return isExtended ? Math.max(usualMs, lastAnswerMs) : usualMs
   }
 
   /** Sends the request to one member, and once more if the session was renewed. */

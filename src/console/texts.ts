@@ -408,6 +408,8 @@ export const texts = {
     unverified: 'Not verified',
     notEnrolled: 'Not enrolled',
     noHost: 'No host',
+    totp: 'Authenticator app',
+    secondSigner: 'Token of a signer',
     hostsOffline: 'Hosts offline',
     /** For example `Hosted` or `Hosted, 1 of 2 online`; counts terminators. */
     hosted: (online: number, all: number) =>
@@ -583,6 +585,13 @@ export const texts = {
     title: (one: string) => upperFirst(one),
     none: '–',
     lines: 'One a line',
+    pem: 'As PEM.',
+    methods: {
+      ott: 'One-time token',
+      ottca: 'Certificate of a CA',
+      updb: 'User name and password',
+      cert: 'Certificate',
+    } as Readonly<Record<string, string>>,
     asForm: 'Form',
     json: 'JSON',
     view: 'How to edit the data',
@@ -1163,6 +1172,11 @@ export const texts = {
       other: 'Choose a claim that the provider never gives to another account.',
     },
     claim: 'Claim that names the identity',
+    audienceHint: 'The claim aud of its tokens, usually the client ID.',
+    jwksHint:
+      'Where the provider publishes its keys. Look at “Log in with a provider” for presets.',
+    certHint:
+      'In place of the address of the keys: the certificate that verifies its tokens, as PEM.',
     nameHint: 'People choose the provider by this name when they log in.',
     incomplete: 'Fill in all values. The tenant is a UUID, and an address begins with https.',
     lookUp: 'Look up the provider',

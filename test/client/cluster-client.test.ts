@@ -306,10 +306,12 @@ test('after the cluster was recovered, the client sends a request again, once, w
   expect(hostile.asked, 'one request, then two').toHaveLength(3)
 })
 
-test('the client waits longer for the last member that it tries, but not for a member that the caller selected', async () => {
+test('the client waits longer for the last member that it tries and for each member of a hedged read, but not for a member that the caller selected', async () => {
   const { client, asked } = clientOf(isSilent, { waits: consoleTimeouts })
-  await expect(client.ask({})).rejects.toBeInstanceOf(UnreachableError)
+  await expect(client.ask({ method: 'POST' })).rejects.toBeInstanceOf(UnreachableError)
   expect(asked.splice(0).map(({ timeoutMs }) => timeoutMs)).toEqual([2000, 2000, 20_000])
+  await expect(client.ask({})).rejects.toBeInstanceOf(UnreachableError)
+  expect(asked.splice(0).map(({ timeoutMs }) => timeoutMs)).toEqual([20_000, 20_000, 20_000])
   await expect(client.ask({ origin: two, timeoutMs: 3000 })).rejects.toBeInstanceOf(
     UnreachableError,
   )

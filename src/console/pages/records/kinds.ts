@@ -388,6 +388,7 @@ export const kinds: readonly Kind[] = [
     'key',
     'auth-policy',
     {
+      columns: ['primary', 'secondary'],
       fields: {
         name: {},
         // The rules of OpenZiti's default policy, except that expired certificates are not allowed.
@@ -422,7 +423,17 @@ export const kinds: readonly Kind[] = [
     {
       wizard: 'signer',
       tasks: ['signer'],
-      columns: ['issuer', 'audience', 'enabled'],
+      columns: ['enabled', 'issuer', 'audience'],
+      advanced: [
+        'certPem',
+        'kid',
+        'targetToken',
+        'enrollAuthPolicyId',
+        'enrollAttributeClaimsSelector',
+        'enrollNameClaimsSelector',
+        'enrollToCertEnabled',
+        'enrollToTokenEnabled',
+      ],
       facets: [
         facet('certificate', 'Certificate', [
           'month',
@@ -432,11 +443,21 @@ export const kinds: readonly Kind[] = [
       ],
       fields: {
         name: {},
-        issuer: {},
-        audience: {},
+        issuer: { help: texts.signers.fields.issuer.hint },
+        audience: { help: texts.signers.audienceHint },
         enabled: { initial: true },
-        jwksEndpoint: {},
-        enrollAuthPolicyId: { widget: ref('auth-policies') },
+        jwksEndpoint: { label: 'Address of the keys (JWKS)', help: texts.signers.jwksHint },
+        claimsProperty: { label: texts.signers.claim },
+        useExternalId: { label: 'The claim is the external ID of the identity' },
+        clientId: { label: texts.signers.fields.clientId.label },
+        externalAuthUrl: { label: 'Address for log-in' },
+        scopes: {},
+        certPem: { label: 'Certificate', help: texts.signers.certHint },
+        kid: { label: 'Key ID of the certificate' },
+        enrollAuthPolicyId: {
+          label: 'Authentication policy of enrolled identities',
+          widget: ref('auth-policies'),
+        },
       },
     },
   ),
@@ -451,7 +472,11 @@ export const kinds: readonly Kind[] = [
     'ca',
     {
       columns: ['isVerified', 'isAutoCaEnrollmentEnabled', 'isAuthEnabled', 'fingerprint'],
-      fields: { name: {}, certPem: {}, identityRoles: attributes('identities') },
+      fields: {
+        name: {},
+        certPem: { label: 'Certificate', help: texts.form.pem },
+        identityRoles: attributes('identities'),
+      },
     },
   ),
   kind(
@@ -463,10 +488,15 @@ export const kinds: readonly Kind[] = [
       titleLabel: texts.list.titles.authenticators,
       columns: ['username', 'fingerprint'],
       fields: {
-        method: { help: 'updb: user name and password. cert: a certificate.' },
+        method: { optionTexts: texts.form.methods },
         identityId: { label: 'Identity', widget: ref('identities') },
-        username: {},
-        password: {},
+        username: { shownIf: { field: 'method', is: ['updb'] } },
+        password: { shownIf: { field: 'method', is: ['updb'] } },
+        certPem: {
+          label: 'Certificate',
+          help: texts.form.pem,
+          shownIf: { field: 'method', is: ['cert'] },
+        },
       },
     },
   ),
@@ -488,10 +518,15 @@ export const kinds: readonly Kind[] = [
         ),
       ],
       fields: {
-        method: {},
+        method: { optionTexts: texts.form.methods },
         identityId: { label: 'Identity', widget: ref('identities') },
         expiresAt: { label: 'Ends', widget: { is: 'end' } },
-        caId: { label: 'Certificate authority', widget: ref('cas') },
+        caId: {
+          label: 'Certificate authority',
+          widget: ref('cas'),
+          shownIf: { field: 'method', is: ['ottca'] },
+        },
+        username: { shownIf: { field: 'method', is: ['updb'] } },
       },
     },
   ),
@@ -515,6 +550,9 @@ export const kinds: readonly Kind[] = [
     fields: { name: {} },
   }),
 ]
+
+/** Columns that a list computes from records of other kinds. */
+export const computedColumns: ReadonlySet<string> = new Set(['hosts'])
 
 const byPath = new Map(kinds.map((one) => [one.path, one]))
 

@@ -20,7 +20,7 @@ import {
   parseListState,
   formatListState,
 } from './filters.ts'
-import type { Kind } from './kinds.ts'
+import { computedColumns, type Kind } from './kinds.ts'
 import { ActiveFilters, BulkBar, Facets, ListExportButtons, type Selection } from './list-tools.tsx'
 import { readRecordNames, readRowPage, type RecordRow, type RowPage } from './record-data.ts'
 import { type ListPageData, RecordTable } from './record-rows.tsx'
@@ -48,7 +48,7 @@ async function load(kind: Kind, state: ListState, signal: AbortSignal): Promise<
     canDelete:
       served.operation('delete', `/${kind.path}/{id}`) !== null &&
       hasPermission(`${kind.permission}.delete`),
-    columns: kind.columns.filter((name) => name === 'hosts' || shown.includes(name)),
+    columns: kind.columns.filter((name) => computedColumns.has(name) || shown.includes(name)),
     hasNames,
     canCreate: creation !== null,
     mayCreate: creation !== null && hasPermission(creation.permission),

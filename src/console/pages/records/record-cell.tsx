@@ -50,9 +50,32 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
   supportedProtocols: (row) =>
     isObject(row['supportedProtocols']) ? Object.keys(row['supportedProtocols']).join(', ') : '',
   expiresAt: (row) => <PolicyExpiryState row={row} />,
+  primary: ({ primary }) => allowedMethods(primary),
+  secondary: ({ secondary }) => requiredInAddition(secondary),
   semantic: ({ semantic }) =>
     typeof semantic === 'string' ? (texts.cell.semantics[semantic] ?? semantic) : '',
   type: ({ type }) => (typeof type === 'string' ? (texts.cell.rights[type] ?? type) : ''),
+}
+
+/** The methods of log-in that an authentication policy allows, in words. */
+function allowedMethods(primary: unknown): string {
+  const { logInRules } = texts
+  if (!isObject(primary)) return ''
+  const allowed = (['cert', 'updb', 'extJwt'] as const).filter((method) => {
+    const rules = primary[method]
+    return isObject(rules) && rules['allowed'] === true
+  })
+  return allowed.map((method) => logInRules[method]).join(', ')
+}
+
+function requiredInAddition(secondary: unknown): string {
+  if (!isObject(secondary)) return ''
+  const { cell } = texts
+  const parts = [
+    secondary['requireTotp'] === true ? cell.totp : '',
+    typeof secondary['requireExtJwtSigner'] === 'string' ? cell.secondSigner : '',
+  ]
+  return parts.filter((part) => part !== '').join(', ')
 }
 
 /** The value of a field of a record in a list. */
