@@ -1,5 +1,5 @@
 import { texts } from '../../texts.ts'
-import { isDeepEqual } from './json-values.ts'
+import { changedItems } from './changed-items.ts'
 
 /**
  * The value of a field before and after a change, each only if there is one. Of a list of texts,
@@ -32,28 +32,4 @@ export function DiffRows(props: {
       ) : null}
     </>
   )
-}
-
-/** Null in place of a list to which nothing was added, or from which nothing was removed. */
-function changedItems(
-  before: unknown,
-  after: unknown,
-): { readonly before: unknown; readonly after: unknown } {
-  const [was, is] = [before ?? [], after ?? []]
-  if (!isTextList(was) || !isTextList(is) || was.length + is.length === 0) {
-    return { before: before ?? '', after: after ?? '' }
-  }
-  const removed = was.filter((one) => !is.includes(one))
-  const added = is.filter((one) => !was.includes(one))
-  // Only the order has changed.
-  if (removed.length + added.length === 0 && !isDeepEqual(was, is))
-    return { before: was, after: is }
-  return {
-    before: removed.length === 0 ? null : removed,
-    after: added.length === 0 ? null : added,
-  }
-}
-
-function isTextList(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.every((one) => typeof one === 'string')
 }
