@@ -220,6 +220,10 @@ function Shown(props: {
         onReload={reload}
       />
     )
+  useEffect(() => {
+    const tab = document.querySelector('.tabs [aria-current]')
+    tab?.scrollIntoView({ block: 'nearest', inline: 'center' })
+  }, [currentPage.value])
   if (record === null) return <div class="stack">{form}</div>
   const tabs = tabsOf(kind, form !== null)
   const asked = currentPage.value.query.get('tab') ?? (hasDraft(kind, record.id) ? 'edit' : '')
