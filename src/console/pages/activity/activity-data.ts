@@ -103,7 +103,19 @@ export async function readHistory(
  * Entries for the terminators that routers create when something begins to host a service: they are
  * many, and no person has changed anything.
  */
-export const BY_ROUTERS = '(entity = "terminator" and actor contains "router:")'
+const BY_ROUTERS = '(entity = "terminator" and actor contains "router:")'
+
+/**
+ * Query for recent changes without sessions, which are frequent and change nothing that other users
+ * see, and without the terminators of routers.
+ */
+const NEWEST_CHANGES = {
+  limit: '10',
+  filter: `not (action contains "session" or ${BY_ROUTERS})`,
+}
+
+export const fetchRecentChanges = async (signal: AbortSignal): Promise<readonly AuditDetail[]> =>
+  (await consoleApiClient.served('GET /fabric/v1/audit', { query: NEWEST_CHANGES, signal })).data
 
 function sinceText(hours: number): string {
   return new Date(Date.now() - hours * 3_600_000).toISOString()

@@ -1,12 +1,10 @@
 import { consoleApiClient } from '../../app/console-state.ts'
 import type {
-  AuditDetail,
   ClusterChangePlan,
   ClusterInvitationDetail,
   ClusterStatus,
   ClusterTicketDetail,
 } from '../../client/served-types.ts'
-import { BY_ROUTERS } from '../activity/activity-data.ts'
 import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
 
 export type MemberStatus = ClusterStatus['members'][number]
@@ -15,18 +13,6 @@ export type ChangeVerb = 'promote' | 'demote' | 'remove'
 
 export const fetchClusterStatus = async (signal: AbortSignal): Promise<ClusterStatus> =>
   (await consoleApiClient.served('GET /fabric/v1/cluster/status', { signal })).data
-
-/**
- * Query for recent changes without sessions, which are frequent and change nothing that other users
- * see, and without the terminators of routers.
- */
-const NEWEST_CHANGES = {
-  limit: '10',
-  filter: `not (action contains "session" or ${BY_ROUTERS})`,
-}
-
-export const fetchRecentChanges = async (signal: AbortSignal): Promise<readonly AuditDetail[]> =>
-  (await consoleApiClient.served('GET /fabric/v1/audit', { query: NEWEST_CHANGES, signal })).data
 
 export const planChange = async (verb: ChangeVerb, id: string): Promise<ClusterChangePlan> =>
   (await consoleApiClient.served('POST /fabric/v1/cluster/plan', { body: { verb, id } })).data

@@ -1,10 +1,9 @@
 import { visibleText } from '../../app/visible-text.ts'
 import { texts } from '../../texts.ts'
-import { isObject } from './json-values.ts'
-import type { RecordRow } from './record-data.ts'
+import { type Draft, isObject } from './json-values.ts'
 
 /** The title of a record: its name, or the name of the record to which it belongs. */
-export function rowTitle(row: RecordRow): string {
+export function rowTitle(row: Draft & { readonly id: string }): string {
   const { name, identity, edgeRouter, service, router, address, method } = row as Readonly<
     Record<string, unknown>
   >
