@@ -464,7 +464,7 @@ export const texts = {
       'config-types': 'Each config needs a type, whose schema checks its data.',
       terminators:
         'Nothing hosts a service now. A terminator appears when an identity or a router starts to host one.',
-      'auth-policies': 'Identities without a policy of their own use the default policy.',
+      'auth-policies': 'Identities without their own policy use the default policy.',
       'external-jwt-signers':
         'People log in with a password or a certificate only. Add a provider, and they log in with their account there.',
       cas: 'Identities enroll with certificates of the network only. Add an authority to accept certificates of your own PKI.',

@@ -20,7 +20,7 @@ export function ConfirmDialog(props: {
   /** Message after the action. */
   readonly done: string
   readonly onClose: () => void
-  /** Called after the action; the dialog is closed by then. */
+  /** Called after the action; the dialog is closed already. */
   readonly onDone: () => void
   readonly children: ComponentChildren
 }) {

@@ -33,7 +33,7 @@ function choose({ kind, state }: FilterProps, chosen: ListState['facets']): void
   })
 }
 
-/** Choices that stand beside the search field of a wide window; a menu has the others. */
+/** Number of choices beside the search field of a wide window; a menu has the others. */
 const INLINE_FACETS = 3
 
 /** Shows the choices by which the user can narrow the list. */

@@ -115,7 +115,7 @@ async function logOutAll(identityId: string): Promise<void> {
   }
 }
 
-/** Actions that are shown as buttons of their own in a wide window; a menu has the others. */
+/** Actions that are shown as separate buttons in a wide window; a menu has the others. */
 const INLINE_ACTIONS = 2
 
 /** All actions on a record; an action with an explanation opens a dialog first. */

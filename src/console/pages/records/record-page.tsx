@@ -313,7 +313,8 @@ function RecordAccess({ kind, id }: { readonly kind: Kind; readonly id: string }
 }
 
 /**
- * State of an identity, service or router, or the time at which a policy ends, shown beside the record's
+ * State of an identity, service or router, or the time at which a policy ends, shown beside
+ * the record's
  * name.
  */
 function HeadState({
