@@ -34,6 +34,7 @@ import { deviceLimits } from '../src/auth/oidc/device-log-ins.ts'
 import { clientResponseLimits } from '../src/cli/client/api-client.ts'
 import {
   FAILED_MEMBER_AVOIDANCE_MS,
+  OWN_DATA_TIMEOUT_MS,
   commandTimeouts,
   consoleTimeouts,
 } from '../src/client/timeouts.ts'
@@ -201,6 +202,7 @@ const tables: Readonly<Record<string, object>> = {
     ...named('command', commandTimeouts),
     ...named('page', consoleTimeouts),
     AVOID_MS: FAILED_MEMBER_AVOIDANCE_MS,
+    OWN_DATA_MS: OWN_DATA_TIMEOUT_MS,
   },
   'src/cli/client/api-client.ts': clientResponseLimits,
   'src/cli/client/session-tokens.ts': renewalLimits,

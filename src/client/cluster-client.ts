@@ -183,50 +183,81 @@ export class ClusterClient<R extends ClusterRequest> {
     }
   }
 
-  /** Sends the request to each member in turn, until one succeeds or refuses permanently. */
+  /**
+   * Sends the request to each member in turn, until one succeeds or refuses permanently. A read is
+   * also sent to the next member after `hedgeMs` without a response, and the first response counts:
+   * a member that stopped then costs only this time, and a slow member can still respond.
+   */
   async #askEach(request: R, write: KeptWrite): Promise<Round> {
-    const { id } = write
     const { members } = this.#options
     const order = request.origin === undefined ? members.order() : [request.origin]
-    const isFirst = request.origin === undefined
+    const hedgeMs = this.#hedgeMs(request)
     const faults: MemberFault[] = []
     let refusal: ApiRefusalError | null = null
+    const running = new Map<string, Promise<Attempt>>()
     for (const [at, origin] of order.entries()) {
-      try {
-        const timeoutMs = this.#timeoutMs(request, at === order.length - 1)
-        const answer = await this.#askOne(request, { origin, id, timeoutMs })
-        members.succeed(origin, isFirst)
-        return { answer: { ...answer, origin } }
-      } catch (error) {
+      const isLast = at === order.length - 1
+      running.set(origin, this.#attempt(request, write, origin, isLast))
+      while (running.size > 0) {
+        const ended = await firstWithin([...running.values()], isLast ? 0 : hedgeMs)
+        if (ended === null) break
+        running.delete(ended.origin)
+        if ('answer' in ended) return { answer: { ...ended.answer, origin: ended.origin } }
+        const { error } = ended
         if (error instanceof NoResponseError) {
-          members.fail(origin)
           write.isOpen ||= error.isSent
-          const fault = { origin, reason: error.message }
-          if (isWrite(request) && id === null && error.isSent)
+          const fault = { origin: ended.origin, reason: error.message }
+          if (isWrite(request) && write.id === null && error.isSent)
             throw new OutcomeUnknownError(fault, error)
           faults.push(fault)
-          continue
+        } else {
+          if (!(error instanceof ApiRefusalError) || !isPassing(error, request)) throw error
+          write.isOpen ||= error.code === 'OUTCOME_UNKNOWN' || error.code === ''
+          if (refusal === null || error.code === 'OUTCOME_UNKNOWN' || refusal.code === '') {
+            refusal = error
+          }
         }
-        if (!(error instanceof ApiRefusalError)) throw error
-        if (!isPassing(error, request)) {
-          members.succeed(origin, isFirst)
-          throw error
-        }
-        write.isOpen ||= error.code === 'OUTCOME_UNKNOWN' || error.code === ''
-        if (refusal === null || error.code === 'OUTCOME_UNKNOWN' || refusal.code === '') {
-          refusal = error
-        }
+        if (!isLast) break
       }
     }
     return { refusal, faults }
   }
 
-  #timeoutMs({ timeoutMs, isOnceOnly, origin }: R, isLast: boolean): number {
+  /**
+   * Sends the request to one member, and records whether the member responds. Never
+   * rejects, because
+   * another member may respond first, and then this outcome is not awaited.
+   */
+  async #attempt(request: R, { id }: KeptWrite, origin: string, isLast: boolean): Promise<Attempt> {
+    const { members } = this.#options
+    const isFirst = request.origin === undefined
+    try {
+      const timeoutMs = this.#timeoutMs(request, isLast)
+      const answer = await this.#askOne(request, { origin, id, timeoutMs })
+      members.succeed(origin, isFirst)
+      return { origin, answer }
+    } catch (error) {
+      if (error instanceof NoResponseError) members.fail(origin)
+      else if (error instanceof ApiRefusalError && !isPassing(error, request)) {
+        members.succeed(origin, isFirst)
+      }
+      return { origin, error }
+    }
+  }
+
+  /** Time after which the client sends a read to the next member as well; 0: never. */
+  #hedgeMs(request: R): number {
+    return request.origin !== undefined || isWrite(request) ? 0 : this.#options.waits.hedgeMs
+  }
+
+  #timeoutMs(request: R, isLast: boolean): number {
+    const { timeoutMs, isOnceOnly, origin } = request
     const { answerMs, lastAnswerMs, onceOnlyMs } = this.#options.waits
     const usualMs = timeoutMs ?? (isOnceOnly === true ? onceOnlyMs : answerMs)
     // If the caller named the member, the timeout is not extended: such a caller decides itself how
-    // long to wait.
-    return isLast && origin === undefined ? Math.max(usualMs, lastAnswerMs) : usualMs
+    // long to wait. A hedged read does not wait for a member, so a slow member has time to respond.
+    const isExtended = origin === undefined && (isLast || this.#hedgeMs(request) > 0)
+    return isExtended ? Math.max(usualMs, lastAnswerMs) : usualMs
   }
 
   /** Sends the request to one member, and once more if the session was renewed. */
@@ -304,6 +335,28 @@ interface AskedMember {
   /** Null if the request has no ID and is not repeated. */
   readonly id: string | null
   readonly timeoutMs: number
+}
+
+/** The outcome of sending a request to one member. */
+type Attempt =
+  | { readonly origin: string; readonly answer: ClusterResponse }
+  | { readonly origin: string; readonly error: unknown }
+
+/** The first attempt that ends; null if none ends within `ms`, which is unlimited if 0. */
+async function firstWithin(
+  attempts: readonly Promise<Attempt>[],
+  ms: number,
+): Promise<Attempt | null> {
+  if (ms === 0) return await Promise.race(attempts)
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const silence = new Promise<null>((resolve) => {
+    timer = setTimeout(() => resolve(null), ms)
+  })
+  try {
+    return await Promise.race([...attempts, silence])
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 type Round =

@@ -9,11 +9,6 @@ const upperFirst = (text: string): string => text.slice(0, 1).toUpperCase() + te
 const within = (text: string): string =>
   /^[A-Z][a-z]/.test(text) ? text.slice(0, 1).toLowerCase() + text.slice(1) : text
 
-/** Splits a name like `edgeRouterPolicy` into words. */
-const words = (name: string): string =>
-  name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`).trim()
-
-/** Displayed names of the audit log's actions. */
 /** Texts for the actions in the audit log; each is shown after the name of the actor. */
 const done: Readonly<Record<string, string>> = {
   create: 'created',
@@ -25,16 +20,16 @@ const done: Readonly<Record<string, string>> = {
   'identity-enable': 'enabled',
   'session-create': 'logged in',
   'session-delete': 'logged out',
+  'leadership-transfer': 'transferred leadership to',
+  'member-promote': 'promoted',
+  'member-demote': 'demoted',
+  'member-remove': 'removed',
+  'member-add': 'added',
+  'ticket-create': 'created a ticket:',
 }
 
-const actions: Readonly<Record<string, string>> = {
-  create: 'Created',
-  delete: 'Deleted',
-  patch: 'Changed',
-  update: 'Changed',
-  'session-create': 'Logged in',
-  'session-delete': 'Logged out',
-}
+/** A larger maximum is only that of the number's type. */
+const UNLIMITED = 1_000_000_000
 
 /** Latency that a link reports until its routers have measured it. */
 const UNMEASURED_MS = 65_000
@@ -65,8 +60,8 @@ export const texts = {
   },
 
   attributes: {
-    lead: 'Records that have this role attribute, and policies that choose by it',
-    none: 'Nothing has this role attribute, and no policy chooses by it.',
+    lead: 'Records that have this role attribute, and policies that select by it',
+    none: 'Nothing has this role attribute, and no policy selects by it.',
     open: 'Open as a list',
   },
 
@@ -105,7 +100,7 @@ export const texts = {
     cluster: 'Cluster',
     access: 'Access',
     topology: 'Topology',
-    live: 'Live',
+    live: 'Sessions',
     activity: 'Activity',
     wizards: 'Set up',
     backups: 'Backups',
@@ -138,7 +133,7 @@ export const texts = {
     navigation: 'Pages',
     openMenu: 'Open the menu',
     closeMenu: 'Close the menu',
-    via: (name: string) => `via ${name}`,
+    via: (name: string) => `Connected to ${name}`,
     toLight: 'Use the light theme',
     toDark: 'Use the dark theme',
     help: 'Keyboard shortcuts',
@@ -222,12 +217,20 @@ export const texts = {
   },
 
   home: {
-    lead: 'The network now, and everything in it that needs attention',
+    lead: 'The state of the network, and what needs attention',
     attention: 'Needs attention',
     nothing: 'Nothing needs attention.',
-    words: { down: 'Down', locked: 'Locked', soon: 'Soon', expired: 'Expired', unused: 'Unused' },
+    words: {
+      offline: 'Offline',
+      noHost: 'No host',
+      locked: 'Locked',
+      soon: 'Expires soon',
+      expired: 'Expired',
+      unused: 'Unused',
+    },
     toCluster: 'Open the cluster',
     online: (amount: number) => `${amount.toLocaleString('en')} online`,
+    hosted: (amount: number) => `${amount.toLocaleString('en')} with a host`,
     noRights: 'Your identity has no rights here',
     noRightsWhat:
       'It can use the services of the network, but not manage them. Ask an administrator for permissions.',
@@ -243,6 +246,8 @@ export const texts = {
         `${count(amount, 'enrollment expires', 'enrollments expire')} within a day`,
       expired: (amount: number) =>
         `${count(amount, 'enrollment has', 'enrollments have')} expired unused`,
+      created: 'created ',
+      wentOffline: 'went offline ',
       neverSeen: (amount: number) =>
         `${count(amount, 'identity was', 'identities were')} never seen`,
       unseen: (amount: number) =>
@@ -278,7 +283,7 @@ export const texts = {
     member: 'Controller',
     role: 'Role',
     state: 'State',
-    behind: 'Behind',
+    behind: 'Entries behind',
     lastContact: 'Last contact',
     version: 'Version',
     entries: (amount: number) => (amount === 0 ? '0' : count(amount, 'entry', 'entries')),
@@ -363,11 +368,7 @@ export const texts = {
 
   news: {
     changes: 'Last changes',
-    action: (action: string, entity: string) => {
-      const done = actions[action] ?? upperFirst(action)
-      return entity === '' ? done : `${done} ${words(entity)}`
-    },
-    by: (name: string) => `by ${name}`,
+    all: 'All activity',
     events: 'Events',
     none: 'Nothing has happened yet.',
     refused: 'Your identity may not read events.',
@@ -392,7 +393,7 @@ export const texts = {
     all: (many: string) => `all ${many}`,
     counting: 'Counting …',
     count: (amount: number, one: string, many: string) =>
-      `Chooses ${count(amount, one, within(many))} now`,
+      `Matches ${count(amount, one, within(many))} now`,
   },
 
   cell: {
@@ -406,6 +407,14 @@ export const texts = {
     verified: 'Verified',
     unverified: 'Not verified',
     notEnrolled: 'Not enrolled',
+    noHost: 'No host',
+    totp: 'Authenticator app',
+    secondSigner: 'Token of a signer',
+    hostsOffline: 'Hosts offline',
+    /** For example `Hosted` or `Hosted, 1 of 2 online`; counts terminators. */
+    hosted: (online: number, all: number) =>
+      online === all ? 'Hosted' : `Hosted, ${online} of ${all} online`,
+    semantics: { AllOf: 'All of', AnyOf: 'Any of' } as Readonly<Record<string, string>>,
     rights: { Dial: 'Use (Dial)', Bind: 'Host (Bind)' } as Readonly<Record<string, string>>,
     more: (amount: number) => `+${amount}`,
   },
@@ -416,6 +425,57 @@ export const texts = {
     filterPlaceholder: 'Name, #attribute, or = and a filter',
     byAttribute: (text: string) => `List those with ${text}`,
     every: (label: string) => `${label}: all`,
+    filters: 'Filters',
+    active: 'Active filters',
+    clearAll: 'Clear all',
+    record: 'ID',
+    titles: {
+      terminators: 'Service and router',
+      authenticators: 'Identity and method',
+      enrollments: 'Identity or router, and method',
+    },
+    methods: {
+      ott: 'one-time token',
+      ottca: 'certificate of a CA',
+      updb: 'password',
+      cert: 'certificate',
+      erott: 'router token',
+      trott: 'router token',
+    },
+    /** By kind: the consequence of a list without rows, and what to do about it. */
+    empty: {
+      identities:
+        'Nothing can connect to the network until it has an identity. Enroll a device or a person, or import many from a file.',
+      services:
+        'Clients have nothing to reach until a service exists. It needs a host, and policies that say who may use it.',
+      'edge-routers':
+        'Clients and hosts connect through edge routers. No service can be reached until one is online.',
+      'transit-routers':
+        'Transit routers carry circuits between edge routers. A network works without them.',
+      'service-policies': 'No identity may use or host a service until a policy allows it.',
+      'edge-router-policies':
+        'Identities may not use any edge router, so they cannot reach a service. A policy for #all and #all allows all of them.',
+      'service-edge-router-policies':
+        'Services cannot be reached through any edge router. A policy for #all and #all allows all of them.',
+      'posture-checks':
+        'Policies do not check devices yet. Create a check, and select it in a service policy.',
+      configs:
+        'Tunnelers do not know which addresses to intercept, or where hosts reach the server. Offering a service creates both configs.',
+      'config-types': 'Each config needs a type, whose schema checks its data.',
+      terminators:
+        'Nothing hosts a service now. A terminator appears when an identity or a router starts to host one.',
+      'auth-policies': 'Identities without their own policy use the default policy.',
+      'external-jwt-signers':
+        'People log in with a password or a certificate only. Add a provider, and they log in with their account there.',
+      cas: 'Identities enroll with certificates of the network only. Add an authority to accept certificates of your own PKI.',
+      authenticators: 'No identity can log in until it enrolls or gets a password.',
+      enrollments:
+        'No token is outstanding: each identity and router has enrolled, or was never invited.',
+      revocations: 'Each issued token is valid until it expires.',
+      'controller-settings': 'All controllers use the settings of their configuration files.',
+      routers: 'No router has been created.',
+    } as Readonly<Record<string, string>>,
+    terminatorOf: (service: string, router: string) => `${service} at ${router}`,
     exports: 'Export',
     exportAs: { csv: 'Export CSV', json: 'Export JSON' },
     select: (name: string) => `Select ${name}`,
@@ -433,6 +493,7 @@ export const texts = {
     },
     columns: {
       hasEdgeRouterConnection: 'State',
+      hosts: 'State',
       lastSeenAt: 'Last seen',
       onlineSince: 'Since',
       isOnline: 'State',
@@ -440,12 +501,15 @@ export const texts = {
       versionInfo: 'Version',
       expiresAt: 'Ends',
       supportedProtocols: 'For clients',
+      encryptionRequired: 'Encrypted',
+      createdAt: 'Created',
+      typeId: 'Type',
     } as Readonly<Record<string, string>>,
     total: (amount: number, isFiltered: boolean) =>
       isFiltered ? count(amount, 'match', 'matches') : `${amount.toLocaleString('en')} in all`,
     none: (many: string) => `No ${within(many)} yet`,
     noMatch: 'Nothing matches the filter',
-    noMatchWhat: 'Names are compared without regard to case.',
+    noMatchWhat: 'Upper and lower case make no difference. Remove a filter, or search for less.',
     clear: 'Clear the filter',
     filterFields: (fields: readonly string[]) => `A filter may use ${list.format(fields)}.`,
     notAll: (rows: number) =>
@@ -480,11 +544,16 @@ export const texts = {
     delete: 'Delete',
     deleteTitle: (name: string) => `Delete ${name}?`,
     deleteWhat: (one: string) =>
-      `This ${one} is deleted on every controller. It cannot be brought back.`,
+      `This ${one} is deleted on every controller. Activity can undo the deletion of most records.`,
     deleted: (name: string) => `Deleted ${name}`,
     typeName: 'Type the name first',
     related: 'Related',
-    noRelated: 'None.',
+    noRelated: (kinds: readonly string[]) => `None: ${list.format(kinds.map(within))}.`,
+    showAll: (amount: number, most: number) =>
+      amount > most ? `Show the first ${most}` : `Show all ${amount.toLocaleString('en')}`,
+    unhosted: 'Nothing hosts this service, so no identity can reach it.',
+    allowHosting: 'Say who hosts it',
+    hosting: (service: string) => `Hosting of ${service}`,
     everything: 'All fields, as JSON',
     facts: 'Facts',
     factNames: {
@@ -516,6 +585,13 @@ export const texts = {
     title: (one: string) => upperFirst(one),
     none: '–',
     lines: 'One a line',
+    pem: 'As PEM.',
+    methods: {
+      ott: 'One-time token',
+      ottca: 'Certificate of a CA',
+      updb: 'User name and password',
+      cert: 'Certificate',
+    } as Readonly<Record<string, string>>,
     asForm: 'Form',
     json: 'JSON',
     view: 'How to edit the data',
@@ -537,6 +613,7 @@ export const texts = {
     bounds: (minimum: number | null, maximum: number | null) => {
       if (minimum === null) return `At most ${(maximum ?? 0).toLocaleString('en')}.`
       if (maximum === null) return `At least ${minimum.toLocaleString('en')}.`
+      if (maximum > UNLIMITED) return `At least ${minimum.toLocaleString('en')}.`
       return `${minimum.toLocaleString('en')} to ${maximum.toLocaleString('en')}.`
     },
     others: (names: readonly string[]) =>
@@ -552,6 +629,12 @@ export const texts = {
     save: 'Save',
     saved: 'Saved',
     created: (one: string) => `Created the ${one}`,
+    advanced: 'Advanced',
+    semantic: 'Semantic',
+    semantics: {
+      AllOf: 'Records with all of the attributes (AllOf)',
+      AnyOf: 'Records with at least one of them (AnyOf)',
+    } as Readonly<Record<string, string>>,
     discard: 'Discard',
     unsaved: (amount: number) => count(amount, 'unsaved change', 'unsaved changes'),
     leave: 'Leave this page? What you typed stays as a draft in this tab.',
@@ -643,6 +726,10 @@ export const texts = {
     noLogIn: 'No way to log in',
     notIntercepted: 'Not intercepted',
     enrolling: 'Enrollment outstanding',
+    terminatorAt: (router: string, address: string) =>
+      [router === '' ? 'Terminator' : `At ${router}`, address]
+        .filter((part) => part !== '')
+        .join(', '),
     terminators: (online: number, all: number) =>
       all === 0
         ? 'No terminators'
@@ -730,9 +817,8 @@ export const texts = {
   },
 
   live: {
-    lead: 'What is open now',
+    lead: 'API sessions, service sessions, circuits and links that are open now',
     tables: 'What to show',
-    id: 'ID',
     names: {
       'api-sessions': 'API sessions',
       sessions: 'Service sessions',
@@ -744,6 +830,12 @@ export const texts = {
       sessions: 'No service session is open',
       circuits: 'No circuit is open',
       links: 'No link between routers',
+    },
+    noneWhat: {
+      'api-sessions': 'A session appears here when an identity logs in.',
+      sessions: 'A session appears here when a client dials a service, or a host offers one.',
+      circuits: 'A circuit appears here for each connection through the network.',
+      links: 'A link needs two routers that are online, of which one has a link listener.',
     },
     columns: {
       identity: 'Identity',
@@ -786,8 +878,8 @@ export const texts = {
     tabs: { history: 'History', live: 'Live events' },
     list: 'Changes',
     details: (action: string, kind: string, name: string) => `Details: ${action} ${kind} ${name}`,
-    record: 'Name or ID of a record',
-    actor: 'Name or ID of who changed it',
+    record: 'Record (name or ID)',
+    actor: 'Changed by (name or ID)',
     kind: 'Kind',
     everyKind: 'All kinds',
     actionLabel: 'Action',
@@ -804,15 +896,16 @@ export const texts = {
       { value: '24', text: 'Last day' },
       { value: '168', text: 'Last 7 days' },
     ],
-    all: 'Also log-ins and routers',
+    all: 'Include log-ins and changes by routers',
     none: 'No changes',
-    noneWhat: 'No change of the last 30 days fits. The audit log keeps 100,000 entries.',
+    noneWhat: 'No change of the last 30 days matches. The audit log keeps 100,000 entries.',
     count: (shown: number, all: number) =>
       `${shown.toLocaleString('en')} of ${count(all, 'entry', 'entries')}`,
     more: 'Show more',
     action: (action: string) => done[action] ?? action.replaceAll('-', ' '),
     verbs: { create: 'Creates', update: 'Changes', delete: 'Deletes' },
     somebody: 'Somebody',
+    enrollmentToken: 'Enrollment token',
     partial: 'Secrets changed too; their values are never kept.',
     empty: 'empty',
     omitted: (amount: number) =>
@@ -956,7 +1049,7 @@ export const texts = {
     identityHint: 'Name of the device or the person, such as "laptop of Ada"',
     routerHint: 'Like router-fra-1',
     attributes: 'Role attributes',
-    attributesHint: 'Policies choose by them.',
+    attributesHint: 'Policies select records by their role attributes.',
     makeIdentity: 'Create the identity',
     makeRouter: 'Create the router',
     tunnel: 'Tunneler enabled',
@@ -980,6 +1073,11 @@ export const texts = {
 
   import: {
     lead: 'Creates and changes what the file names; deletes nothing. See “The network as a file”.',
+    how: [
+      'Choose a file. Nothing is changed yet.',
+      'Check the changes, and who gains or loses access.',
+      'Make the changes.',
+    ],
     file: 'File',
     fileHint: 'YAML or JSON, as “flotilla export” writes it, at most 4 MB.',
     tooLarge: 'The file is larger than 4 MB. Use flotilla apply.',
@@ -1074,6 +1172,11 @@ export const texts = {
       other: 'Choose a claim that the provider never gives to another account.',
     },
     claim: 'Claim that names the identity',
+    audienceHint: 'The claim aud of its tokens, usually the client ID.',
+    jwksHint:
+      'Where the provider publishes its keys. Look at “Log in with a provider” for presets.',
+    certHint:
+      'In place of the address of the keys: the certificate that verifies its tokens, as PEM.',
     nameHint: 'People choose the provider by this name when they log in.',
     incomplete: 'Fill in all values. The tenant is a UUID, and an address begins with https.',
     lookUp: 'Look up the provider',
@@ -1161,6 +1264,7 @@ export const texts = {
     logOutAllWhat: 'Ends all of its API sessions, and all that they have open.',
     setPassword: 'Set a password',
     setPasswordWhat: 'It can log in by this user name and password.',
+    more: 'More',
     done: (label: string) => `Done: ${label}`,
     waits: 'It has not enrolled yet.',
     showToken: 'Show its token',

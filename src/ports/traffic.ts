@@ -67,5 +67,7 @@ export interface ClusterTraffic {
     kind: TrafficKind,
     ids: readonly string[],
     nowMs: number,
+    /** Controllers that have just not responded, and that are not waited for again. */
+    silent?: readonly string[],
   ): Promise<FromCluster<readonly RecordTraffic[]>>
 }

@@ -220,7 +220,7 @@ describe('The API', () => {
     traffic.countsOf('ctrl2').note(report('r', [usage('ingress.tx', 1000, id, 10)]))
     traffic.calls.length = 0
     const found = await shown(root, path)
-    expect(traffic.calls).toEqual(['traffic.series ctrl2 (3000)'])
+    expect(traffic.calls).toEqual(['traffic.series ctrl2 (1000)'])
     const sum = { rxBytes: 0, txBytes: 1000, circuits: 2, dialFailures: 0, latencyMs: 15.25 }
     const ago = (ms: number): string => new Date(clock.nowMs() - 59_000 - ms).toISOString()
     const quarterMs = (clock.nowMs() - 59_000) % (15 * MINUTE_MS)

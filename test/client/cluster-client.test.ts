@@ -7,6 +7,7 @@ import {
   type SessionTokenSource,
   type MemberTarget,
 } from '../../src/client/cluster-client.ts'
+import { clusterTrafficLimits } from '../../src/cluster/traffic/limits.ts'
 import { MemberOrder } from '../../src/client/member-order.ts'
 import { laterPosition } from '../../src/client/log-position.ts'
 import {
@@ -18,6 +19,7 @@ import {
 import { newRequestId } from '../../src/client/request-id.ts'
 import {
   FAILED_MEMBER_AVOIDANCE_MS,
+  OWN_DATA_TIMEOUT_MS,
   type ClientTimeouts,
   commandTimeouts,
   consoleTimeouts,
@@ -32,7 +34,7 @@ interface Asked extends MemberTarget {
   readonly request: ClusterRequest
 }
 
-type Answering = (asked: Asked) => ClusterResponse
+type Answering = (asked: Asked) => ClusterResponse | Promise<ClusterResponse>
 
 const answer = (
   status: number,
@@ -206,6 +208,59 @@ test('the client sends a read to the next member after any fault', async () => {
   expect(origins()).toEqual([one, two])
 })
 
+test('a read goes to the next member while the first is silent, and the first response counts', async () => {
+  const silence = Promise.withResolvers<ClusterResponse>()
+  const { client, members, origins } = clientOf(
+    ({ origin }) => (origin === one ? silence.promise : answer(200)),
+    { waits: { hedgeMs: 1 } },
+  )
+  expect((await client.ask({})).origin).toBe(two)
+  expect(origins()).toEqual([one, two])
+  expect(members.current).toBe(two)
+  silence.reject(new NoResponseError('did not respond', true))
+  await expect.poll(() => members.failed).toEqual([one])
+})
+
+test('a slow member still responds to a read that the next member has received as well', async () => {
+  const slow = Promise.withResolvers<ClusterResponse>()
+  const { client, members, origins } = clientOf(
+    ({ origin }) => {
+      if (origin === one) return slow.promise
+      slow.resolve(answer(200))
+      return new Promise(() => undefined)
+    },
+    { waits: { hedgeMs: 1 } },
+  )
+  expect((await client.ask({})).origin).toBe(one)
+  expect(origins()).toEqual([one, two])
+  expect([members.current, members.failed]).toEqual([one, []])
+})
+
+test('a write and a read of a selected member go to one member at a time', async () => {
+  const silence = Promise.withResolvers<ClusterResponse>()
+  const { client, asked } = clientOf(
+    ({ origin }) => (origin === one ? silence.promise : answer(200)),
+    { waits: { hedgeMs: 1 } },
+  )
+  const write = client.ask({ method: 'POST' })
+  const selected = client.ask({ origin: one })
+  await client.ask({})
+  expect(asked.map(({ origin, request: { method = 'GET' } }) => `${method} ${origin}`)).toEqual([
+    `POST ${one}`,
+    `GET ${one}`,
+    `GET ${one}`,
+    `GET ${two}`,
+  ])
+  silence.resolve(answer(200))
+  await Promise.all([write, selected])
+})
+
+test('a page of the console has its data within 2.5 seconds after a controller stopped responding', () => {
+  const { trafficAnswerMsMax } = clusterTrafficLimits
+  expect(consoleTimeouts.hedgeMs + trafficAnswerMsMax).toBeLessThanOrEqual(2_500)
+  expect(OWN_DATA_TIMEOUT_MS).toBeLessThanOrEqual(2_500)
+})
+
 test('the client sends net-min-index with each request of a session', async () => {
   let index = 7
   const { client, asked } = clientOf(() => answer(200, {}, { 'net-index': `1:${index}` }))
@@ -251,10 +306,12 @@ test('after the cluster was recovered, the client sends a request again, once, w
   expect(hostile.asked, 'one request, then two').toHaveLength(3)
 })
 
-test('the client waits longer for the last member that it tries, but not for a member that the caller selected', async () => {
+test('the client waits longer for the last member that it tries and for each member of a hedged read, but not for a member that the caller selected', async () => {
   const { client, asked } = clientOf(isSilent, { waits: consoleTimeouts })
-  await expect(client.ask({})).rejects.toBeInstanceOf(UnreachableError)
+  await expect(client.ask({ method: 'POST' })).rejects.toBeInstanceOf(UnreachableError)
   expect(asked.splice(0).map(({ timeoutMs }) => timeoutMs)).toEqual([2000, 2000, 20_000])
+  await expect(client.ask({})).rejects.toBeInstanceOf(UnreachableError)
+  expect(asked.splice(0).map(({ timeoutMs }) => timeoutMs)).toEqual([20_000, 20_000, 20_000])
   await expect(client.ask({ origin: two, timeoutMs: 3000 })).rejects.toBeInstanceOf(
     UnreachableError,
   )

@@ -82,6 +82,10 @@ describe('Traffic of the cluster', () => {
     expect((await second?.series('router', ['shop'], NOW_MS))?.found).toEqual([
       { id: 'shop', figures: seriesOf(2) },
     ])
+    expect(await first?.series('router', ['wiki'], NOW_MS, ['n2'])).toEqual({
+      found: [{ id: 'wiki', figures: seriesOf(1) }],
+      silent: ['n2', 'n3'],
+    })
     await cluster.node('n2').kill()
     expect(await first?.series('service', ['wiki'], NOW_MS)).toEqual({
       found: [{ id: 'wiki', figures: seriesOf(1) }],

@@ -53,7 +53,7 @@ describe.skipIf(browserMissing !== null)('The Activity page', () => {
     const changed = entryOf(page, 'changed service policy sales to crm')
     await changed.waitFor()
     await page.getByText(activity.count(2, 2)).waitFor()
-    expect(await changed.locator('.activity-what').innerText()).toContain('identityRoles')
+    expect(await changed.locator('.activity-what').innerText()).toContain('Identity roles')
     await changed.locator('.expand').click()
     await changed.locator('.was', { hasText: '#sales' }).waitFor()
     await changed.getByRole('button', { name: activity.undo.open }).click()

@@ -67,9 +67,6 @@ new PerformanceObserver((list) => {
   for (const { duration } of list.getEntries()) longTasks.push(Math.round(duration))
 }).observe({ entryTypes: ['longtask'] })`
 
-/** 3 s, and time for a machine that runs other tests beside. */
-const PAGE_MS_MAX = 6_000
-
 describe.skipIf(browserMissing !== null)('The console', () => {
   test.each([
     ['light', 1440],
@@ -605,9 +602,9 @@ describe.skipIf(browserMissing !== null)('The console', () => {
           expect(await page.getByText(texts.failure.title).count()).toBe(0)
           tookMs[title] = Math.round(performance.now() - from)
         }
+        // Printed only: the timeouts that bound it are tested in test/client.
         const slowest = Math.max(...Object.values(tookMs))
         console.log(`pages after ${signal}: slowest ${slowest} ms: ${JSON.stringify(tookMs)}`)
-        expect(slowest).toBeLessThan(PAGE_MS_MAX)
       } finally {
         if (signal === 'SIGSTOP') network.cluster.kill(first, 'SIGCONT')
         else network.cluster.run(first)
@@ -629,7 +626,6 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByText(texts.live.silent([`ctrl${away}`])).waitFor()
     const tookMs = performance.now() - frozen
     console.log(`circuits without a frozen controller: ${Math.round(tookMs)} ms`)
-    expect(tookMs).toBeLessThan(PAGE_MS_MAX)
     network.cluster.kill(away, 'SIGCONT')
     await until(`${network.cluster.id(away)} follows`, async () =>
       (await network.cluster.status(away)).some(({ role }) => role === 'leader'),
@@ -644,7 +640,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByLabel('Name *').fill('draft')
     network.cluster.kill(first)
     await page.getByText(new RegExp(`cannot reach ctrl${first}`)).waitFor()
-    await page.getByText(/via ctrl/).waitFor()
+    await page.getByText(new RegExp(texts.shell.via('ctrl'))).waitFor()
     expect(await page.getByLabel('Name *').inputValue()).toBe('draft')
     await page.getByRole('button', { name: 'Create', exact: true }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click()

@@ -67,7 +67,9 @@ describe.skipIf(browserMissing !== null)('Home', () => {
     const page = await network.open(1, '', { username: 'reader', password })
     await page.getByRole('link', { name: texts.home.matters.unhosted(1) }).waitFor()
     expect(await page.locator('.matters li').count()).toBe(1)
-    expect(await page.locator('.amounts a').allTextContents()).toEqual(['1Services'])
+    expect(await page.locator('.amounts a').allTextContents()).toEqual([
+      `Services1${texts.home.hosted(0)}`,
+    ])
     expect(await page.locator('nav.nav a').allTextContents()).toEqual([
       'Home',
       'Activity',
@@ -132,7 +134,8 @@ describe.skipIf(browserMissing !== null)('A router', () => {
     await page.getByRole('heading', { name: dependents.services(1) }).waitFor()
     await page.getByRole('heading', { name: dependents.identities(2) }).waitFor()
     for (const name of ['wiki', 'laptop-1', 'laptop-2']) {
-      await page.getByRole('link', { name, exact: true }).waitFor()
+      const affected = page.getByRole('region', { name: dependents.title })
+      await affected.getByRole('link', { name, exact: true }).waitFor()
     }
     expect(await axeFindings(page)).toEqual([])
   })

@@ -44,6 +44,7 @@ describe.skipIf(browserMissing !== null)('A form', () => {
   test('shows a refused save in the dialog, and then at its field in sight', async () => {
     const page = await network.open(1, 'services/new')
     await page.getByLabel('Name *').fill('wiki')
+    await page.getByText(texts.form.advanced, { exact: true }).click()
     await page.getByLabel('Idle time, in milliseconds').fill('5')
     await page.getByRole('button', { name: texts.form.create, exact: true }).click()
     const dialog = page.getByRole('dialog')

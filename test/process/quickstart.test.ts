@@ -108,7 +108,7 @@ test.skipIf(browserMissing !== null)(
     for (const id of ['ctrl1', 'ctrl2', 'ctrl3']) {
       await page.getByRole('rowheader', { name: id }).waitFor()
     }
-    await page.getByText('via ctrl2').waitFor()
+    await page.getByText('Connected to ctrl2').waitFor()
     expect(await axeFindings(page)).toEqual([])
     expect(browser.complaints).toEqual([])
   },

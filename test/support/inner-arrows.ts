@@ -231,13 +231,19 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'console/controls',
     'console/pages/records',
   ],
-  'console/pages/cluster': ['console', 'console/app', 'console/client', 'console/controls'],
+  'console/pages/cluster': [
+    'console',
+    'console/app',
+    'console/client',
+    'console/controls',
+    'console/pages/activity',
+    'console/pages/events',
+  ],
   'console/pages/events': [
     'console',
     'console/app',
     'console/client',
     'console/controls',
-    'console/pages/cluster',
     'console/pages/records',
   ],
   'console/pages/home': [

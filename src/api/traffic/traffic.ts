@@ -137,7 +137,7 @@ async function topTraffic(
   const ranked = ranking(known, by)
   const top = ranked.slice(0, Math.max(1, Math.min(limit, trafficLimits.trafficTopMax)))
   const ids = top.map(({ id }) => id)
-  const { found, silent: later } = await traffic.series(kind, ids, nowMs)
+  const { found, silent: later } = await traffic.series(kind, ids, nowMs, silent)
   const series = new Map(found.map(({ id, figures }) => [id, figures]))
   const shown = new Set(ids)
   const rest = totals.rows.filter(({ id }) => !shown.has(id)).map(({ figures }) => figures)

@@ -75,29 +75,35 @@ export class TrafficExchange implements ClusterTraffic {
     kind: TrafficKind,
     ids: readonly string[],
     nowMs: number,
+    silent: readonly string[] = [],
   ): Promise<FromCluster<readonly RecordTraffic[]>> {
     const own = this.#deps.local.series(kind, ids, nowMs)
-    const { found, silent } = await this.#fromOthers(async (id) => {
+    const answered = await this.#fromOthers(async (id) => {
       const request = { kind, nowMs: BigInt(nowMs), ids: [...ids] }
       const { peers } = this.#deps
       const { trafficSeries } = peerMethods
       const { rows } = await callPeer(peers, id, trafficSeries, request, trafficAnswerMsMax)
       return rows.map((row) => trafficOf(row, seriesLength))
-    })
-    return { found: addRows([...own, ...found.flat()]), silent }
+    }, silent)
+    return { found: addRows([...own, ...answered.found.flat()]), silent: answered.silent }
   }
 
-  async #fromOthers<T>(read: (id: string) => Promise<T>): Promise<FromCluster<readonly T[]>> {
+  /** @param skipped ids of controllers that count as silent without a request. */
+  async #fromOthers<T>(
+    read: (id: string) => Promise<T>,
+    skipped: readonly string[] = [],
+  ): Promise<FromCluster<readonly T[]>> {
     const { cluster } = this.#deps
     const others = cluster
       .members()
       .map(({ id }) => id)
       .filter((id) => id !== cluster.selfId)
       .sort()
-    const answers = await Promise.allSettled(others.map(read))
-    const silent = others.filter((_, at) => answers[at]?.status !== 'fulfilled')
+    const asked = others.filter((id) => !skipped.includes(id))
+    const answers = await Promise.allSettled(asked.map(read))
+    const failed = asked.filter((_, at) => answers[at]?.status !== 'fulfilled')
     const found = answers.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
-    return { found, silent }
+    return { found, silent: others.filter((id) => skipped.includes(id) || failed.includes(id)) }
   }
 }
 

@@ -1,6 +1,6 @@
 export const clusterTrafficLimits = {
   /** Timeout for the traffic of another controller; then its id is in the response instead. */
-  trafficAnswerMsMax: 3000,
+  trafficAnswerMsMax: 1000,
   /** Services or routers in one request between controllers. */
   trafficIdsMax: 32,
   /** Encoded bytes of the sums that one controller sends; the remaining rows are added up. */

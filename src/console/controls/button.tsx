@@ -5,7 +5,8 @@ import type { IconName } from './icon-paths.ts'
 
 interface ButtonProps {
   readonly onClick?: (() => void) | undefined
-  readonly kind?: 'primary' | 'danger' | 'quiet' | 'plain'
+  /** `danger` opens a dialog about a dangerous action, and `destroy` runs the action. */
+  readonly kind?: 'primary' | 'danger' | 'destroy' | 'quiet' | 'plain'
   readonly icon?: IconName
   readonly type?: 'button' | 'submit'
   readonly form?: string

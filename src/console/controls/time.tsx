@@ -21,6 +21,11 @@ function secondsText(gone: number): string {
   return relative.format(Math.round(gone / 1000), 'second')
 }
 
+/** A time in the user's time zone, such as `Nov 29, 2026, 6:00:00 PM`. */
+export function exactTimeText(at: string): string {
+  return absolute.format(new Date(at))
+}
+
 /** A time in the user's time zone; in UTC while the pointer is over it. */
 export function Time(props: {
   readonly at: string | null | undefined

@@ -168,7 +168,9 @@ function PairTable({ query, page, onQuery }: PairTableProps) {
                 <th scope="col">{isOfIdentity ? access.service : access.identity}</th>
                 <th scope="col">{access.dial}</th>
                 <th scope="col">{access.bind}</th>
-                <th scope="col">{access.why}</th>
+                <th scope="col" class="minor">
+                  {access.why}
+                </th>
               </tr>
             </thead>
             <tbody>
@@ -318,7 +320,7 @@ function PairRow({
       <td>
         <DirectionBadge direction={row.bind} />
       </td>
-      <td class="soft">{firstMissingRequirement(row)?.message ?? '–'}</td>
+      <td class="soft minor">{firstMissingRequirement(row)?.message ?? '–'}</td>
     </tr>
   )
 }

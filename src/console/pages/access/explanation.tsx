@@ -273,10 +273,13 @@ function ServiceLink({ row, side }: { readonly row: AccessExplained; readonly si
                   <Badge tone={one.isOnline ? 'good' : 'bad'}>
                     {one.isOnline ? texts.cell.online : texts.cell.offline}
                   </Badge>
-                  <a class="mono tiny clip" href={consolePath('terminators', one.id)}>
-                    {one.address === '' ? one.id : one.address}
+                  <a href={consolePath('terminators', one.id)}>
+                    {access.terminatorAt(
+                      one.router === null ? '' : recordRefText(one.router),
+                      // The address of a terminator of an identity is an ID.
+                      one.binding === 'edge' ? '' : one.address,
+                    )}
                   </a>
-                  {one.router === null ? null : <RefLink one={one.router} />}
                 </span>
               </li>
             ))}

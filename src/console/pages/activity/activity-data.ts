@@ -86,9 +86,11 @@ export async function readHistory(
   signal: AbortSignal,
 ): Promise<{ readonly rows: readonly AuditDetail[]; readonly totalCount: number }> {
   const given = Object.entries(query).filter(([, value]) => value !== '')
+  const isOverview = query.all === '' && query.kind === '' && query.record === ''
+  const filter = isOverview ? [['filter', `not ${BY_ROUTERS}`]] : []
   const since = hours === '' ? [] : [['since', sinceText(Number(hours))]]
   const { data, meta } = await consoleApiClient.served('GET /edge/management/v1/history', {
-    query: Object.fromEntries([...given, ...since, ['limit', String(limit)]]) as Record<
+    query: Object.fromEntries([...given, ...since, ...filter, ['limit', String(limit)]]) as Record<
       string,
       string
     >,
@@ -96,6 +98,24 @@ export async function readHistory(
   })
   return { rows: data, totalCount: meta.pagination?.totalCount ?? data.length }
 }
+
+/**
+ * Entries for the terminators that routers create when something begins to host a service: they are
+ * many, and no person has changed anything.
+ */
+const BY_ROUTERS = '(entity = "terminator" and actor contains "router:")'
+
+/**
+ * Query for recent changes without sessions, which are frequent and change nothing that other users
+ * see, and without the terminators of routers.
+ */
+const NEWEST_CHANGES = {
+  limit: '10',
+  filter: `not (action contains "session" or ${BY_ROUTERS})`,
+}
+
+export const fetchRecentChanges = async (signal: AbortSignal): Promise<readonly AuditDetail[]> =>
+  (await consoleApiClient.served('GET /fabric/v1/audit', { query: NEWEST_CHANGES, signal })).data
 
 function sinceText(hours: number): string {
   return new Date(Date.now() - hours * 3_600_000).toISOString()

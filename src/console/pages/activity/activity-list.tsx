@@ -10,6 +10,7 @@ import { Badge, EmptyState, Skeleton } from '../../controls/status.tsx'
 import { Expandable } from '../../controls/expandable.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
+import { fieldLabel } from '../records/form-model.ts'
 import { type HistoryQuery, isUndoable, readHistory, recordLink } from './activity-data.ts'
 import { kindDisplayName, RecordChanges, RecordName } from './record-changes.tsx'
 import { UndoDialog } from './undo-dialog.tsx'
@@ -95,7 +96,7 @@ export function ActivityList({
 
 function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo: () => void }) {
   const { activity } = texts
-  const { action, entity, entityId, entityName, exists, outcome, changes, omittedChanges } = entry
+  const { action, entity, entityId, entityName, outcome, changes, omittedChanges } = entry
   const name = visibleText(entityName === '' ? entityId : entityName)
   return (
     <Expandable
@@ -103,10 +104,7 @@ function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo
       head={
         <>
           <span class="activity-what">
-            <Actor actor={entry.actor} /> {activity.action(action)} {kindDisplayName(entity)}{' '}
-            {entityId === '' ? null : (
-              <RecordName kind={entity} id={entityId} name={entityName} isLinked={exists} />
-            )}{' '}
+            <ChangeSummary entry={entry} />{' '}
             {outcome === 'done' ? null : <Badge tone="warn">{outcome}</Badge>}
             <span class="activity-fields faint">{fieldNames(entry)}</span>
           </span>
@@ -144,6 +142,22 @@ function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo
   )
 }
 
+/** Who did what to which record, with links. */
+export function ChangeSummary({ entry }: { readonly entry: AuditDetail }) {
+  const { action, entity, entityId, entityName, exists } = entry
+  // The ID of a session says nothing to a person.
+  const isNamed = entityId !== '' && !action.startsWith('session-')
+  return (
+    <>
+      <Actor actor={entry.actor} /> {texts.activity.action(action)}{' '}
+      {entity === 'controller' ? '' : kindDisplayName(entity)}{' '}
+      {isNamed ? (
+        <RecordName kind={entity} id={entityId} name={entityName} isLinked={exists} />
+      ) : null}
+    </>
+  )
+}
+
 function Fact(props: { readonly name: string; readonly value: preact.ComponentChildren }) {
   if (props.value === '') return null
   return (
@@ -154,12 +168,18 @@ function Fact(props: { readonly name: string; readonly value: preact.ComponentCh
   )
 }
 
-/** Only identities have a page, so other actors are not linked. */
+const ROUTER_ACTOR = 'router:'
+
+/** Identities and routers have a page; other actors are not linked. */
 export function Actor({ actor: { id, name } }: { readonly actor: AuditDetail['actor'] }) {
   if (id === '' && name === '') return <span>{texts.activity.somebody}</span>
+  if (id.startsWith(ROUTER_ACTOR)) {
+    return <RecordName kind="edgeRouter" id={id.slice(ROUTER_ACTOR.length)} name={name} isLinked />
+  }
   const isIdentity = !/[: ]/.test(id) && name !== '' && id !== 'bootstrap'
   const href = isIdentity ? recordLink('identity', id) : null
-  const text = visibleText(name === '' ? id : name)
+  if (id.startsWith('enrollment:')) return <strong>{texts.activity.enrollmentToken}</strong>
+  const text = visibleText((name === '' ? id : name).replace(/^controller:/, ''))
   return href === null ? <strong>{text}</strong> : <a href={href}>{text}</a>
 }
 
@@ -168,6 +188,6 @@ const FIELDS_SHOWN = 4
 function fieldNames({ action, fields }: AuditDetail): string {
   if (action !== 'patch' && action !== 'replace') return ''
   const more = fields.length - FIELDS_SHOWN
-  const shown = fields.slice(0, FIELDS_SHOWN).join(', ')
+  const shown = fields.slice(0, FIELDS_SHOWN).map(fieldLabel).join(', ')
   return more > 0 ? `${shown}, +${more}` : shown
 }

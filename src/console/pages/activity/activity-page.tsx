@@ -7,7 +7,9 @@ import { PageHead } from '../../app/page-head.tsx'
 import { texts } from '../../texts.ts'
 import { EventTail } from '../events/events-page.tsx'
 import { kindAt } from '../records/kinds.ts'
+import { isNarrow } from '../../app/narrow.ts'
 import { Icon } from '../../controls/icon.tsx'
+import { Menu } from '../../controls/menu.tsx'
 import {
   emptyHistoryQuery,
   historyKindAtPath,
@@ -73,6 +75,38 @@ function History() {
     return [{ value: id, text: kind.many }]
   })
   const mayReadActors = hasPermission('identity.read')
+  const choices = (
+    <>
+      <Choice
+        label={activity.kind}
+        value={query.kind}
+        options={[{ value: '', text: activity.everyKind }, ...kinds]}
+        onChange={(kind) => set({ kind })}
+      />
+      <Choice
+        label={activity.actionLabel}
+        value={query.action}
+        options={activity.actions}
+        onChange={(action) => set({ action })}
+      />
+      <Choice
+        label={activity.range}
+        value={query.hours}
+        options={activity.ranges}
+        onChange={(hours) => set({ hours })}
+      />
+      {currentCaller.value?.isAdmin === true ? (
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={query.all === 'true'}
+            onChange={({ currentTarget }) => set({ all: currentTarget.checked ? 'true' : '' })}
+          />
+          {activity.all}
+        </label>
+      ) : null}
+    </>
+  )
   return (
     <>
       <div class="filter activity-filter">
@@ -88,34 +122,13 @@ function History() {
             onChange={(actor) => set({ actor })}
           />
         ) : null}
-        <Choice
-          label={activity.kind}
-          value={query.kind}
-          options={[{ value: '', text: activity.everyKind }, ...kinds]}
-          onChange={(kind) => set({ kind })}
-        />
-        <Choice
-          label={activity.actionLabel}
-          value={query.action}
-          options={activity.actions}
-          onChange={(action) => set({ action })}
-        />
-        <Choice
-          label={activity.range}
-          value={query.hours}
-          options={activity.ranges}
-          onChange={(hours) => set({ hours })}
-        />
-        {currentCaller.value?.isAdmin === true ? (
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={query.all === 'true'}
-              onChange={({ currentTarget }) => set({ all: currentTarget.checked ? 'true' : '' })}
-            />
-            {activity.all}
-          </label>
-        ) : null}
+        {isNarrow.value ? (
+          <Menu label={texts.list.filters} icon="filter">
+            {choices}
+          </Menu>
+        ) : (
+          choices
+        )}
       </div>
       <ActivityList query={query} />
     </>

@@ -1,5 +1,8 @@
 import { visibleText } from '../../app/visible-text.ts'
+import { exactTimeText } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
+import { DiffRows } from '../records/diff-rows.tsx'
+import { fieldLabel } from '../records/form-model.ts'
 import { kindAt } from '../records/kinds.ts'
 import { type NamedRecord, useRecordNames } from '../records/record-names.ts'
 import { type ChangedRecord, collectionForKind, recordLink } from './activity-data.ts'
@@ -34,8 +37,11 @@ export function RecordName(props: {
   readonly isLinked: boolean
 }) {
   const { kind, id, name, isLinked } = props
+  const path = collectionForKind(kind)
+  const known = useRecordNames(name === '' && isLinked && path !== null ? [{ path, id }] : [])
   const href = isLinked ? recordLink(kind, id) : null
-  const text = name === '' ? id : visibleText(name)
+  const found = name === '' ? (known.get(`${path}/${id}`) ?? '') : name
+  const text = found === '' ? id : visibleText(found)
   return href === null ? <strong>{text}</strong> : <a href={href}>{text}</a>
 }
 
@@ -98,30 +104,27 @@ function FieldDiff({ change: { before, after } }: { readonly change: ChangedReco
     <dl class="diff">
       {names.map((name) => (
         <div key={name}>
-          <dt class="mono">{name}</dt>
-          {before === null ? null : (
-            <dd class="was">
-              <span class="visually-hidden">{texts.form.before}</span>
-              {valueText(withNames(name, before[name], known))}
-            </dd>
-          )}
-          {after === null ? null : (
-            <dd class="is">
-              <span class="visually-hidden">{texts.form.after}</span>
-              {valueText(withNames(name, after[name], known))}
-            </dd>
-          )}
+          <dt>{fieldLabel(name)}</dt>
+          <DiffRows
+            before={before?.[name]}
+            after={after?.[name]}
+            hasBefore={before !== null}
+            hasAfter={after !== null}
+            textOf={(value) => valueText(withNames(name, value, known))}
+          />
         </div>
       ))}
     </dl>
   )
 }
 
+const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/
+
 export function valueText(value: unknown): string {
-  if (value === undefined || value === null) return '–'
-  if (typeof value === 'string') return visibleText(value)
+  if (value === undefined || value === null || value === '') return '–'
+  if (typeof value === 'string') return TIME.test(value) ? exactTimeText(value) : visibleText(value)
   if (Array.isArray(value) && value.every((one) => typeof one === 'string')) {
     return value.length === 0 ? texts.activity.empty : value.map(visibleText).join(', ')
   }
-  return visibleText(JSON.stringify(value))
+  return visibleText(JSON.stringify(value, null, 2))
 }

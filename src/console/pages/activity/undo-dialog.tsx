@@ -1,12 +1,8 @@
-import { useSignal } from '@preact/signals'
-
-import { Failure, FailureNotice } from '../../app/failure.tsx'
+import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
+import { Failure } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
-import { isReadOnly, noteLeaderlessRefusal } from '../../app/console-state.ts'
-import { showToast } from '../../app/toasts.tsx'
+import { isReadOnly } from '../../app/console-state.ts'
 import type { AuditDetail } from '../../client/served-types.ts'
-import { Button } from '../../controls/button.tsx'
-import { Dialog } from '../../controls/dialog.tsx'
 import { Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { AccessEffect } from '../access/preview.tsx'
@@ -22,47 +18,20 @@ export function UndoDialog(props: {
   const { entry, onClose, onDone } = props
   const { undo } = texts.activity
   const loaded = useLoadedData(`undo/${entry.index}`, (signal) => previewUndo(entry.index, signal))
-  const error = useSignal<unknown>(null)
-  const isBusy = useSignal(false)
   const { value: preview } = loaded.data
-  const run = (): void => {
-    if (preview === null) return
-    isBusy.value = true
-    error.value = null
-    sendUndo(entry.index, preview.version)
-      .then(() => {
-        showToast(undo.done)
-        onDone()
-        onClose()
-      })
-      .catch((refusal: unknown) => {
-        noteLeaderlessRefusal(refusal)
-        error.value = refusal
-      })
-      .finally(() => (isBusy.value = false))
-      .catch(() => undefined)
+  const run = async (): Promise<void> => {
+    if (preview !== null) await sendUndo(entry.index, preview.version)
   }
   return (
-    <Dialog
+    <ConfirmDialog
       title={undo.title}
+      verb={undo.button}
+      refused={isReadOnly.value ? texts.banner.refused : preview === null ? undo.notPossible : null}
+      run={run}
+      done={undo.done}
       onClose={onClose}
-      foot={
-        <>
-          <Button onClick={onClose}>{texts.cancel}</Button>
-          <Button
-            kind="primary"
-            isBusy={isBusy.value}
-            refused={
-              isReadOnly.value ? texts.banner.refused : preview === null ? undo.notPossible : null
-            }
-            onClick={run}
-          >
-            {undo.button}
-          </Button>
-        </>
-      }
+      onDone={onDone}
     >
-      <FailureNotice error={error.value} />
       {loaded.error.value === null ? null : <Failure error={loaded.error.value} />}
       {preview === null ? (
         loaded.error.value === null ? (
@@ -78,6 +47,6 @@ export function UndoDialog(props: {
           {preview.access === null ? null : <AccessEffect found={preview.access} />}
         </>
       )}
-    </Dialog>
+    </ConfirmDialog>
   )
 }

@@ -9,7 +9,8 @@ import { Button } from '../../controls/button.tsx'
 import { Badge, Skeleton, type BadgeTone } from '../../controls/status.tsx'
 import { relativeTimeText } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { ChangesPanel, EventsPanel } from './recent-changes-and-events.tsx'
+import { ChangesPanel } from '../activity/recent-changes.tsx'
+import { EventsPanel } from '../events/recent-events.tsx'
 import type { ClusterStatus } from '../../client/served-types.ts'
 import { type MemberStatus, fetchClusterStatus } from './cluster-requests.ts'
 import { Alarms, ClusterHealthPanel, isMemberAway } from './cluster-health-panel.tsx'
@@ -106,13 +107,15 @@ function Members(props: { readonly status: ClusterStatus; readonly manage: (id: 
               <th scope="col">{cluster.member}</th>
               <th scope="col">{cluster.role}</th>
               <th scope="col">{cluster.state}</th>
-              <th scope="col" class="number">
+              <th scope="col" class="number minor">
                 {cluster.behind}
               </th>
-              <th scope="col" class="number">
+              <th scope="col" class="number minor">
                 {cluster.lastContact}
               </th>
-              <th scope="col">{cluster.version}</th>
+              <th scope="col" class="minor">
+                {cluster.version}
+              </th>
               <th scope="col" class="actions">
                 <span class="visually-hidden">{texts.actions}</span>
               </th>
@@ -155,9 +158,9 @@ function MemberRow(props: {
       <td>
         <Badge tone={tone}>{text}</Badge>
       </td>
-      <td class="number">{behind === null ? '–' : cluster.entries(behind)}</td>
-      <td class="number">{contactText(member)}</td>
-      <td>{member.version === '' ? '–' : member.version}</td>
+      <td class="number minor">{behind === null ? '–' : cluster.entries(behind)}</td>
+      <td class="number minor">{contactText(member)}</td>
+      <td class="minor">{member.version === '' ? '–' : member.version}</td>
       <td class="actions">
         <Button kind="quiet" onClick={() => manage(member.id)}>
           {cluster.manage}

@@ -1,6 +1,5 @@
 import { consoleApiClient } from '../../app/console-state.ts'
 import type {
-  AuditDetail,
   ClusterChangePlan,
   ClusterInvitationDetail,
   ClusterStatus,
@@ -14,15 +13,6 @@ export type ChangeVerb = 'promote' | 'demote' | 'remove'
 
 export const fetchClusterStatus = async (signal: AbortSignal): Promise<ClusterStatus> =>
   (await consoleApiClient.served('GET /fabric/v1/cluster/status', { signal })).data
-
-/**
- * Query for recent changes without log-ins, which are frequent and change nothing that other users
- * see.
- */
-const NEWEST_CHANGES = { limit: '10', filter: 'action != "session-create"' }
-
-export const fetchRecentChanges = async (signal: AbortSignal): Promise<readonly AuditDetail[]> =>
-  (await consoleApiClient.served('GET /fabric/v1/audit', { query: NEWEST_CHANGES, signal })).data
 
 export const planChange = async (verb: ChangeVerb, id: string): Promise<ClusterChangePlan> =>
   (await consoleApiClient.served('POST /fabric/v1/cluster/plan', { body: { verb, id } })).data

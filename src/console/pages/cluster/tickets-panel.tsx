@@ -2,11 +2,9 @@ import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
-import { noteLeaderlessRefusal } from '../../app/console-state.ts'
-import { showToast } from '../../app/toasts.tsx'
+import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
 import type { ClusterTicketDetail } from '../../client/served-types.ts'
 import { Button } from '../../controls/button.tsx'
-import { Dialog } from '../../controls/dialog.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { readTickets, revokeTicket } from './cluster-requests.ts'
@@ -80,37 +78,18 @@ function RevokeDialog(props: {
   readonly onDone: () => void
 }) {
   const { ticket } = texts
-  const error = useSignal<unknown>(null)
-  const isBusy = useSignal(false)
-  const revoke = async (): Promise<void> => {
-    isBusy.value = true
-    try {
-      await revokeTicket(props.id)
-      showToast(ticket.revoked)
-      props.onClose()
-      props.onDone()
-    } catch (refusal) {
-      noteLeaderlessRefusal(refusal)
-      error.value = refusal
-      isBusy.value = false
-    }
-  }
   return (
-    <Dialog
+    <ConfirmDialog
       title={ticket.revokeTitle}
+      verb={ticket.revoke}
+      isDangerous
+      run={() => revokeTicket(props.id)}
+      done={ticket.revoked}
       onClose={props.onClose}
-      foot={
-        <>
-          <Button onClick={props.onClose}>{texts.cancel}</Button>
-          <Button kind="danger" isBusy={isBusy.value} onClick={() => void revoke()}>
-            {ticket.revoke}
-          </Button>
-        </>
-      }
+      onDone={props.onDone}
     >
-      <FailureNotice error={error.value} />
       <p class="soft">{ticket.revokeWhat}</p>
       <p class="mono">{props.id}</p>
-    </Dialog>
+    </ConfirmDialog>
   )
 }

@@ -8,9 +8,10 @@ import { Icon } from '../../controls/icon.tsx'
 import { EmptyState, Notice } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { FeedBadge } from '../cluster/recent-changes-and-events.tsx'
+import { FeedBadge } from './recent-events.tsx'
 import { EventChange } from './event-change.tsx'
-import { eventTypeName, eventContainsText } from './event-text.ts'
+import { eventContainsText, eventTypeName } from './event-text.ts'
+import { fieldLabel } from '../records/form-model.ts'
 import { EventSubjects, useSubjectNames } from './event-subjects.tsx'
 
 const SHOWN_MAX = 200
@@ -53,7 +54,7 @@ export function EventTail() {
           <option value="">{events.every}</option>
           {namespaces.map((name) => (
             <option key={name} value={name}>
-              {name}
+              {fieldLabel(name)}
             </option>
           ))}
         </select>
@@ -87,9 +88,9 @@ export function EventTail() {
                   head={
                     <>
                       <span class="event-time faint">
-                        <Time at={event.timestamp} isExact />
+                        <Time at={event.timestamp} />
                       </span>
-                      <span class="event-name">{event.namespace}</span>
+                      <span class="event-name">{fieldLabel(event.namespace)}</span>
                       <span class="soft">{eventTypeName(event)}</span>
                       <span class="event-subject">
                         <EventSubjects event={event} names={names} />

@@ -20,6 +20,8 @@ interface Matter {
    * null if there is no such field.
    */
   readonly since: string | null
+  /** Text before that time, such as `created `. */
+  readonly sincePrefix?: string
   /** Its state in one word. */
   readonly word: string
   readonly title: (amount: number) => string
@@ -36,7 +38,8 @@ const matters: readonly Matter[] = [
     tone: 'bad',
     sort: 'offlineSince desc',
     since: 'offlineSince',
-    word: words.down,
+    sincePrefix: titles.wentOffline,
+    word: words.offline,
     title: titles.offlineRouters,
   },
   {
@@ -46,7 +49,7 @@ const matters: readonly Matter[] = [
     tone: 'bad',
     sort: 'name asc',
     since: null,
-    word: words.down,
+    word: words.noHost,
     title: titles.unhosted,
   },
   {
@@ -96,6 +99,7 @@ const matters: readonly Matter[] = [
     tone: 'plain',
     sort: 'createdAt desc',
     since: 'createdAt',
+    sincePrefix: titles.created,
     word: words.unused,
     title: titles.neverSeen,
   },
@@ -140,15 +144,16 @@ async function readMatter(matter: Matter, signal: AbortSignal): Promise<FoundAtt
 export interface RecordCount {
   readonly kind: string
   readonly all: number
-  /** Null for a kind whose records are neither online nor offline. */
+  /** Records in use now; null for a kind whose records are neither in use nor out of use. */
   readonly online: number | null
+  readonly onlineText: (amount: number) => string
 }
 
 const counted = [
-  { kind: 'identities', online: 'hasEdgeRouterConnection = true' },
-  { kind: 'services', online: null },
-  { kind: 'edge-routers', online: 'online = true' },
-  { kind: 'service-policies', online: null },
+  { kind: 'identities', online: 'hasEdgeRouterConnection = true', onlineText: texts.home.online },
+  { kind: 'services', online: 'not isEmpty(terminators)', onlineText: texts.home.hosted },
+  { kind: 'edge-routers', online: 'online = true', onlineText: texts.home.online },
+  { kind: 'service-policies', online: null, onlineText: texts.home.online },
 ] as const
 
 export async function readRecordCounts(signal: AbortSignal): Promise<readonly RecordCount[]> {
@@ -159,8 +164,9 @@ export async function readRecordCounts(signal: AbortSignal): Promise<readonly Re
   return await Promise.all(
     counted
       .filter(({ kind }) => isReadable(kind))
-      .map(async ({ kind, online }) => ({
+      .map(async ({ kind, online, onlineText }) => ({
         kind,
+        onlineText,
         all: await count(kind, null),
         online: online === null ? null : await count(kind, online),
       })),

@@ -4,6 +4,7 @@ import { useLoadedData } from '../../app/loaded.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { LinkButton } from '../../controls/button.tsx'
+import { Icon } from '../../controls/icon.tsx'
 import { visibleText } from '../../app/visible-text.ts'
 import { Badge, EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
@@ -125,7 +126,7 @@ function MatterRow({ matter }: { readonly matter: FoundAttentionItem }) {
             <span key={row.id}>
               {at === 0 ? '' : ', '}
               <a href={consolePath(kind, row.id)}>{nameOf(row)}</a>
-              <Since at={since === null ? null : row[since]} />
+              <Since at={since === null ? null : row[since]} prefix={matter.sincePrefix ?? ''} />
             </span>
           ))}
           {others > 0 ? ` ${texts.preview.more(others)}` : ''}
@@ -135,11 +136,11 @@ function MatterRow({ matter }: { readonly matter: FoundAttentionItem }) {
   )
 }
 
-function Since({ at }: { readonly at: unknown }) {
+function Since({ at, prefix }: { readonly at: unknown; readonly prefix: string }) {
   if (typeof at !== 'string') return null
   return (
     <span class="faint">
-      {' '}
+      {` ${prefix}`}
       <Time at={at} />
     </span>
   )
@@ -155,12 +156,15 @@ function Amounts({ amounts }: { readonly amounts: readonly RecordCount[] | null 
   if (amounts === null) return null
   return (
     <ul class="amounts">
-      {amounts.map(({ kind, all, online }) => (
+      {amounts.map(({ kind, all, online, onlineText }) => (
         <li class="panel" key={kind}>
           <a href={consolePath(kind)}>
+            <span class="amount-label">
+              <Icon name={kindAt(kind)?.icon ?? 'dot'} />
+              {kindAt(kind)?.many}
+            </span>
             <span class="amount">{all.toLocaleString('en')}</span>
-            <span>{kindAt(kind)?.many}</span>
-            <span class="faint small">{online === null ? '' : texts.home.online(online)}</span>
+            <span class="faint small">{online === null ? '' : onlineText(online)}</span>
           </a>
         </li>
       ))}

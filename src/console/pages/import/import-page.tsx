@@ -65,7 +65,7 @@ export function ImportPage() {
   return (
     <>
       <PageHead title={wizards.titles.import} lead={words.lead} />
-      <section class="panel" aria-label={wizards.titles.import}>
+      <section class="panel import" aria-label={wizards.titles.import}>
         <div class="panel-body form">
           {refused === null ? null : <Notice tone="warn">{refused}</Notice>}
           {problem.value === null ? null : <Notice tone="bad">{problem.value}</Notice>}
@@ -86,6 +86,13 @@ export function ImportPage() {
               />
             )}
           </Field>
+          {plan === null && !isComparing.value ? (
+            <ol class="how small">
+              {words.how.map((step) => (
+                <li key={step}>{step}</li>
+              ))}
+            </ol>
+          ) : null}
           {isComparing.value ? <p class="faint small">{words.comparing}</p> : null}
           {plan === null ? null : <Planned plan={plan} />}
         </div>

@@ -1,5 +1,6 @@
 import { consoleApiClient, clusterMembers } from '../../app/console-state.ts'
 import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
+import { OWN_DATA_TIMEOUT_MS } from '../../../client/timeouts.ts'
 
 export type LiveRow = Readonly<Record<string, unknown>> & { readonly id: string }
 
@@ -18,7 +19,6 @@ export function clientIds(rows: readonly LiveRow[]): readonly string[] {
 }
 
 const ROWS_MAX = 100
-const TIMEOUT_MS = 3_000
 const CLOSE_TIMEOUT_MS = 10_000
 
 interface ListBody {
@@ -49,7 +49,7 @@ export async function readFabricRows(path: string, signal: AbortSignal): Promise
       consoleApiClient.ask({
         path: `${FABRIC_API_PATH}/${path}?limit=500`,
         origin,
-        timeoutMs: TIMEOUT_MS,
+        timeoutMs: OWN_DATA_TIMEOUT_MS,
         signal,
       }),
     ),

@@ -4,11 +4,10 @@ import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
-import { isReadOnly, noteLeaderlessRefusal } from '../../app/console-state.ts'
-import { showToast } from '../../app/toasts.tsx'
+import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
+import { isReadOnly } from '../../app/console-state.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Button } from '../../controls/button.tsx'
-import { Dialog } from '../../controls/dialog.tsx'
 import { EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { RecordCell } from '../records/record-cell.tsx'
@@ -38,19 +37,19 @@ interface LiveTable {
 const tables: readonly LiveTable[] = [
   {
     name: 'api-sessions',
-    columns: ['identity', 'ipAddress', 'isMfaComplete', 'lastActivityAt', 'createdAt'],
+    columns: ['identity', 'lastActivityAt', 'ipAddress', 'isMfaComplete', 'createdAt'],
     read: (signal) => readSessions('api-sessions', signal),
     close: (id) => closeRow(`${MANAGEMENT_API_PATH}/api-sessions`, id),
   },
   {
     name: 'sessions',
-    columns: ['service', 'type', 'identityId', 'edgeRouters', 'createdAt'],
+    columns: ['identityId', 'service', 'type', 'edgeRouters', 'createdAt'],
     read: (signal) => readSessions('sessions', signal),
     close: (id) => closeRow(`${MANAGEMENT_API_PATH}/sessions`, id),
   },
   {
     name: 'circuits',
-    columns: ['service', 'clientId', 'terminator', 'path', 'createdAt'],
+    columns: ['clientId', 'service', 'path', 'createdAt'],
     read: (signal) => readFabricRows('circuits', signal),
     close: (id) => closeFabricRow('circuits', id),
   },
@@ -109,7 +108,9 @@ function Shown({ table }: { readonly table: LiveTable }) {
             <Skeleton />
           </div>
         ) : page.rows.length === 0 ? (
-          <EmptyState icon="session" title={live.none[table.name]} />
+          <EmptyState icon="session" title={live.none[table.name]}>
+            <p>{live.noneWhat[table.name]}</p>
+          </EmptyState>
         ) : (
           <Table table={table} page={page} names={names} onClose={(id) => (closing.value = id)} />
         )}
@@ -140,9 +141,8 @@ function Table(props: {
         <table class="table even">
           <thead>
             <tr>
-              <th scope="col">{live.id}</th>
-              {table.columns.map((name) => (
-                <th scope="col" key={name}>
+              {table.columns.map((name, at) => (
+                <th scope="col" key={name} class={at > 1 ? 'minor' : ''}>
                   {live.columns[name] ?? fieldLabel(name)}
                 </th>
               ))}
@@ -156,16 +156,18 @@ function Table(props: {
           <tbody>
             {page.rows.map((row) => (
               <tr key={row.id}>
-                <th scope="row">
-                  <span class="clip mono" title={row.id}>
-                    {row.id}
-                  </span>
-                </th>
-                {table.columns.map((name) => (
-                  <td key={name}>
-                    <LiveCell name={name} row={row} names={names} />
-                  </td>
-                ))}
+                {table.columns.map((name, at) => {
+                  const cell = <LiveCell name={name} row={row} names={names} />
+                  return at === 0 ? (
+                    <th scope="row" key={name} title={row.id}>
+                      {cell}
+                    </th>
+                  ) : (
+                    <td key={name} class={at > 1 ? 'minor' : ''}>
+                      {cell}
+                    </td>
+                  )
+                })}
                 {table.close === null ? null : (
                   <td class="actions">
                     <Button
@@ -205,6 +207,7 @@ function LiveCell(props: {
     return <ClientLink id={value} name={names.get(value)} />
   }
   if (name === 'path') return <>{circuitPathText(value)}</>
+  if (name === 'type' && typeof value === 'string') return <>{texts.cell.rights[value] ?? value}</>
   if (name.endsWith('Latency') && typeof value === 'number') {
     return <>{texts.live.milliseconds(value / NANOSECONDS_PER_MS)}</>
   }
@@ -219,40 +222,18 @@ function CloseDialog(props: {
 }) {
   const { live } = texts
   const { table, id, onClose, onDone } = props
-  const error = useSignal<unknown>(null)
-  const isBusy = useSignal(false)
-  const end = (): void => {
-    isBusy.value = true
-    table
-      .close?.(id)
-      .then(() => {
-        showToast(live.ended(id))
-        onDone()
-        onClose()
-      })
-      .catch((refusal: unknown) => {
-        noteLeaderlessRefusal(refusal)
-        error.value = refusal
-      })
-      .finally(() => (isBusy.value = false))
-      .catch(() => undefined)
-  }
   return (
-    <Dialog
+    <ConfirmDialog
       title={live.endTitle[table.name]}
+      verb={live.end}
+      isDangerous
+      run={async () => await table.close?.(id)}
+      done={live.ended(id)}
       onClose={onClose}
-      foot={
-        <>
-          <Button onClick={onClose}>{texts.cancel}</Button>
-          <Button kind="danger" isBusy={isBusy.value} onClick={end}>
-            {live.end}
-          </Button>
-        </>
-      }
+      onDone={onDone}
     >
-      <FailureNotice error={error.value} />
       <p class="soft">{live.endWhat[table.name]}</p>
       <p class="mono">{id}</p>
-    </Dialog>
+    </ConfirmDialog>
   )
 }

@@ -71,7 +71,7 @@ export function ChangeDialog(props: {
           </span>
           <Button onClick={onClose}>{texts.cancel}</Button>
           <Button
-            kind={isDangerous ? 'danger' : 'primary'}
+            kind={isDangerous ? 'destroy' : 'primary'}
             isBusy={isBusy.value}
             onClick={() => void run()}
           >

@@ -1,7 +1,7 @@
 import { visibleText } from '../../app/visible-text.ts'
-import { texts } from '../../texts.ts'
 import type { FormField } from './form-field.ts'
 import { type FormFieldChange, fieldLabel } from './form-model.ts'
+import { DiffRows } from './diff-rows.tsx'
 import { isDeepEqual } from './json-values.ts'
 import { type NamedRecord, useRecordNames } from './record-names.ts'
 
@@ -24,17 +24,14 @@ export function ChangedFields(props: {
     <dl class="diff">
       {changes.map(({ name, before, after }) => (
         <div key={name}>
-          <dt>{fieldLabel(name)}</dt>
-          {isNew ? null : (
-            <dd class="was">
-              <span class="visually-hidden">{texts.form.before}</span>
-              {shownValue(before, nameOf)}
-            </dd>
-          )}
-          <dd class="is">
-            <span class="visually-hidden">{texts.form.after}</span>
-            {shownValue(after, nameOf)}
-          </dd>
+          <dt>{fields.find((field) => field.name === name)?.label ?? fieldLabel(name)}</dt>
+          <DiffRows
+            before={before}
+            after={after}
+            hasBefore={!isNew}
+            hasAfter
+            textOf={(value) => shownValue(value, nameOf)}
+          />
         </div>
       ))}
     </dl>

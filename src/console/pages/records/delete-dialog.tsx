@@ -1,10 +1,7 @@
 import { useSignal } from '@preact/signals'
 
-import { FailureNotice } from '../../app/failure.tsx'
+import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
 import { navigateTo, consolePath } from '../../app/navigation.ts'
-import { showToast } from '../../app/toasts.tsx'
-import { Button } from '../../controls/button.tsx'
-import { Dialog } from '../../controls/dialog.tsx'
 import { TextField } from '../../controls/field.tsx'
 import { texts } from '../../texts.ts'
 import { AccessPreview } from '../access/preview.tsx'
@@ -22,44 +19,20 @@ export function DeleteDialog(props: {
 }) {
   const { kind, id, name, onClose } = props
   const typed = useSignal('')
-  const error = useSignal<unknown>(null)
-  const isBusy = useSignal(false)
   const used = useRecordUses(kind.path, id)
   const isKept = blocksDeletion(used.data.value)
   const call = { method: 'DELETE', path: recordPath(kind.path, id) } as const
-  const remove = (): void => {
-    isBusy.value = true
-    error.value = null
-    writeRecord(call)
-      .then(() => {
-        showToast(texts.record.deleted(name))
-        navigateTo(consolePath(kind.path))
-      })
-      .catch((refusal: unknown) => (error.value = refusal))
-      .finally(() => (isBusy.value = false))
-      .catch(() => undefined)
-  }
   return (
-    <Dialog
+    <ConfirmDialog
       title={texts.record.deleteTitle(name)}
+      verb={texts.record.delete}
+      isDangerous
+      refused={isKept ? texts.uses.inUse : typed.value === name ? null : texts.record.typeName}
+      run={() => writeRecord(call)}
+      done={texts.record.deleted(name)}
       onClose={onClose}
-      foot={
-        <>
-          <Button onClick={onClose}>{texts.cancel}</Button>
-          <Button
-            kind="danger"
-            isBusy={isBusy.value}
-            refused={
-              isKept ? texts.uses.inUse : typed.value === name ? null : texts.record.typeName
-            }
-            onClick={remove}
-          >
-            {texts.record.delete}
-          </Button>
-        </>
-      }
+      onDone={() => navigateTo(consolePath(kind.path))}
     >
-      <FailureNotice error={error.value} />
       <p class="soft">{texts.record.deleteWhat(kind.one)}</p>
       <RecordUses loaded={used} />
       <TextField
@@ -70,6 +43,6 @@ export function DeleteDialog(props: {
       />
       <AccessPreview changes={[{ action: 'delete', collection: kind.path, id, data: null }]} />
       <CurlCommandPanel call={call} />
-    </Dialog>
+    </ConfirmDialog>
   )
 }

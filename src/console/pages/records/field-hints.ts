@@ -23,7 +23,7 @@ export const ref = (kind: string): Widget => ({ is: 'reference', kind })
 export const refs = (kind: string): Widget => ({ is: 'references', kind })
 export const roles = (kind: string): FieldHint => ({ widget: { is: 'roles', kind, isOwn: false } })
 export const attributes = (kind: string): FieldHint => ({
-  help: 'Policies choose by them.',
+  help: texts.wizards.attributesHint,
   widget: { is: 'roles', kind, isOwn: true },
 })
 export const json: Widget = { is: 'json' }

@@ -1,4 +1,4 @@
-import type { ListFacet } from './kinds.ts'
+import type { ListFacet } from './list-facets.ts'
 
 /** Quotes a string for the filter language. */
 export function quoteFilterText(text: string): string {

@@ -31,7 +31,7 @@ import {
 import { RoleExpiryInput } from './role-expiry-input.tsx'
 import { ReferenceInput, RolesInput } from './reference-inputs.tsx'
 
-interface FormProps {
+export interface FormProps {
   readonly fields: readonly FormField[]
   readonly draft: Draft
   readonly fault: FormFault | null

@@ -11,68 +11,17 @@ import {
   roles,
   secondaryFields,
 } from './field-hints.ts'
+import {
+  DAY_MS,
+  expiresWithinDay,
+  facet,
+  filterTime,
+  type ListFacet,
+  routerStates,
+  unseenFor,
+} from './list-facets.ts'
 
-/** A choice by which the user can narrow a list. */
-export interface ListFacet {
-  readonly name: string
-  readonly label: string
-  readonly options: readonly {
-    readonly value: string
-    readonly text: string
-    /** Returns the API filter of this option; filters that depend on the time use `nowMs`. */
-    readonly filter: (nowMs: number) => string
-  }[]
-}
-
-function facet(
-  name: string,
-  label: string,
-  ...options: readonly (readonly [
-    value: string,
-    text: string,
-    filter: string | ((nowMs: number) => string),
-  ])[]
-): ListFacet {
-  return {
-    name,
-    label,
-    options: options.map(([value, text, filter]) => ({
-      value,
-      text,
-      filter: typeof filter === 'string' ? () => filter : filter,
-    })),
-  }
-}
-
-const DAY_MS = 86_400_000
-
-/** A time in a filter. */
-function filterTime(ms: number): string {
-  return `datetime(${new Date(ms).toISOString()})`
-}
-
-/**
- * Filter for records that were last seen more than `days` days ago; or that were created that long
- * ago and never seen.
- */
-function unseenFor(days: number) {
-  return (nowMs: number): string => {
-    const before = filterTime(nowMs - days * DAY_MS)
-    return `lastSeenAt < ${before} or (lastSeenAt = null and createdAt < ${before})`
-  }
-}
-
-function expiresWithinDay(nowMs: number): string {
-  return `expiresAt > ${filterTime(nowMs)} and expiresAt <= ${filterTime(nowMs + DAY_MS)}`
-}
-
-const routerStates = facet(
-  'state',
-  'State',
-  ['online', 'Online', 'connected = true'],
-  ['offline', 'Offline', 'connected = false'],
-  ['disabled', 'Disabled', 'disabled = true'],
-)
+export type WizardName = Exclude<keyof typeof texts.wizards.titles, 'controller'>
 
 /** Texts and order for a kind of records; everything else is derived from the served schemas. */
 export interface Kind {
@@ -88,27 +37,57 @@ export interface Kind {
   readonly fields: Readonly<Record<string, FieldHint>>
   /** Fields that the form leaves out. */
   readonly hidden: readonly string[]
-  /** One sentence for a list without rows. */
+  /** Fields that few records need; the form shows them in a group that the user opens. */
+  readonly advanced: readonly string[]
+  /** One sentence about the records of this kind. */
   readonly what: string
+  /** The consequence of a list without rows, and what to do about it. */
+  readonly empty: string
+  /** Wizards that a list without rows offers. */
+  readonly tasks: readonly WizardName[]
   /**
    * The wizard that the button for a new record opens, for kinds whose plain form would create a
    * record of no use yet; null: the button opens the form.
    */
-  readonly wizard: string | null
+  readonly wizard: WizardName | null
+  /** Heading of the first column of the list, for records without a name. */
+  readonly titleLabel: string
   /** Prefix of the permissions for this kind: `<permission>.<action>`. */
   readonly permission: string
 }
 
 function kind(
   path: string,
-  words: readonly [string, string, string],
+  words: readonly [one: string, many: string, what: string],
   icon: IconName,
   permission: string,
-  rest: Partial<Pick<Kind, 'columns' | 'facets' | 'fields' | 'hidden' | 'wizard'>> = {},
+  rest: Partial<
+    Pick<
+      Kind,
+      'columns' | 'facets' | 'fields' | 'hidden' | 'wizard' | 'tasks' | 'titleLabel' | 'advanced'
+    >
+  > = {},
 ): Kind {
   const [one, many, what] = words
-  const { columns = [], facets = [], fields = {}, hidden = [], wizard = null } = rest
-  return { path, one, many, icon, permission, columns, facets, fields, hidden, what, wizard }
+  const { columns = [], facets = [], fields = {}, hidden = [], advanced = [] } = rest
+  const { wizard = null, tasks = [], titleLabel = texts.list.record } = rest
+  return {
+    path,
+    one,
+    many,
+    what,
+    empty: texts.list.empty[path] ?? what,
+    icon,
+    permission,
+    columns,
+    facets,
+    fields,
+    hidden,
+    advanced: [...advanced, 'tags'],
+    wizard,
+    tasks,
+    titleLabel,
+  }
 }
 
 export const kinds: readonly Kind[] = [
@@ -119,14 +98,16 @@ export const kinds: readonly Kind[] = [
     'identity',
     {
       wizard: 'identity',
-      columns: [
-        'hasEdgeRouterConnection',
-        'lastSeenAt',
-        'typeId',
-        'roleAttributes',
-        'sdkInfo',
-        'isAdmin',
+      tasks: ['identity', 'import'],
+      advanced: [
+        'externalId',
+        'appData',
+        'serviceHostingCosts',
+        'serviceHostingPrecedences',
+        'defaultHostingCost',
+        'defaultHostingPrecedence',
       ],
+      columns: ['hasEdgeRouterConnection', 'lastSeenAt', 'typeId', 'roleAttributes', 'sdkInfo'],
       facets: [
         facet(
           'type',
@@ -161,7 +142,7 @@ export const kinds: readonly Kind[] = [
       ],
       fields: {
         name: {},
-        type: { help: 'Device, User and Service differ in name alone.' },
+        type: { help: 'For your own order: devices, users and services have the same rights.' },
         roleAttributes: attributes('identities'),
         roleAttributesExpireAt: {
           label: 'Ends of role attributes',
@@ -186,7 +167,9 @@ export const kinds: readonly Kind[] = [
     'service',
     'service',
     {
-      columns: ['roleAttributes', 'terminatorStrategy', 'encryptionRequired', 'configs'],
+      tasks: ['service', 'import'],
+      advanced: ['terminatorStrategy', 'maxIdleTimeMillis'],
+      columns: ['hosts', 'roleAttributes', 'configs', 'encryptionRequired'],
       facets: [
         facet(
           'hosts',
@@ -212,6 +195,8 @@ export const kinds: readonly Kind[] = [
     'router',
     'router',
     {
+      tasks: ['router'],
+      advanced: ['cost', 'noTraversal', 'allowedNames', 'ctrlChanListeners', 'appData', 'configs'],
       columns: [
         'isOnline',
         'onlineSince',
@@ -219,7 +204,6 @@ export const kinds: readonly Kind[] = [
         'versionInfo',
         'supportedProtocols',
         'hostname',
-        'cost',
       ],
       facets: [
         facet(
@@ -282,7 +266,7 @@ export const kinds: readonly Kind[] = [
         facet(
           'ends',
           'Ends',
-          ['coming', 'With an end to come', 'expiresAt != null and isEnded = false'],
+          ['coming', 'Ends in the future', 'expiresAt != null and isEnded = false'],
           ['ended', 'Ended', 'isEnded = true'],
           ['never', 'Without an end', 'expiresAt = null'],
         ),
@@ -295,8 +279,8 @@ export const kinds: readonly Kind[] = [
       ],
       fields: {
         name: {},
-        type: { label: 'Right', help: 'Dial: use the services. Bind: host them.' },
-        semantic: { help: 'AllOf: records with all of the attributes. AnyOf: with one of them.' },
+        type: { label: 'Right', optionTexts: texts.cell.rights },
+        semantic: { label: texts.form.semantic, optionTexts: texts.form.semantics },
         identityRoles: roles('identities'),
         serviceRoles: roles('services'),
         postureCheckRoles: roles('posture-checks'),
@@ -314,7 +298,7 @@ export const kinds: readonly Kind[] = [
       columns: ['semantic', 'identityRoles', 'edgeRouterRoles'],
       fields: {
         name: {},
-        semantic: {},
+        semantic: { label: texts.form.semantic, optionTexts: texts.form.semantics },
         identityRoles: roles('identities'),
         edgeRouterRoles: roles('edge-routers'),
         tags: { widget: json },
@@ -334,7 +318,7 @@ export const kinds: readonly Kind[] = [
       columns: ['semantic', 'serviceRoles', 'edgeRouterRoles'],
       fields: {
         name: {},
-        semantic: {},
+        semantic: { label: texts.form.semantic, optionTexts: texts.form.semantics },
         serviceRoles: roles('services'),
         edgeRouterRoles: roles('edge-routers'),
         tags: { widget: json },
@@ -343,7 +327,7 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'posture-checks',
-    ['posture check', 'Posture checks', 'What devices must be like to use a service.'],
+    ['posture check', 'Posture checks', 'Conditions that a device must meet to use a service.'],
     'posture',
     'posture-check',
     {
@@ -359,10 +343,11 @@ export const kinds: readonly Kind[] = [
   ),
   kind(
     'configs',
-    ['config', 'Configs', 'Data that services carry for their clients and hosts.'],
+    ['config', 'Configs', 'Settings that services pass to their clients and hosts.'],
     'config',
     'config',
     {
+      tasks: ['service', 'import'],
       columns: ['configType'],
       fields: {
         name: {},
@@ -385,7 +370,8 @@ export const kinds: readonly Kind[] = [
     'circuit',
     'terminator',
     {
-      columns: ['service', 'router', 'binding', 'address', 'cost', 'precedence'],
+      titleLabel: texts.list.titles.terminators,
+      columns: ['binding', 'address', 'cost', 'precedence'],
       fields: {
         service: { widget: ref('services') },
         router: { widget: ref('routers') },
@@ -402,6 +388,7 @@ export const kinds: readonly Kind[] = [
     'key',
     'auth-policy',
     {
+      columns: ['primary', 'secondary'],
       fields: {
         name: {},
         // The rules of OpenZiti's default policy, except that expired certificates are not allowed.
@@ -435,7 +422,18 @@ export const kinds: readonly Kind[] = [
     'external-jwt-signer',
     {
       wizard: 'signer',
-      columns: ['issuer', 'audience', 'enabled'],
+      tasks: ['signer'],
+      columns: ['enabled', 'issuer', 'audience'],
+      advanced: [
+        'certPem',
+        'kid',
+        'targetToken',
+        'enrollAuthPolicyId',
+        'enrollAttributeClaimsSelector',
+        'enrollNameClaimsSelector',
+        'enrollToCertEnabled',
+        'enrollToTokenEnabled',
+      ],
       facets: [
         facet('certificate', 'Certificate', [
           'month',
@@ -445,11 +443,21 @@ export const kinds: readonly Kind[] = [
       ],
       fields: {
         name: {},
-        issuer: {},
-        audience: {},
+        issuer: { help: texts.signers.fields.issuer.hint },
+        audience: { help: texts.signers.audienceHint },
         enabled: { initial: true },
-        jwksEndpoint: {},
-        enrollAuthPolicyId: { widget: ref('auth-policies') },
+        jwksEndpoint: { label: 'Address of the keys (JWKS)', help: texts.signers.jwksHint },
+        claimsProperty: { label: texts.signers.claim },
+        useExternalId: { label: 'The claim is the external ID of the identity' },
+        clientId: { label: texts.signers.fields.clientId.label },
+        externalAuthUrl: { label: 'Address for log-in' },
+        scopes: {},
+        certPem: { label: 'Certificate', help: texts.signers.certHint },
+        kid: { label: 'Key ID of the certificate' },
+        enrollAuthPolicyId: {
+          label: 'Authentication policy of enrolled identities',
+          widget: ref('auth-policies'),
+        },
       },
     },
   ),
@@ -464,7 +472,11 @@ export const kinds: readonly Kind[] = [
     'ca',
     {
       columns: ['isVerified', 'isAutoCaEnrollmentEnabled', 'isAuthEnabled', 'fingerprint'],
-      fields: { name: {}, certPem: {}, identityRoles: attributes('identities') },
+      fields: {
+        name: {},
+        certPem: { label: 'Certificate', help: texts.form.pem },
+        identityRoles: attributes('identities'),
+      },
     },
   ),
   kind(
@@ -473,12 +485,18 @@ export const kinds: readonly Kind[] = [
     'key',
     'authenticator',
     {
-      columns: ['method', 'identity', 'username', 'fingerprint'],
+      titleLabel: texts.list.titles.authenticators,
+      columns: ['username', 'fingerprint'],
       fields: {
-        method: { help: 'updb: user name and password. cert: a certificate.' },
+        method: { optionTexts: texts.form.methods },
         identityId: { label: 'Identity', widget: ref('identities') },
-        username: {},
-        password: {},
+        username: { shownIf: { field: 'method', is: ['updb'] } },
+        password: { shownIf: { field: 'method', is: ['updb'] } },
+        certPem: {
+          label: 'Certificate',
+          help: texts.form.pem,
+          shownIf: { field: 'method', is: ['cert'] },
+        },
       },
     },
   ),
@@ -488,7 +506,9 @@ export const kinds: readonly Kind[] = [
     'key',
     'enrollment',
     {
-      columns: ['method', 'identity', 'expiresAt', 'username'],
+      titleLabel: texts.list.titles.enrollments,
+      tasks: ['identity', 'router'],
+      columns: ['expiresAt', 'username'],
       facets: [
         facet(
           'expiry',
@@ -498,16 +518,21 @@ export const kinds: readonly Kind[] = [
         ),
       ],
       fields: {
-        method: {},
+        method: { optionTexts: texts.form.methods },
         identityId: { label: 'Identity', widget: ref('identities') },
         expiresAt: { label: 'Ends', widget: { is: 'end' } },
-        caId: { label: 'Certificate authority', widget: ref('cas') },
+        caId: {
+          label: 'Certificate authority',
+          widget: ref('cas'),
+          shownIf: { field: 'method', is: ['ottca'] },
+        },
+        username: { shownIf: { field: 'method', is: ['updb'] } },
       },
     },
   ),
   kind(
     'revocations',
-    ['revocation', 'Revocations', 'Tokens that end before their time.'],
+    ['revocation', 'Revocations', 'Tokens that were revoked before they expired.'],
     'key',
     'revocation',
     { columns: ['type', 'expiresAt'] },
@@ -525,6 +550,9 @@ export const kinds: readonly Kind[] = [
     fields: { name: {} },
   }),
 ]
+
+/** Columns that a list computes from records of other kinds. */
+export const computedColumns: ReadonlySet<string> = new Set(['hosts'])
 
 const byPath = new Map(kinds.map((one) => [one.path, one]))
 

@@ -20,10 +20,11 @@ import {
   parseListState,
   formatListState,
 } from './filters.ts'
-import type { Kind } from './kinds.ts'
-import { BulkBar, ListExportButtons, Facets, type Selection } from './list-tools.tsx'
+import { computedColumns, type Kind } from './kinds.ts'
+import { ActiveFilters, BulkBar, Facets, ListExportButtons, type Selection } from './list-tools.tsx'
 import { readRecordNames, readRowPage, type RecordRow, type RowPage } from './record-data.ts'
 import { type ListPageData, RecordTable } from './record-rows.tsx'
+import { readHostCounts } from './service-hosts.tsx'
 
 const REFRESH_MS = 10_000
 const TYPING_MS = 250
@@ -35,7 +36,8 @@ async function load(kind: Kind, state: ListState, signal: AbortSignal): Promise<
   const creation = served.operation('post', `/${kind.path}`)
   return {
     firstRow: firstRowToLoad(state),
-    page: await named(
+    page: await withRelated(
+      kind,
       await readRowPage(kind.path, state, hasNames ? ['name'] : shown, signal, kind.facets),
       signal,
     ),
@@ -46,25 +48,38 @@ async function load(kind: Kind, state: ListState, signal: AbortSignal): Promise<
     canDelete:
       served.operation('delete', `/${kind.path}/{id}`) !== null &&
       hasPermission(`${kind.permission}.delete`),
-    columns: kind.columns.filter((name) => shown.includes(name)),
+    columns: kind.columns.filter((name) => computedColumns.has(name) || shown.includes(name)),
     hasNames,
     canCreate: creation !== null,
     mayCreate: creation !== null && hasPermission(creation.permission),
   }
 }
 
-/** Replaces the ids of configs in rows by the names of the configs. */
-async function named(page: RowPage, signal: AbortSignal): Promise<RowPage> {
+/** Adds the names of configs to rows, and the number of their hosts to services. */
+async function withRelated(kind: Kind, page: RowPage, signal: AbortSignal): Promise<RowPage> {
   const ids = page.rows.flatMap(({ configs }) => (Array.isArray(configs) ? configs : []))
-  if (ids.length === 0) return page
   // Errors are ignored, because a user who may read services may not be permitted to read configs.
-  const names = await readRecordNames('configs', [...new Set(ids.map(String))], signal).catch(
-    () => new Map<string, string>(),
-  )
+  const [names, hosts] = await Promise.all([
+    readRecordNames('configs', [...new Set(ids.map(String))], signal).catch(
+      () => new Map<string, string>(),
+    ),
+    kind.path === 'services'
+      ? readHostCounts(
+          page.rows.map(({ id }) => id),
+          signal,
+        ).catch(() => null)
+      : null,
+  ])
+  if (ids.length === 0 && hosts === null) return page
   const rows = page.rows.map((row) => {
     const { configs } = row
-    if (!Array.isArray(configs)) return row
-    return { ...row, configsDisplay: configs.map((id) => ({ id, name: names.get(String(id)) })) }
+    return {
+      ...row,
+      ...(Array.isArray(configs)
+        ? { configsDisplay: configs.map((id) => ({ id, name: names.get(String(id)) })) }
+        : {}),
+      ...(hosts === null ? {} : { hosts: hosts.get(row.id) }),
+    }
   })
   return { ...page, rows }
 }
@@ -113,6 +128,7 @@ export function ListPage({ kind }: { readonly kind: Kind }) {
         shown={shown}
         total={data?.page.totalCount ?? null}
       />
+      <ActiveFilters kind={kind} state={state} />
       {shown === null ? null : (
         <BulkBar
           kind={kind}

@@ -4,11 +4,15 @@ import { downloadText } from '../../app/download.ts'
 import { FailureNotice } from '../../app/failure.tsx'
 import { navigateTo, consolePath } from '../../app/navigation.ts'
 import { isReadOnly } from '../../app/console-state.ts'
+import { isNarrow } from '../../app/narrow.ts'
 import { Button } from '../../controls/button.tsx'
+import { Menu } from '../../controls/menu.tsx'
+import { Chips } from '../../controls/picker.tsx'
 import { texts } from '../../texts.ts'
 import { ChangeDialog, type RecordChange } from './change-dialog.tsx'
 import { formatListState, type ListState } from './filters.ts'
 import type { Kind } from './kinds.ts'
+import type { ListFacet } from './list-facets.ts'
 import { readAllRows, rowsAsCsv, rowsAsJson } from './list-export.ts'
 import type { RecordRow } from './record-data.ts'
 import { RolesInput } from './reference-inputs.tsx'
@@ -17,32 +21,83 @@ import { rowTitle } from './row-title.ts'
 /** Maximum records in one preview, the same limit as in controllers. */
 export const BULK_MAX = 64
 
+interface FilterProps {
+  readonly kind: Kind
+  readonly state: ListState
+}
+
+function choose({ kind, state }: FilterProps, chosen: ListState['facets']): void {
+  const facets = { ...state.facets, ...chosen }
+  navigateTo(consolePath(kind.path) + formatListState({ ...state, facets, offset: 0 }), {
+    replaces: true,
+  })
+}
+
+/** Number of choices beside the search field of a wide window; a menu has the others. */
+const INLINE_FACETS = 3
+
 /** Shows the choices by which the user can narrow the list. */
-export function Facets({ kind, state }: { readonly kind: Kind; readonly state: ListState }) {
+export function Facets(props: FilterProps) {
+  const { kind, state } = props
+  const inline = kind.facets.slice(0, isNarrow.value ? 0 : INLINE_FACETS)
+  const others = kind.facets.slice(inline.length)
+  const chosen = others.filter(({ name }) => (state.facets[name] ?? '') !== '').length
   return (
     <>
-      {kind.facets.map(({ name, label, options }) => (
-        <select
-          key={name}
-          class="input facet"
-          aria-label={label}
-          value={state.facets[name] ?? ''}
-          onChange={({ currentTarget }) => {
-            const facets = { ...state.facets, [name]: currentTarget.value }
-            navigateTo(consolePath(kind.path) + formatListState({ ...state, facets, offset: 0 }), {
-              replaces: true,
-            })
-          }}
-        >
-          <option value="">{texts.list.every(label)}</option>
-          {options.map(({ value, text }) => (
-            <option key={value} value={value}>
-              {text}
-            </option>
-          ))}
-        </select>
+      {inline.map((facet) => (
+        <FacetSelect key={facet.name} {...props} facet={facet} />
       ))}
+      {others.length === 0 ? null : (
+        <Menu label={texts.list.filters} icon="filter" note={chosen === 0 ? '' : String(chosen)}>
+          {others.map((facet) => (
+            <FacetSelect key={facet.name} {...props} facet={facet} />
+          ))}
+        </Menu>
+      )}
     </>
+  )
+}
+
+function FacetSelect(props: FilterProps & { readonly facet: ListFacet }) {
+  const { name, label, options } = props.facet
+  const value = props.state.facets[name] ?? ''
+  return (
+    <select
+      class={`input facet ${value === '' ? '' : 'chosen-facet'}`}
+      aria-label={label}
+      value={value}
+      onChange={({ currentTarget }) => choose(props, { [name]: currentTarget.value })}
+    >
+      <option value="">{texts.list.every(label)}</option>
+      {options.map((option) => (
+        <option key={option.value} value={option.value}>
+          {option.text}
+        </option>
+      ))}
+    </select>
+  )
+}
+
+/** The choices that narrow the list now, each with a button that removes it. */
+export function ActiveFilters(props: FilterProps) {
+  const { kind, state } = props
+  const active = kind.facets.flatMap(({ name, label, options }) => {
+    const option = options.find(({ value }) => value === state.facets[name])
+    return option === undefined ? [] : [{ value: name, text: `${label}: ${option.text}` }]
+  })
+  if (active.length === 0) return null
+  return (
+    <div class="active-filters row" role="group" aria-label={texts.list.active}>
+      <Chips values={active} onRemove={(name) => choose(props, { [name]: '' })} />
+      {active.length === 1 ? null : (
+        <Button
+          kind="quiet"
+          onClick={() => choose(props, Object.fromEntries(active.map(({ value }) => [value, ''])))}
+        >
+          {texts.list.clearAll}
+        </Button>
+      )}
+    </div>
   )
 }
 
@@ -73,13 +128,16 @@ export function ListExportButtons(props: {
       .finally(() => (progress.value = ''))
       .catch(() => undefined)
   }
+  const buttons = (['csv', 'json'] as const).map((format) => (
+    <Button key={format} kind="quiet" isBusy={progress.value !== ''} onClick={run(format)}>
+      {list.exportAs[format]}
+    </Button>
+  ))
   return (
     <>
-      {(['csv', 'json'] as const).map((format) => (
-        <Button key={format} kind="quiet" isBusy={progress.value !== ''} onClick={run(format)}>
-          {list.exportAs[format]}
-        </Button>
-      ))}
+      <Menu label={list.exports} icon="backup" closesOnChoice>
+        {buttons}
+      </Menu>
       <span class="faint small" role="status">
         {progress.value}
       </span>

@@ -1,11 +1,11 @@
 import { useSignal } from '@preact/signals'
 
-import { FailureNotice } from '../../app/failure.tsx'
-import { showToast } from '../../app/toasts.tsx'
+import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
+import { isNarrow } from '../../app/narrow.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Button } from '../../controls/button.tsx'
-import { Dialog } from '../../controls/dialog.tsx'
 import { TextField } from '../../controls/field.tsx'
+import { Menu } from '../../controls/menu.tsx'
 import { texts } from '../../texts.ts'
 import { isObject } from './json-values.ts'
 import type { Kind } from './kinds.ts'
@@ -115,26 +115,70 @@ async function logOutAll(identityId: string): Promise<void> {
   }
 }
 
-/** Further actions on a record; each is explained before it is carried out. */
+/** Actions that are shown as separate buttons in a wide window; a menu has the others. */
+const INLINE_ACTIONS = 2
+
+/** All actions on a record; an action with an explanation opens a dialog first. */
 export function MoreActions(props: {
   readonly kind: Kind
   readonly record: RecordRow
   readonly refused: string | null
+  /** Actions that come first, and that run at once. */
+  readonly first: readonly ActionButton[]
+  /** Actions that come last. */
+  readonly last: readonly ActionButton[]
   readonly onDone: () => void
 }) {
-  const { kind, record, refused, onDone } = props
+  const { kind, record, refused, first, last, onDone } = props
   const chosen = useSignal<Act | null>(null)
+  const own = availableRecordActions(kind, record).map((one): ActionButton => ({
+    label: one.label,
+    refused,
+    onClick: () => (chosen.value = one),
+  }))
+  const all = [...first, ...own]
+  const inline = isNarrow.value ? [] : all.slice(0, INLINE_ACTIONS)
+  const others = [...all.slice(inline.length), ...(isNarrow.value ? last : [])]
   return (
     <>
-      {availableRecordActions(kind, record).map((one) => (
-        <Button key={one.label} refused={refused} onClick={() => (chosen.value = one)}>
-          {one.label}
-        </Button>
-      ))}
+      {inline.map(ActionControl)}
+      {others.length === 0 ? null : (
+        <Menu
+          label={inline.length === 0 ? texts.actions : texts.acts.more}
+          icon="more"
+          closesOnChoice
+        >
+          {others.map(ActionControl)}
+        </Menu>
+      )}
+      {isNarrow.value ? null : last.map(ActionControl)}
       {chosen.value === null ? null : (
         <ActDialog act={chosen.value} onClose={() => (chosen.value = null)} onDone={onDone} />
       )}
     </>
+  )
+}
+
+/** A button for an action on a record. */
+export interface ActionButton {
+  readonly label: string
+  readonly refused: string | null
+  readonly isBusy?: boolean
+  readonly isDangerous?: boolean
+  readonly onClick: () => void
+}
+
+function ActionControl({ label, refused, isBusy, isDangerous, onClick }: ActionButton) {
+  return (
+    <Button
+      key={label}
+      {...(isDangerous === true ? { kind: 'danger', icon: 'trash' } : {})}
+      refused={refused}
+      isBusy={isBusy === true}
+      onClick={onClick}
+    >
+      {label}
+    </Button>
   )
 }
 
@@ -146,40 +190,16 @@ function ActDialog(props: {
   const { act: chosen, onClose, onDone } = props
   const username = useSignal('')
   const password = useSignal('')
-  const error = useSignal<unknown>(null)
-  const isBusy = useSignal(false)
-  const run = (): void => {
-    isBusy.value = true
-    error.value = null
-    chosen
-      .run({ username: username.value, password: password.value })
-      .then(() => {
-        showToast(texts.acts.done(chosen.label))
-        onClose()
-        onDone()
-      })
-      .catch((failure: unknown) => (error.value = failure))
-      .finally(() => (isBusy.value = false))
-      .catch(() => undefined)
-  }
   return (
-    <Dialog
+    <ConfirmDialog
       title={chosen.label}
+      verb={chosen.label}
+      isDangerous={chosen.isDangerous}
+      run={() => chosen.run({ username: username.value, password: password.value })}
+      done={texts.acts.done(chosen.label)}
       onClose={onClose}
-      foot={
-        <>
-          <Button onClick={onClose}>{texts.cancel}</Button>
-          <Button
-            kind={chosen.isDangerous ? 'danger' : 'primary'}
-            isBusy={isBusy.value}
-            onClick={run}
-          >
-            {chosen.label}
-          </Button>
-        </>
-      }
+      onDone={onDone}
     >
-      <FailureNotice error={error.value} />
       <p class="soft">{chosen.what}</p>
       {chosen.asksPassword ? (
         <>
@@ -200,6 +220,6 @@ function ActDialog(props: {
           />
         </>
       ) : null}
-    </Dialog>
+    </ConfirmDialog>
   )
 }

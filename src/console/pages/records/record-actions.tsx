@@ -43,11 +43,15 @@ interface RecordActionsProps {
   readonly kind: Kind
   readonly record: RecordRow
   readonly refused: string | null
+  /** Opens the dialog that deletes the record; null for a kind that cannot be deleted. */
+  readonly onDelete: (() => void) | null
+  readonly deleteRefused: string | null
   readonly onDone: () => void
 }
 
 /** Actions on a record, other than changing its fields. */
-export function RecordActions({ kind, record, refused, onDone }: RecordActionsProps) {
+export function RecordActions(props: RecordActionsProps) {
+  const { kind, record, refused, onDelete, deleteRefused, onDone } = props
   const { acts } = texts
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
@@ -68,13 +72,37 @@ export function RecordActions({ kind, record, refused, onDone }: RecordActionsPr
   }
   return (
     <>
-      {isIdentity ? (
-        <Button refused={refused} isBusy={isBusy.value} onClick={toggle}>
-          {isDisabled ? acts.enable : acts.disable}
-        </Button>
-      ) : null}
       <FailureNotice error={error.value} />
-      <MoreActions kind={kind} record={record} refused={refused} onDone={onDone} />
+      <MoreActions
+        kind={kind}
+        record={record}
+        refused={refused}
+        first={
+          isIdentity
+            ? [
+                {
+                  label: isDisabled ? acts.enable : acts.disable,
+                  refused,
+                  isBusy: isBusy.value,
+                  onClick: toggle,
+                },
+              ]
+            : []
+        }
+        last={
+          onDelete === null
+            ? []
+            : [
+                {
+                  label: texts.record.delete,
+                  refused: deleteRefused,
+                  isDangerous: true,
+                  onClick: onDelete,
+                },
+              ]
+        }
+        onDone={onDone}
+      />
     </>
   )
 }

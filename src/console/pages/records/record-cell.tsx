@@ -8,6 +8,7 @@ import { texts } from '../../texts.ts'
 import { expiryText } from '../../controls/expiry-input.tsx'
 import { isObject } from './json-values.ts'
 import { kindAt } from './kinds.ts'
+import { HostState } from './service-hosts.tsx'
 import { attributeWithExpiryText } from './role-expiry-input.tsx'
 
 const SHOWN_ITEMS = 3
@@ -38,6 +39,7 @@ interface RowCell {
 const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildren>> = {
   hasEdgeRouterConnection: (row) => <IdentityState row={row} />,
   isOnline: (row) => <RouterState row={row} />,
+  hosts: (row) => (isObject(row['hosts']) ? <HostState row={row} /> : ''),
   onlineSince: ({ onlineSince, offlineSince }) => {
     const since = onlineSince ?? offlineSince
     return typeof since === 'string' ? <Time at={since} /> : ''
@@ -48,7 +50,32 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
   supportedProtocols: (row) =>
     isObject(row['supportedProtocols']) ? Object.keys(row['supportedProtocols']).join(', ') : '',
   expiresAt: (row) => <PolicyExpiryState row={row} />,
+  primary: ({ primary }) => allowedMethods(primary),
+  secondary: ({ secondary }) => requiredInAddition(secondary),
+  semantic: ({ semantic }) =>
+    typeof semantic === 'string' ? (texts.cell.semantics[semantic] ?? semantic) : '',
   type: ({ type }) => (typeof type === 'string' ? (texts.cell.rights[type] ?? type) : ''),
+}
+
+/** The methods of log-in that an authentication policy allows, in words. */
+function allowedMethods(primary: unknown): string {
+  const { logInRules } = texts
+  if (!isObject(primary)) return ''
+  const allowed = (['cert', 'updb', 'extJwt'] as const).filter((method) => {
+    const rules = primary[method]
+    return isObject(rules) && rules['allowed'] === true
+  })
+  return allowed.map((method) => logInRules[method]).join(', ')
+}
+
+function requiredInAddition(secondary: unknown): string {
+  if (!isObject(secondary)) return ''
+  const { cell } = texts
+  const parts = [
+    secondary['requireTotp'] === true ? cell.totp : '',
+    typeof secondary['requireExtJwtSigner'] === 'string' ? cell.secondSigner : '',
+  ]
+  return parts.filter((part) => part !== '').join(', ')
 }
 
 /** The value of a field of a record in a list. */
@@ -66,11 +93,17 @@ export function FieldCell({ row, name, onAttribute }: RowCell) {
 }
 
 /** Shows when a policy will end, or that the policy has ended. */
-export function PolicyExpiryState({ row }: { readonly row: RowCell['row'] }) {
+export function PolicyExpiryState(props: {
+  readonly row: RowCell['row']
+  readonly isBadge?: boolean
+}) {
+  const { row, isBadge = false } = props
   const end = expiryText(row['expiresAt'])
   if (end === null) return <span class="faint">–</span>
-  return row['isEnded'] === true ? (
-    <Badge tone="warn">{end}</Badge>
+  return row['isEnded'] === true || isBadge ? (
+    <Badge tone={row['isEnded'] === true ? 'warn' : 'accent'} icon="event">
+      {end}
+    </Badge>
   ) : (
     <time dateTime={String(row['expiresAt'])} title={String(row['expiresAt'])}>
       {end}

@@ -5,7 +5,9 @@ import type { Meta } from '../../client/served-types.ts'
 import { texts } from '../../texts.ts'
 import { buildFilter, type ListState, listRequestQuery } from './filters.ts'
 import type { Draft } from './json-values.ts'
-import { type ListFacet, kindAt } from './kinds.ts'
+import { kindAt } from './kinds.ts'
+import type { ListFacet } from './list-facets.ts'
+import { rowTitle } from './row-title.ts'
 
 export interface RecordRow extends Draft {
   readonly id: string
@@ -94,7 +96,7 @@ export async function readRecordNames(
     path: `${MANAGEMENT_API_PATH}/${path}?${query}`,
     signal,
   })
-  return new Map(parseRowPage(body).rows.map(({ id, name }) => [id, String(name ?? id)]))
+  return new Map(parseRowPage(body).rows.map((row) => [row.id, rowTitle(row)]))
 }
 
 const NAMES_MAX = 100

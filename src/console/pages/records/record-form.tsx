@@ -3,10 +3,10 @@ import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 
 import { failureText } from '../../app/failure.tsx'
-import { registerLeaveGuard } from '../../app/navigation.ts'
+import { consolePath, registerLeaveGuard } from '../../app/navigation.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { ApiRefusalError } from '../../../client/client-errors.ts'
-import { Button } from '../../controls/button.tsx'
+import { Button, LinkButton } from '../../controls/button.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
@@ -14,7 +14,7 @@ import { AccessPreview, hasEffectOnAccess, type PreviewedChange } from '../acces
 import { CurlCommandPanel } from './curl-command-panel.tsx'
 import { ChangedFields } from './changed-fields.tsx'
 import { dropDraft, storeDraft, readStoredDraft } from './drafts.ts'
-import { FormFields } from './form.tsx'
+import { FormFields, type FormProps } from './form.tsx'
 import {
   type FormFieldChange,
   changedFormFields,
@@ -144,8 +144,9 @@ export function RecordForm(props: RecordFormProps) {
     >
       <div class="panel-body form">
         {isRestored.value ? <Notice>{texts.form.restored}</Notice> : null}
-        <FormFields
+        <FormParts
           fields={fields}
+          advanced={kind.advanced}
           draft={draft.value}
           fault={fault}
           of={id === null ? 'newRecord' : 'record'}
@@ -154,14 +155,16 @@ export function RecordForm(props: RecordFormProps) {
         />
         <CurlCommandPanel call={call} />
       </div>
-      <div class="form-foot">
-        {isReviewing.value ? null : refusal}
-        {isDirty ? <span class="faint small">{texts.form.unsaved(changes.length)}</span> : <span />}
-        {isDirty ? <Button onClick={discard}>{texts.form.discard}</Button> : null}
+      <FormFoot
+        refusal={isReviewing.value ? null : refusal}
+        unsaved={changes.length}
+        leaveTo={id === null ? consolePath(kind.path) : consolePath(kind.path, id)}
+        onDiscard={discard}
+      >
         <Button type="submit" kind="primary" refused={blocked} isBusy={isBusy.value}>
           {id === null ? texts.form.create : texts.form.save}
         </Button>
-      </div>
+      </FormFoot>
       {isReviewing.value ? (
         <ReviewDialog
           changes={changes}
@@ -181,6 +184,49 @@ export function RecordForm(props: RecordFormProps) {
         />
       ) : null}
     </form>
+  )
+}
+
+/** The number of unsaved changes, and the buttons of the form. */
+function FormFoot(props: {
+  readonly refusal: ComponentChildren
+  readonly unsaved: number
+  readonly leaveTo: string
+  readonly onDiscard: () => void
+  readonly children: ComponentChildren
+}) {
+  const { refusal, unsaved, leaveTo, onDiscard, children } = props
+  return (
+    <div class="form-foot">
+      {refusal}
+      <span class="faint small">{unsaved === 0 ? '' : texts.form.unsaved(unsaved)}</span>
+      {unsaved === 0 ? null : (
+        <Button kind="quiet" onClick={onDiscard}>
+          {texts.form.discard}
+        </Button>
+      )}
+      <LinkButton href={leaveTo}>{texts.cancel}</LinkButton>
+      {children}
+    </div>
+  )
+}
+
+/** The fields of the form; those that few records need are in a group that the user opens. */
+function FormParts(props: FormProps & { readonly advanced: readonly string[] }) {
+  const { fields, advanced, fault } = props
+  const rare = fields.filter(({ name }) => advanced.includes(name))
+  return (
+    <>
+      <FormFields {...props} fields={fields.filter((field) => !rare.includes(field))} />
+      {rare.length === 0 ? null : (
+        <details class="group" open={rare.some(({ name }) => name === fault?.name)}>
+          <summary>{texts.form.advanced}</summary>
+          <div class="form">
+            <FormFields {...props} fields={rare} />
+          </div>
+        </details>
+      )}
+    </>
   )
 }
 

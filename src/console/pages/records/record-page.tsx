@@ -8,10 +8,9 @@ import { navigateTo, consolePath, currentPage } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { useRecordTitle } from '../../app/page-title.ts'
 import { isReadOnly } from '../../app/console-state.ts'
-import { visibleText } from '../../app/visible-text.ts'
-import { Button, LinkButton } from '../../controls/button.tsx'
+import { LinkButton } from '../../controls/button.tsx'
 import { CopyId } from '../../controls/copy.tsx'
-import { Skeleton } from '../../controls/status.tsx'
+import { Notice, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { DeleteDialog } from './delete-dialog.tsx'
@@ -34,6 +33,8 @@ import { OutstandingToken, RecordActions } from './record-actions.tsx'
 import { type Prefilled, RecordForm } from './record-form.tsx'
 import { TokenTest } from './token-test.tsx'
 import { RelatedLists } from './related-lists.tsx'
+import { rowTitle } from './row-title.ts'
+import { type HostCount, HostState, readHostCounts } from './service-hosts.tsx'
 
 const TrafficPanel = lazyComponent(() =>
   import('../traffic/traffic-panel.tsx').then((one) => one.TrafficPanel),
@@ -51,6 +52,8 @@ interface RecordPageData {
   readonly canDelete: boolean
   readonly lists: readonly string[]
   readonly prefilled: Prefilled | null
+  /** Hosts of a service; null for other kinds, and if they are not known. */
+  readonly hosts: HostCount | null
 }
 
 async function load(kind: Kind, id: string | null, signal: AbortSignal): Promise<RecordPageData> {
@@ -70,25 +73,39 @@ async function load(kind: Kind, id: string | null, signal: AbortSignal): Promise
   if (id === null) {
     const values = emptyDraft(fields ?? [])
     const prefilled = await prefilledFor(kind, signal)
-    return { ...common, record: null, etag: null, values, lists: [], prefilled }
+    return { ...common, record: null, etag: null, values, lists: [], prefilled, hosts: null }
   }
-  const { record, etag } = await readRecord(kind.path, id, signal)
+  const [{ record, etag }, hosts] = await Promise.all([
+    readRecord(kind.path, id, signal),
+    kind.path === 'services' ? readHostCounts([id], signal).catch(() => null) : null,
+  ])
   const values = draftFromRecord(record, fields ?? [])
-  return { ...common, record, etag, values, lists: served.listsBelow(path), prefilled: null }
+  return {
+    ...common,
+    record,
+    etag,
+    values,
+    lists: served.listsBelow(path),
+    prefilled: null,
+    hosts: hosts?.get(id) ?? null,
+  }
 }
 
-/** The policy that “Give access” of a service begins with. */
+/** The policy with which the page of a service begins to give access to it, or to host it. */
 async function prefilledFor(kind: Kind, signal: AbortSignal): Promise<Prefilled | null> {
-  const service = currentPage.value.query.get('service')
+  const { query } = currentPage.value
+  const service = query.get('service')
   if (kind.path !== 'service-policies' || service === null) return null
   const { record } = await readRecord('services', service, signal)
+  const name = String(record['name'] ?? service)
+  const isHosting = query.get('right') === 'Bind'
   const values = {
-    name: texts.record.accessTo(String(record['name'] ?? service)),
-    type: 'Dial',
+    name: isHosting ? texts.record.hosting(name) : texts.record.accessTo(name),
+    type: isHosting ? 'Bind' : 'Dial',
     semantic: 'AnyOf',
     serviceRoles: [`@${service}`],
   }
-  return { about: service, values }
+  return { about: isHosting ? `${service}/host` : service, values }
 }
 
 /** One record: a form for its fields, and the lists of related records. */
@@ -115,7 +132,7 @@ export function RecordPage({ kind, id }: { readonly kind: Kind; readonly id: str
       <PageHead
         title={
           <>
-            {title} <HeadState kind={kind} record={shown?.record ?? null} />
+            {title} <HeadState kind={kind} shown={shown} />
           </>
         }
         lead={
@@ -145,19 +162,11 @@ export function RecordPage({ kind, id }: { readonly kind: Kind; readonly id: str
             kind={kind}
             record={shown.record}
             refused={refusalOf(shown.mayWrite)}
+            onDelete={shown.canDelete ? () => (isDeleting.value = true) : null}
+            deleteRefused={refusalOf(shown.mayDelete)}
             onDone={loaded.reload}
           />
         )}
-        {shown?.canDelete === true && shown.record !== null ? (
-          <Button
-            icon="trash"
-            kind="danger"
-            refused={refusalOf(shown.mayDelete)}
-            onClick={() => (isDeleting.value = true)}
-          >
-            {texts.record.delete}
-          </Button>
-        ) : null}
       </PageHead>
       {shown === null ? (
         <div class="panel panel-body stack" aria-busy="true">
@@ -211,13 +220,17 @@ function Shown(props: {
         onReload={reload}
       />
     )
+  useEffect(() => {
+    const tab = document.querySelector('.tabs [aria-current]')
+    tab?.scrollIntoView({ block: 'nearest', inline: 'center' })
+  }, [currentPage.value])
   if (record === null) return <div class="stack">{form}</div>
   const tabs = tabsOf(kind, form !== null)
   const asked = currentPage.value.query.get('tab') ?? (hasDraft(kind, record.id) ? 'edit' : '')
   const tab = tabs.find((one) => one === asked) ?? 'overview'
   return (
     <div class="stack">
-      <nav class="segments" aria-label={texts.record.tabs}>
+      <nav class="tabs" aria-label={texts.record.tabs}>
         {tabs.map((one) => (
           <a
             key={one}
@@ -232,6 +245,7 @@ function Shown(props: {
       {tab === 'overview' ? (
         <>
           {kind.path === 'edge-routers' ? <RouterDependents record={record} /> : null}
+          {shown.hosts?.all === 0 ? <Unhosted id={record.id} /> : null}
           <Overview kind={kind} record={record} />
           {kind.path === 'external-jwt-signers' ? <TokenTest signerId={record.id} /> : null}
           <RelatedLists kind={kind} id={record.id} lists={shown.lists} />
@@ -253,6 +267,19 @@ function Shown(props: {
       ) : null}
       {tab === 'edit' ? form : null}
     </div>
+  )
+}
+
+/** Says that nothing hosts a service, and offers to change that. */
+function Unhosted({ id }: { readonly id: string }) {
+  const path = `${consolePath('service-policies', 'new')}?service=${encodeURIComponent(id)}`
+  return (
+    <Notice tone="warn">
+      {texts.record.unhosted}{' '}
+      {hasPermission('service-policy.create') ? (
+        <a href={`${path}&right=Bind`}>{texts.record.allowHosting}</a>
+      ) : null}
+    </Notice>
   )
 }
 
@@ -286,14 +313,23 @@ function RecordAccess({ kind, id }: { readonly kind: Kind; readonly id: string }
 }
 
 /**
- * State of an identity or router, or the time at which a policy ends, shown beside the record's
+ * State of an identity, service or router, or the time at which a policy ends, shown beside
+ * the record's
  * name.
  */
-function HeadState({ kind, record }: { readonly kind: Kind; readonly record: RecordRow | null }) {
+function HeadState({
+  kind,
+  shown,
+}: {
+  readonly kind: Kind
+  readonly shown: RecordPageData | null
+}) {
+  const record = shown?.record ?? null
   if (record === null) return null
+  if (kind.path === 'services') return <HostState row={{ hosts: shown?.hosts }} />
   if (kind.path === 'identities') return <IdentityState row={record} />
   if (kind.path === 'service-policies' && typeof record['expiresAt'] === 'string') {
-    return <PolicyExpiryState row={record} />
+    return <PolicyExpiryState row={record} isBadge />
   }
   return isRouter(kind) ? <RouterState row={record} /> : null
 }
@@ -344,8 +380,5 @@ function refusalOf(mayDoIt: boolean): string | null {
 
 function titleOf(kind: Kind, record: RecordRow | null, id: string | null): string {
   if (id === null) return texts.record.create(kind.one)
-  const name = record?.['name']
-  return typeof name === 'string' && name !== ''
-    ? visibleText(name)
-    : (record?.id ?? texts.form.title(kind.one))
+  return record === null ? texts.form.title(kind.one) : rowTitle(record)
 }

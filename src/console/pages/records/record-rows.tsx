@@ -3,10 +3,10 @@ import { useEffect, useRef } from 'preact/hooks'
 
 import { navigateTo, consolePath } from '../../app/navigation.ts'
 import { registerKey } from '../../app/shortcuts.ts'
-import { Button } from '../../controls/button.tsx'
+import { isReadOnly } from '../../app/console-state.ts'
+import { Button, LinkButton } from '../../controls/button.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { EmptyState, Skeleton } from '../../controls/status.tsx'
-import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { FieldCell } from './record-cell.tsx'
 import { type ListState, formatListState, isFiltered, listSortField } from './filters.ts'
@@ -65,9 +65,9 @@ export function RecordTable(props: {
   const select = useSelect(selection, rows)
   useRowKeys({ kind, rows, firstRow, totalRows, at, onShow: part.show })
   if (shown !== null && totalRows === 0) {
-    return <NoRows kind={kind} isFiltered={isFiltered(state)} />
+    return <NoRows kind={kind} shown={shown} isFiltered={isFiltered(state)} />
   }
-  const cells = (isSelectable ? 3 : 2) + (shown?.columns.length ?? 0)
+  const cells = (isSelectable ? 2 : 1) + columnsOf(shown).length
   return (
     <section class="panel" aria-label={kind.many} aria-busy={shown === null}>
       <div class="table-wrap" tabIndex={0} role="group" aria-label={texts.table}>
@@ -130,16 +130,58 @@ export function RecordTable(props: {
   )
 }
 
-/** Shown when there are no rows; offers to clear the filter if there is one. */
-function NoRows({ kind, isFiltered }: { readonly kind: Kind; readonly isFiltered: boolean }) {
+/** Columns beside the name; a table with few of them also shows when a record was created. */
+function columnsOf(shown: ListPageData | null): readonly string[] {
+  const columns = shown?.columns ?? []
+  return columns.length < COLUMNS_WITH_CREATION ? [...columns, 'createdAt'] : columns
+}
+
+const COLUMNS_WITH_CREATION = 5
+
+/**
+ * Shown when there are no rows: offers to clear the filter if there is one, and otherwise says what
+ * follows from it and offers the tasks that create records.
+ */
+function NoRows(props: {
+  readonly kind: Kind
+  readonly shown: ListPageData
+  readonly isFiltered: boolean
+}) {
+  const { kind, shown, isFiltered } = props
   const { list } = texts
+  if (isFiltered) {
+    return (
+      <div class="panel">
+        <EmptyState icon="search" title={list.noMatch}>
+          <p>{list.noMatchWhat}</p>
+          <Button onClick={() => navigateTo(consolePath(kind.path))}>{list.clear}</Button>
+        </EmptyState>
+      </div>
+    )
+  }
+  const isWritable = shown.mayCreate && !isReadOnly.value
   return (
     <div class="panel">
-      <EmptyState icon={kind.icon} title={isFiltered ? list.noMatch : list.none(kind.many)}>
-        <p>{isFiltered ? list.noMatchWhat : kind.what}</p>
-        {!isFiltered ? null : (
-          <Button onClick={() => navigateTo(consolePath(kind.path))}>{list.clear}</Button>
-        )}
+      <EmptyState icon={kind.icon} title={list.none(kind.many)}>
+        <p>{kind.empty}</p>
+        {isWritable ? (
+          <div class="row">
+            {kind.tasks.map((task, at) => (
+              <LinkButton
+                key={task}
+                kind={at === 0 ? 'primary' : 'plain'}
+                href={consolePath('wizards', task)}
+              >
+                {texts.wizards.titles[task]}
+              </LinkButton>
+            ))}
+            {kind.tasks.length > 0 ? null : (
+              <LinkButton kind="primary" icon="plus" href={consolePath(kind.path, 'new')}>
+                {list.create(kind.one)}
+              </LinkButton>
+            )}
+          </div>
+        ) : null}
       </EmptyState>
     </div>
   )
@@ -239,10 +281,11 @@ function Head(props: {
             <Check label={texts.list.selectAll} {...selecting} />
           </td>
         )}
-        {[first, ...(shown?.columns ?? []), 'createdAt'].map((name) => (
+        {[first, ...columnsOf(shown)].map((name, at) => (
           <Header
             key={name}
             name={name}
+            isMinor={at > 1}
             kind={kind}
             state={state}
             hasNames={shown?.hasNames === true}
@@ -260,16 +303,30 @@ function Header(props: {
   readonly state: ListState
   readonly hasNames: boolean
   readonly isSortable: boolean
+  /** True: the column is left out in a narrow window. */
+  readonly isMinor: boolean
 }) {
-  const { name, kind, state, hasNames, isSortable } = props
+  const { name, kind, state, hasNames, isSortable, isMinor } = props
   const isSorted = listSortField(state, hasNames) === name
   const label =
-    texts.list.columns[name] ?? kind.fields[name]?.label ?? fieldLabel(name.replace(/Id$/, ''))
-  if (!isSortable) return <th scope="col">{label}</th>
+    name === 'id'
+      ? kind.titleLabel
+      : (texts.list.columns[name] ??
+        kind.fields[name]?.label ??
+        fieldLabel(name.replace(/Id$/, '')))
+  const shownIn = isMinor ? 'minor' : ''
+  // The title of a record without a name is not its ID, so a sort by ID would look like chance.
+  if (!isSortable || name === 'id') {
+    return (
+      <th scope="col" class={shownIn}>
+        {label}
+      </th>
+    )
+  }
   const next = { ...state, sort: name, isDescending: isSorted && !state.isDescending, offset: 0 }
   const sorted = state.isDescending ? 'descending' : 'ascending'
   return (
-    <th scope="col" aria-sort={isSorted ? sorted : 'none'}>
+    <th scope="col" class={shownIn} aria-sort={isSorted ? sorted : 'none'}>
       <button
         type="button"
         class="sort"
@@ -307,14 +364,11 @@ function Row(props: {
           {title}
         </a>
       </th>
-      {shown.columns.map((column) => (
-        <td key={column}>
+      {columnsOf(shown).map((column, at) => (
+        <td key={column} class={at > 0 ? 'minor' : ''}>
           <FieldCell row={row} name={column} onAttribute={onAttribute} />
         </td>
       ))}
-      <td>
-        <Time at={String(row['createdAt'] ?? '')} />
-      </td>
     </tr>
   )
 }

@@ -2,13 +2,13 @@ import { FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { consoleApiClient } from '../../app/console-state.ts'
-import { visibleText } from '../../app/visible-text.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { quoteFilterText } from './filters.ts'
 import { kindAt } from './kinds.ts'
 import { parseRowPage, type RowPage } from './record-data.ts'
+import { rowTitle } from './row-title.ts'
 
 /** How a deletion affects the records that use the deleted record. */
 type Effect = 'changed' | 'deleted' | 'kept'
@@ -121,9 +121,7 @@ export function RecordUses({ loaded }: { readonly loaded: ReturnType<typeof useR
             <ul class="uses">
               {page.rows.map((row) => (
                 <li key={row.id}>
-                  <a href={consolePath(use.kind, row.id)}>
-                    {visibleText(String(row['name'] ?? row['address'] ?? row['method'] ?? row.id))}
-                  </a>
+                  <a href={consolePath(use.kind, row.id)}>{rowTitle(row)}</a>
                 </li>
               ))}
               {page.totalCount > page.rows.length ? (

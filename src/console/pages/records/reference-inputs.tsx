@@ -99,22 +99,24 @@ export function RolesInput(props: {
       : role
   }
   return (
-    <div class="chosen">
-      <Chips
-        values={chosen.map((role) => ({ value: role, text: textOf(role) }))}
-        onRemove={(role) => onChange(chosen.filter((one) => one !== role))}
-      />
-      <Picker
-        {...ids}
-        {...(props.label === undefined ? {} : { label: props.label })}
-        placeholder={isOwn ? texts.roles.own : texts.roles.search(manyOf(kind))}
-        load={(typed, signal) => loadRoles(kind, isOwn, typed, signal)}
-        onPick={({ value }) => {
-          if (!chosen.includes(value)) onChange([...chosen, value])
-        }}
-      />
+    <>
+      <div class="chosen">
+        <Chips
+          values={chosen.map((role) => ({ value: role, text: textOf(role) }))}
+          onRemove={(role) => onChange(chosen.filter((one) => one !== role))}
+        />
+        <Picker
+          {...ids}
+          {...(props.label === undefined ? {} : { label: props.label })}
+          placeholder={isOwn ? texts.roles.own : texts.roles.search(manyOf(kind))}
+          load={(typed, signal) => loadRoles(kind, isOwn, typed, signal)}
+          onPick={({ value }) => {
+            if (!chosen.includes(value)) onChange([...chosen, value])
+          }}
+        />
+      </div>
       {isOwn || chosen.length === 0 ? null : <RoleCount {...props} />}
-    </div>
+    </>
   )
 }
 

@@ -1,14 +1,23 @@
 import { visibleText } from '../../app/visible-text.ts'
-import { isObject } from './json-values.ts'
-import type { RecordRow } from './record-data.ts'
+import { texts } from '../../texts.ts'
+import { type Draft, isObject } from './json-values.ts'
 
 /** The title of a record: its name, or the name of the record to which it belongs. */
-export function rowTitle(row: RecordRow): string {
-  const { name, identity, edgeRouter, address, method } = row as Readonly<Record<string, unknown>>
+export function rowTitle(row: Draft & { readonly id: string }): string {
+  const { name, identity, edgeRouter, service, router, address, method } = row as Readonly<
+    Record<string, unknown>
+  >
   if (typeof name === 'string' && name !== '') return visibleText(name)
   const owner = [identity, edgeRouter].find(isObject)?.['name']
   if (typeof owner === 'string' && owner !== '') {
-    return visibleText(typeof method === 'string' ? `${owner} (${method})` : owner)
+    const methods: Readonly<Record<string, string>> = texts.list.methods
+    return visibleText(
+      typeof method === 'string' ? `${owner} (${methods[method] ?? method})` : owner,
+    )
+  }
+  // A terminator has no name; its address is an ID if an identity hosts the service.
+  if (isObject(service) && isObject(router) && typeof service['name'] === 'string') {
+    return visibleText(texts.list.terminatorOf(service['name'], String(router['name'] ?? '')))
   }
   return typeof address === 'string' && address !== '' ? visibleText(address) : row.id
 }

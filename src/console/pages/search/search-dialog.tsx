@@ -18,16 +18,18 @@ export function SearchDialog({ pages }: { readonly pages: readonly FoundPage[] }
       onClose={close}
       foot={<Button onClick={close}>{texts.cancel}</Button>}
     >
-      <Picker
-        label={search.title}
-        placeholder={search.placeholder}
-        isFocused
-        load={(typed, signal) => findEverywhere(pages, typed, signal)}
-        onPick={({ value }) => {
-          close()
-          navigateTo(value)
-        }}
-      />
+      <div class="picker-only">
+        <Picker
+          label={search.title}
+          placeholder={search.placeholder}
+          isFocused
+          load={(typed, signal) => findEverywhere(pages, typed, signal)}
+          onPick={({ value }) => {
+            close()
+            navigateTo(value)
+          }}
+        />
+      </div>
     </Dialog>
   )
 }

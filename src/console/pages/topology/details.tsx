@@ -8,6 +8,7 @@ import { visibleText } from '../../app/visible-text.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Badge, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
+import { RouterState } from '../records/record-cell.tsx'
 import { texts } from '../../texts.ts'
 import { quoteFilterText } from '../records/filters.ts'
 import { useIdentityNames } from '../records/record-names.ts'
@@ -57,7 +58,7 @@ function RouterDetails(props: {
   readonly circuits: readonly Circuit[]
   readonly onChoose: (target: Target) => void
 }) {
-  const { topology, cell, live } = texts
+  const { topology, live } = texts
   const { graph, router, circuits, onChoose } = props
   const names = namesOf(graph)
   const links = graph.links.filter(({ from, to }) => from === router.id || to === router.id)
@@ -67,9 +68,7 @@ function RouterDetails(props: {
         <h2>
           <a href={consolePath('edge-routers', router.id)}>{visibleText(router.name)}</a>
         </h2>
-        <Badge tone={router.isOnline ? 'good' : 'bad'}>
-          {router.isOnline ? cell.online : cell.offline}
-        </Badge>
+        <RouterState row={{ isOnline: router.isOnline, isVerified: router.isEnrolled }} />
       </div>
       <div class="panel-body details-body">
         {router.since === null ? null : (

@@ -195,7 +195,7 @@ function Router(props: {
   return (
     <g
       data-id={node.id}
-      class={`node ${node.isOnline ? 'on' : 'off'} ${props.state} ${isChosen ? 'chosen' : ''}`}
+      class={`node ${nodeClass(node)} ${props.state} ${isChosen ? 'chosen' : ''}`}
       role="button"
       tabindex={props.isTabStop ? 0 : -1}
       aria-pressed={isChosen}
@@ -227,6 +227,7 @@ function Foot(props: {
       <span class="legend">
         <i class="dot on" aria-hidden="true" /> {cell.online}
         <i class="dot off" aria-hidden="true" /> {cell.offline}
+        <i class="dot new" aria-hidden="true" /> {cell.notEnrolled}
         <span class="faint">{topology.legend}</span>
       </span>
       <span class="zoom">
@@ -242,16 +243,21 @@ function Foot(props: {
   )
 }
 
+function nodeClass({ isOnline, isEnrolled }: GraphNode): string {
+  if (isOnline) return 'on'
+  return isEnrolled ? 'off' : 'new'
+}
+
 const LABEL_CHARACTERS_MAX = 24
 
 /**
  * The label is shortened; the details and the table below the drawing contain the whole name.
  */
-function labelOf({ name, isOnline }: GraphNode): string {
+function labelOf({ name, isOnline, isEnrolled }: GraphNode): string {
   const text = visibleText(name)
   const clipped =
     text.length <= LABEL_CHARACTERS_MAX ? text : `${text.slice(0, LABEL_CHARACTERS_MAX - 1)}…`
-  return isOnline ? clipped : texts.topology.offline(clipped)
+  return isOnline || !isEnrolled ? clipped : texts.topology.offline(clipped)
 }
 
 function linkText(link: GraphLink, circuits: readonly Circuit[]): string {

@@ -6,6 +6,8 @@ export interface GraphNode {
   readonly id: string
   readonly name: string
   readonly isOnline: boolean
+  /** False for a router that has never enrolled, and so cannot be online. */
+  readonly isEnrolled: boolean
   /** Since when the router has been online or offline, RFC 3339; null: not known. */
   readonly since: string | null
 }
@@ -39,10 +41,11 @@ const NANOSECONDS_PER_MS = 1_000_000
 /** Sorts routers and links by id, so that the same network always looks the same. */
 export function buildGraph(routers: readonly LiveRow[], links: readonly LiveRow[]): Graph {
   const nodes = routers
-    .map(({ id, name, isOnline, connected, onlineSince, offlineSince }) => ({
+    .map(({ id, name, isOnline, connected, fingerprint, onlineSince, offlineSince }) => ({
       id,
       name: typeof name === 'string' && name !== '' ? name : id,
       isOnline: isOnline === true || connected === true,
+      isEnrolled: fingerprint !== null,
       since: textIn(onlineSince) ?? textIn(offlineSince),
     }))
     .sort((a, b) => (a.id < b.id ? -1 : 1))

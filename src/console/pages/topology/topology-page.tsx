@@ -21,6 +21,7 @@ import {
 } from './graph.ts'
 import { consoleApiClient } from '../../app/console-state.ts'
 import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
+import { RouterState } from '../records/record-cell.tsx'
 import { useIdentityNames } from '../records/record-names.ts'
 import { visibleText } from '../../app/visible-text.ts'
 
@@ -217,15 +218,13 @@ function LinkTable({ graph }: { readonly graph: Graph }) {
               </tr>
             </thead>
             <tbody>
-              {sortByName(graph.nodes).map(({ id, name, isOnline }) => (
+              {sortByName(graph.nodes).map(({ id, name, isOnline, isEnrolled }) => (
                 <tr key={id}>
                   <th scope="row">
                     <a href={consolePath('routers', id)}>{name}</a>
                   </th>
                   <td>
-                    <Badge tone={isOnline ? 'good' : 'bad'}>
-                      {isOnline ? texts.cell.online : texts.cell.offline}
-                    </Badge>
+                    <RouterState row={{ isOnline, isVerified: isEnrolled }} />
                   </td>
                   <td class="number">
                     {graph.links.filter(({ from, to }) => from === id || to === id).length}

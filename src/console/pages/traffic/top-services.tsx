@@ -43,8 +43,8 @@ export function TopServices() {
           <table class="table even">
             <thead>
               <tr>
-                {words.columns.map((column) => (
-                  <th scope="col" key={column}>
+                {words.columns.map((column, at) => (
+                  <th scope="col" key={column} class={at > 1 ? 'minor' : ''}>
                     {column}
                   </th>
                 ))}
@@ -70,9 +70,9 @@ export function TopServices() {
                       </svg>
                     </span>
                   </td>
-                  <td>{totals.circuits.toLocaleString('en')}</td>
-                  <td>{totals.dialFailures.toLocaleString('en')}</td>
-                  <td>
+                  <td class="minor">{totals.circuits.toLocaleString('en')}</td>
+                  <td class="minor">{totals.dialFailures.toLocaleString('en')}</td>
+                  <td class="minor">
                     {totals.latencyMs === null
                       ? notMeasured
                       : texts.live.milliseconds(totals.latencyMs)}

@@ -11,7 +11,7 @@ export type { TrafficDetail, TrafficTop, TrafficTopRowsHour as TrafficSpan }
 
 /** Routers report each minute. */
 export const TRAFFIC_REFRESH_MS = 30_000
-/** Above the 3 s for which a controller waits for the others. */
+/** Above the time for which a controller waits for the others. */
 const TIMEOUT_MS = 8_000
 
 /** @param collection of the record's page; the traffic of all routers is below `routers`. */

@@ -196,10 +196,14 @@ function ServiceFields(props: {
           </select>
         )}
       </Field>
-      <TextField {...text('address')} />
-      <TextField {...port('port')} />
-      <TextField {...text('hostAddress')} />
-      <TextField {...port('hostPort')} />
+      <div class="address-port">
+        <TextField {...text('address')} />
+        <TextField {...port('port')} />
+      </div>
+      <div class="address-port">
+        <TextField {...text('hostAddress')} />
+        <TextField {...port('hostPort')} />
+      </div>
       {roles('dialRoles')}
       {roles('bindRoles')}
     </>

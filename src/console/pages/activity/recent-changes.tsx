@@ -1,0 +1,50 @@
+import { useLoadedData } from '../../app/loaded.ts'
+import { FailureNotice } from '../../app/failure.tsx'
+import { consolePath } from '../../app/navigation.ts'
+import { Badge, Skeleton } from '../../controls/status.tsx'
+import { Time } from '../../controls/time.tsx'
+import { texts } from '../../texts.ts'
+import { fetchRecentChanges } from './activity-data.ts'
+import { ChangeSummary } from './activity-list.tsx'
+
+const REFRESH_MS = 10_000
+
+/** Shows the newest entries of the audit log. */
+export function ChangesPanel() {
+  const { news } = texts
+  const changes = useLoadedData('audit', fetchRecentChanges, REFRESH_MS)
+  const { value: rows } = changes.data
+  return (
+    <section class="panel" aria-labelledby="changes">
+      <div class="panel-head">
+        <h2 id="changes">{news.changes}</h2>
+        <a class="small" href={consolePath('activity')}>
+          {news.all}
+        </a>
+      </div>
+      {changes.error.value === null ? null : (
+        <div class="panel-body">
+          <FailureNotice error={changes.error.value} />
+        </div>
+      )}
+      {rows === null && changes.error.value === null ? (
+        <div class="panel-body">
+          <Skeleton />
+        </div>
+      ) : null}
+      <ul class="feed">
+        {(rows ?? []).map((row) => (
+          <li key={row.index}>
+            <span class="feed-text">
+              <ChangeSummary entry={row} />{' '}
+              {row.outcome === 'done' ? null : <Badge tone="warn">{row.outcome}</Badge>}
+            </span>
+            <span class="faint tiny">
+              <Time at={row.at} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}

@@ -1,0 +1,52 @@
+import { eventFeed } from '../../app/console-state.ts'
+import { Badge } from '../../controls/status.tsx'
+import { Time } from '../../controls/time.tsx'
+import { texts } from '../../texts.ts'
+import { fieldLabel } from '../records/form-model.ts'
+import { EventSubjects, useSubjectNames } from './event-subjects.tsx'
+import { eventTypeName } from './event-text.ts'
+
+const SHOWN_MAX = 10
+
+/** Shows the newest events since this tab was opened. */
+export function EventsPanel() {
+  const { news } = texts
+  const events = eventFeed.events.value
+    .filter(({ namespace }) => namespace !== 'metrics' && namespace !== 'usage')
+    .slice(0, SHOWN_MAX)
+  const names = useSubjectNames(events)
+  return (
+    <section class="panel" aria-labelledby="events">
+      <div class="panel-head">
+        <h2 id="events">{news.events}</h2>
+        <FeedBadge />
+      </div>
+      {events.length === 0 ? (
+        <p class="panel-body soft small">
+          {eventFeed.state.value === 'refused' ? news.refused : news.none}
+        </p>
+      ) : (
+        <ul class="feed">
+          {events.map((event) => (
+            <li key={event.id}>
+              <span class="feed-text">
+                {fieldLabel(event.namespace)} <span class="soft">{eventTypeName(event)}</span>{' '}
+                <EventSubjects event={event} names={names} />
+              </span>
+              <span class="faint tiny">
+                <Time at={event.timestamp} />
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  )
+}
+
+export function FeedBadge() {
+  const { news } = texts
+  const { value } = eventFeed.state
+  if (value === 'live') return <Badge tone="good">{news.live}</Badge>
+  return <Badge tone={value === 'off' ? 'plain' : 'warn'}>{news.states[value]}</Badge>
+}

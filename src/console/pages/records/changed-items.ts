@@ -1,0 +1,25 @@
+import { isDeepEqual } from './json-values.ts'
+
+/** Null in place of a list to which nothing was added, or from which nothing was removed. */
+export function changedItems(
+  before: unknown,
+  after: unknown,
+): { readonly before: unknown; readonly after: unknown } {
+  const [was, is] = [before ?? [], after ?? []]
+  if (!isTextList(was) || !isTextList(is) || was.length + is.length === 0) {
+    return { before: before ?? '', after: after ?? '' }
+  }
+  const removed = was.filter((one) => !is.includes(one))
+  const added = is.filter((one) => !was.includes(one))
+  // Only the order has changed.
+  if (removed.length + added.length === 0 && !isDeepEqual(was, is))
+    return { before: was, after: is }
+  return {
+    before: removed.length === 0 ? null : removed,
+    after: added.length === 0 ? null : added,
+  }
+}
+
+function isTextList(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((one) => typeof one === 'string')
+}

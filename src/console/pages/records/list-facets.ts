@@ -1,0 +1,61 @@
+/** A choice by which the user can narrow a list. */
+export interface ListFacet {
+  readonly name: string
+  readonly label: string
+  readonly options: readonly {
+    readonly value: string
+    readonly text: string
+    /** Returns the API filter of this option; filters that depend on the time use `nowMs`. */
+    readonly filter: (nowMs: number) => string
+  }[]
+}
+
+export function facet(
+  name: string,
+  label: string,
+  ...options: readonly (readonly [
+    value: string,
+    text: string,
+    filter: string | ((nowMs: number) => string),
+  ])[]
+): ListFacet {
+  return {
+    name,
+    label,
+    options: options.map(([value, text, filter]) => ({
+      value,
+      text,
+      filter: typeof filter === 'string' ? () => filter : filter,
+    })),
+  }
+}
+
+export const DAY_MS = 86_400_000
+
+/** A time in a filter. */
+export function filterTime(ms: number): string {
+  return `datetime(${new Date(ms).toISOString()})`
+}
+
+/**
+ * Filter for records that were last seen more than `days` days ago; or that were created that long
+ * ago and never seen.
+ */
+export function unseenFor(days: number) {
+  return (nowMs: number): string => {
+    const before = filterTime(nowMs - days * DAY_MS)
+    return `lastSeenAt < ${before} or (lastSeenAt = null and createdAt < ${before})`
+  }
+}
+
+export function expiresWithinDay(nowMs: number): string {
+  return `expiresAt > ${filterTime(nowMs)} and expiresAt <= ${filterTime(nowMs + DAY_MS)}`
+}
+
+export const routerStates = facet(
+  'state',
+  'State',
+  ['online', 'Online', 'connected = true'],
+  ['offline', 'Offline', 'connected = false'],
+  ['disabled', 'Disabled', 'disabled = true'],
+)

@@ -1,0 +1,125 @@
+import { describe, expect, test } from 'vitest'
+
+import { texts } from '../../src/console/texts.ts'
+import { axeFindings, browserMissing, logIn, overflows } from './support/console-browser.ts'
+import { type ConsoleNetwork, consoleNetwork } from './support/console-network.ts'
+
+// Goal: a list says what an operator wants to know first, also in a narrow window, and an empty
+// list says what to do.
+
+const network = consoleNetwork(async (made: ConsoleNetwork) => {
+  const [router] = await made.rowsOf('edge-routers', 'name = "router1"')
+  const hosted = await made.create('services', { name: 'hosted', encryptionRequired: false })
+  await made.create('services', { name: 'unhosted', encryptionRequired: true })
+  await made.create('terminators', {
+    service: hosted,
+    router: String(router?.['id']),
+    binding: 'transport',
+    address: 'tcp:127.0.0.1:9100',
+  })
+  for (const [name, type] of [
+    ['laptop', 'Device'],
+    ['ada', 'User'],
+  ]) {
+    await made.create('identities', { name, type, isAdmin: false, roleAttributes: ['staff'] })
+  }
+})
+
+async function narrowPage(path: string) {
+  const page = await network.browser.page({ width: 390 })
+  await logIn(page, network.url(1), network.cluster.admin)
+  await page.goto(network.url(1, path))
+  return page
+}
+
+describe.skipIf(browserMissing !== null)('A list', () => {
+  test('of services shows whether each is hosted, and its page offers to let an identity host it', async () => {
+    const page = await network.open(1, 'services')
+    const rowOf = (name: string) =>
+      page.locator('tbody tr').filter({ has: page.getByRole('link', { name, exact: true }) })
+    await rowOf('hosted').getByText(texts.cell.hosted(1, 1), { exact: true }).waitFor()
+    await rowOf('unhosted').getByText(texts.cell.noHost, { exact: true }).waitFor()
+    await rowOf('unhosted').getByRole('link').click()
+    await page.getByRole('heading', { level: 1 }).getByText(texts.cell.noHost).waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    await page.getByRole('link', { name: texts.record.allowHosting }).click()
+    await page.getByRole('heading', { name: texts.record.create('service policy') }).waitFor()
+    expect(await page.getByLabel('Name *').inputValue()).toBe(texts.record.hosting('unhosted'))
+    expect(await page.getByLabel('Right *').inputValue()).toBe('Bind')
+    await page.getByRole('button', { name: 'Remove @unhosted' }).waitFor()
+  })
+
+  test('without rows says what follows, and offers the task that creates one', async () => {
+    const page = await network.open(1, 'external-jwt-signers')
+    await page.getByText(texts.list.empty['external-jwt-signers'] ?? '').waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    await page.locator('.empty').getByRole('link', { name: texts.wizards.titles.signer }).click()
+    await page.getByRole('heading', { name: texts.wizards.titles.signer }).waitFor()
+  })
+
+  test('names records without a name by what they belong to', async () => {
+    const page = await network.open(1, 'terminators')
+    await page.getByRole('link', { name: texts.list.terminatorOf('hosted', 'router1') }).waitFor()
+    await page.getByRole('columnheader', { name: texts.list.titles.terminators }).waitFor()
+  })
+
+  test('shows the choices that narrow it, each with a button that removes it', async () => {
+    const page = await network.open(1, 'identities?is-type=device&is-admin=yes')
+    const active = page.getByRole('group', { name: texts.list.active })
+    await active.getByText('Type: Devices').waitFor()
+    await page.getByText(texts.list.noMatch).waitFor()
+    await active
+      .getByRole('button', { name: texts.picker.remove('Rights: Administrators') })
+      .click()
+    await page.getByRole('link', { name: 'laptop' }).waitFor()
+    expect(new URL(page.url()).search).toBe('?is-type=device')
+    await active.getByRole('button', { name: texts.picker.remove('Type: Devices') }).click()
+    await active.waitFor({ state: 'detached' })
+    expect(new URL(page.url()).search).toBe('')
+  })
+
+  test('has the state beside the name, and all filters in a menu, in a narrow window', async () => {
+    const page = await narrowPage('identities')
+    await page.getByRole('link', { name: 'laptop' }).waitFor()
+    const heads = page.locator('thead th:visible')
+    expect(await heads.allInnerTexts()).toEqual(['Name', 'State'])
+    expect(await page.getByLabel('Type', { exact: true }).count()).toBe(0)
+    const menu = page.getByRole('button', { name: texts.list.filters })
+    await menu.click()
+    expect(await axeFindings(page)).toEqual([])
+    await page.getByLabel('Type', { exact: true }).selectOption('user')
+    await page.getByText(texts.list.total(1, true), { exact: true }).waitFor()
+    await page.keyboard.press('Escape')
+    expect(await menu.getAttribute('aria-expanded')).toBe('false')
+    expect(await overflows(page)).toBe(false)
+  })
+})
+
+describe.skipIf(browserMissing !== null)('The page of a record', () => {
+  test('has its actions in one menu in a narrow window', async () => {
+    const { id } = await network.recordOf('identities', 'laptop')
+    const page = await narrowPage(`identities/${id}`)
+    await page.getByRole('button', { name: texts.actions, exact: true }).click()
+    await page.getByRole('button', { name: texts.acts.setPassword }).waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    await page.getByRole('button', { name: texts.record.delete, exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: texts.cancel }).click()
+    await dialog.waitFor({ state: 'detached' })
+    // The menu has closed, and its button has the focus again.
+    expect(await page.evaluate('document.activeElement.textContent')).toBe(texts.actions)
+  })
+
+  test('shows of a changed list only what was added, marked by a sign', async () => {
+    const { id } = await network.recordOf('identities', 'ada')
+    const page = await network.open(1, `identities/${id}?tab=edit`)
+    await page.getByLabel('Role attributes', { exact: true }).fill('web')
+    await page.getByRole('option', { name: '#web' }).first().click()
+    await page.getByRole('button', { name: texts.form.save, exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.locator('.is', { hasText: 'web' }).waitFor()
+    expect(await dialog.locator('.was').count()).toBe(0)
+    const sign = "getComputedStyle(document.querySelector('.diff .is'), '::before').content"
+    expect(await page.evaluate(sign)).toBe('"+"')
+  })
+})
