@@ -1047,7 +1047,6 @@ export const texts = {
 
   signers: {
     provider: 'Provider',
-    other: 'Another OpenID provider',
     fields: {
       clientId: { label: 'Client ID', hint: 'Of the public client that you registered there.' },
       tenant: {
@@ -1072,7 +1071,7 @@ export const texts = {
       okta: 'The account. Of access tokens, /uid is the account and /sub the user name.',
       keycloak: 'The account. Users may be allowed to change /preferred_username.',
       other: 'Choose a claim that the provider never gives to another account.',
-    },
+    } as Readonly<Record<string, string>>,
     claim: 'Claim that names the identity',
     nameHint: 'People choose the provider by this name when they log in.',
     incomplete: 'Fill in all values. The tenant is a UUID, and an address begins with https.',
