@@ -44,6 +44,12 @@ export class Operator {
     await this.page.keyboard.press(keys)
   }
 
+  /** Pastes a text from the clipboard into a field: two keys. */
+  async paste(field: Locator, text: string): Promise<void> {
+    this.#keys += 2
+    await field.fill(text)
+  }
+
   /** Opens a list of choices and picks one: two clicks. */
   async select(list: Locator, value: string): Promise<void> {
     this.#clicks += 2
