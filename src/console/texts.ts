@@ -416,6 +416,8 @@ export const texts = {
     filterPlaceholder: 'Name, #attribute, or = and a filter',
     byAttribute: (text: string) => `List those with ${text}`,
     every: (label: string) => `${label}: all`,
+    chooseColumns: 'Columns',
+    usualColumns: 'Usual columns',
     exports: 'Export',
     exportAs: { csv: 'Export CSV', json: 'Export JSON' },
     select: (name: string) => `Select ${name}`,
@@ -1091,6 +1093,17 @@ export const texts = {
     noUsableKeys: 'The provider answers, but publishes no key that a controller can use.',
   },
 
+  serviceConfigs: {
+    title: 'Config overrides',
+    what: 'This identity gets these configs for a service, in place of the configs that the service has.',
+    service: 'Service',
+    config: 'Config',
+    add: 'Override the config',
+    remove: 'Remove',
+    removeOf: (config: string, service: string) => `Remove ${config} of ${service}`,
+    chooseBoth: 'Choose a service and a config first',
+  },
+
   tokenTest: {
     title: 'Test a token',
     lead: 'The controller verifies the token as at a log-in, and logs nobody in. It neither keeps nor logs the token.',
@@ -1150,6 +1163,10 @@ export const texts = {
     reEnroll: 'Re-enroll',
     reEnrollWhat:
       'It keeps its ID and all that policies give it. Its present certificate is refused, and a new token lets it enroll again.',
+    verifyCa: 'Verify',
+    verifyCaWhat: (token: string) =>
+      `Proves that you hold the key of this CA: issue a certificate with the common name ${token}, and paste it here.`,
+    verifyCaText: 'Certificate, PEM',
     invite: 'New enrollment token',
     inviteWhat: 'Creates a token by which a device can enroll as this identity.',
     refresh: 'Extend its token',

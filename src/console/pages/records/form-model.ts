@@ -16,6 +16,12 @@ const labels: Readonly<Record<string, string>> = {
   cert: 'Certificate',
 }
 
+/** Title of a column in a list of records. */
+export function columnLabel({ fields }: Pick<Kind, 'fields'>, name: string): string {
+  const known = texts.list.columns[name] ?? fields[name]?.label
+  return known ?? fieldLabel(name.replace(/Id$/, ''))
+}
+
 /** Splits a name like `isTunnelerEnabled` into words. */
 export function fieldLabel(name: string): string {
   const label = Object.hasOwn(labels, name) ? labels[name] : undefined
