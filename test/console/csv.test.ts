@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { csvText } from '../../src/console/app/download.ts'
+import { csvText } from '../../src/console/app/csv.ts'
 
 // Goal: a spreadsheet that opens an exported file computes nothing from the names in it.
 

@@ -1,4 +1,4 @@
-import { csvText } from '../../app/download.ts'
+import { csvText } from '../../app/csv.ts'
 import type { ListState } from './filters.ts'
 import { type Draft, isObject } from './json-values.ts'
 import type { Kind } from './kinds.ts'
