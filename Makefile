@@ -92,6 +92,7 @@ drills: test-tools $(INSTALLED)
 	@TMPDIR=$(CURDIR)/.test/tmp FLOTILLA_PROGRAM=$(CURDIR)/.test/program/bin/flotilla vitest run --project nightly
 
 # All pages of the console in a browser, against real controllers (Debian: apt-get install chromium).
+# FIREFOX=/usr/bin/firefox-esr opens them in Firefox instead.
 test-console: $(INSTALLED)
 	@mkdir -p .test/tmp
 	@node tools/build-program.ts .test/program --self-contained
@@ -209,6 +210,7 @@ bench: $(INSTALLED)
 	node bench/apply.ts
 	node bench/query.ts
 	node bench/network.ts
+	node bench/console.ts
 	node --expose-gc bench/access.ts
 	node --expose-gc bench/access-preview.ts
 	node bench/recovery.ts

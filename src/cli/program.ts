@@ -24,6 +24,7 @@ import { addPkiCommands } from './pki/program.ts'
 import { addRecordCommands } from './records/program.ts'
 import { addRouterCommands } from './router/program.ts'
 import { addSessionCommands } from './log-in/session-program.ts'
+import { addSignerCommands } from './signers/program.ts'
 import { addTraffic } from './traffic/program.ts'
 import { addTunnelCommands } from './tunnel/program.ts'
 import { stopOnBrokenPipe } from './terminal/broken-pipe.ts'
@@ -99,6 +100,7 @@ Examples:
   addTunnelCommands(program)
   addSessionCommands(program)
   addRecordCommands(program)
+  addSignerCommands(program)
   addInspectCommand(program)
   addTraffic(program)
   addAccessCommands(program)

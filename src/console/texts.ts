@@ -476,6 +476,8 @@ export const texts = {
       routers: 'No router has been created.',
     } as Readonly<Record<string, string>>,
     terminatorOf: (service: string, router: string) => `${service} at ${router}`,
+    chooseColumns: 'Columns',
+    usualColumns: 'Usual columns',
     exports: 'Export',
     exportAs: { csv: 'Export CSV', json: 'Export JSON' },
     select: (name: string) => `Select ${name}`,
@@ -1145,7 +1147,6 @@ export const texts = {
 
   signers: {
     provider: 'Provider',
-    other: 'Another OpenID provider',
     fields: {
       clientId: { label: 'Client ID', hint: 'Of the public client that you registered there.' },
       tenant: {
@@ -1170,7 +1171,7 @@ export const texts = {
       okta: 'The account. Of access tokens, /uid is the account and /sub the user name.',
       keycloak: 'The account. Users may be allowed to change /preferred_username.',
       other: 'Choose a claim that the provider never gives to another account.',
-    },
+    } as Readonly<Record<string, string>>,
     claim: 'Claim that names the identity',
     audienceHint: 'The claim aud of its tokens, usually the client ID.',
     jwksHint:
@@ -1193,6 +1194,17 @@ export const texts = {
     noKeys: (reason: string) =>
       `The provider answers, but the controller could not fetch its keys: ${reason}`,
     noUsableKeys: 'The provider answers, but publishes no key that a controller can use.',
+  },
+
+  serviceConfigs: {
+    title: 'Config overrides',
+    what: 'This identity gets these configs for a service, in place of the configs that the service has.',
+    service: 'Service',
+    config: 'Config',
+    add: 'Override the config',
+    remove: 'Remove',
+    removeOf: (config: string, service: string) => `Remove ${config} of ${service}`,
+    chooseBoth: 'Choose a service and a config first',
   },
 
   tokenTest: {
@@ -1254,6 +1266,10 @@ export const texts = {
     reEnroll: 'Re-enroll',
     reEnrollWhat:
       'It keeps its ID and all that policies give it. Its present certificate is refused, and a new token lets it enroll again.',
+    verifyCa: 'Verify',
+    verifyCaWhat: (token: string) =>
+      `Proves that you hold the key of this CA: issue a certificate with the common name ${token}, and paste it here.`,
+    verifyCaText: 'Certificate, PEM',
     invite: 'New enrollment token',
     inviteWhat: 'Creates a token by which a device can enroll as this identity.',
     refresh: 'Extend its token',

@@ -54,6 +54,11 @@ async function find(operator: Operator, typed: string, option: string | RegExp):
   await operator.press('Enter')
 }
 
+async function openTab(operator: Operator, name: keyof typeof texts.record.tabNames) {
+  const tabs = operator.page.getByRole('navigation', { name: texts.record.tabs })
+  await operator.click(tabs.getByRole('link', { name: texts.record.tabNames[name] }))
+}
+
 function navLink(page: Page, name: string) {
   return page.getByRole('navigation', { name: texts.shell.navigation }).getByRole('link', {
     name,
@@ -176,7 +181,7 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
     const operator = await begin()
     const { page } = operator
     await find(operator, 'wiki for', /^wiki for engineering laptops/)
-    await operator.click(page.getByRole('link', { name: texts.record.tabNames.activity }))
+    await openTab(operator, 'activity')
     const change = page.locator('.activity-list li', { hasText: 'changed' }).first()
     await change.getByText('Default Admin').first().waitFor()
     await operator.click(change.locator('.expand'))
@@ -231,7 +236,7 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
     const operator = await begin()
     const { page } = operator
     await find(operator, 'mallory', /^mallory/)
-    await operator.click(page.getByRole('link', { name: texts.record.tabNames.sessions }))
+    await openTab(operator, 'sessions')
     await operator.click(page.getByRole('button', { name: texts.live.end }).first())
     expectEffort(operator, { clicks: 2, keys: 10 })
     await until('no session is left', async () => {

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 
 import { texts } from '../../src/console/texts.ts'
 import { until } from '../process/support/client.ts'
-import { browserMissing, logIn } from './support/console-browser.ts'
-import { consoleNetwork } from './support/console-network.ts'
+import { browserMissing, logIn, overflows } from './support/console-browser.ts'
+import { consoleNetwork, management } from './support/console-network.ts'
 
 // Goal: a form, a list and a dialog show each fault in sight, and never let a person
 // change or delete something without its consequences.
@@ -168,13 +168,76 @@ describe.skipIf(browserMissing !== null)('A list', () => {
       await page.goto(network.url(1, path))
       await page.locator('h1').first().waitFor()
       await page.locator('[aria-busy="true"]').waitFor({ state: 'detached' })
-      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0)
+      expect(await overflows(page)).toBe(false)
     }
     await network.send('DELETE', `services/${id}`)
   })
 })
 
 describe.skipIf(browserMissing !== null)('The console', () => {
+  test('loads lists compressed, so that a slow connection shows them soon', async () => {
+    const made = Array.from({ length: 60 }, (_, k) => {
+      const roleAttributes = ['compressed', `group-${k}`]
+      return create('services', { name: `c${k}`, encryptionRequired: true, roleAttributes })
+    })
+    await Promise.all(made)
+    const page = await network.open(1, 'services')
+    await page.getByRole('link', { name: 'c59' }).waitFor()
+    const sizes = await page.evaluate<readonly { readonly sent: number; readonly read: number }[]>(
+      `performance.getEntriesByType('resource')
+        .filter(({ name }) => name.includes('/services?'))
+        .map(({ encodedBodySize, decodedBodySize }) => ({
+          sent: encodedBodySize, read: decodedBodySize,
+        }))`,
+    )
+    expect(sizes.length).toBeGreaterThan(0)
+    for (const { sent, read } of sizes) {
+      expect(read).toBeGreaterThan(20_000)
+      expect(sent).toBeLessThan(read / 5)
+    }
+  })
+
+  test('shows no number beside an empty list', async () => {
+    const page = await network.open(1, 'posture-checks')
+    await page.getByRole('heading', { name: texts.list.none('Posture checks') }).waitFor()
+    expect(await page.getByText(texts.list.total(0, false)).count()).toBe(0)
+  })
+
+  test('counts one chosen record in the singular', async () => {
+    const page = await network.open(1, 'service-policies/new')
+    await page.getByLabel('Service roles', { exact: true }).fill('#web')
+    await page.getByRole('option', { name: '#web' }).first().click()
+    await page.getByText('Chooses 1 service now', { exact: true }).waitFor()
+  })
+
+  test('shows the characters of a name that would disguise it, and the name in the title of the tab', async () => {
+    const id = await create('services', { name: 'pay\u200Bpal', encryptionRequired: true })
+    const page = await network.open(1, 'services')
+    await page.getByRole('link', { name: 'pay‹U+200B›pal' }).click()
+    await page.getByRole('heading', { level: 1, name: 'pay‹U+200B›pal' }).waitFor()
+    await until('the title has the name', async () => {
+      return (await page.title()) === 'pay‹U+200B›pal · Services · Flotilla'
+    })
+    await network.send('DELETE', `services/${id}`)
+  })
+
+  test('offers the sign-in page when the session ends on a page', async () => {
+    const page = await network.open(1, 'services')
+    const token = await page.evaluate<string>(
+      "JSON.parse(sessionStorage.getItem('flotilla.session')).token",
+    )
+    const client = await network.cluster.loggedIn(1)
+    const [, id = ''] = token.split('.')
+    await client.request('DELETE', `${management}/api-sessions/${id}`)
+    const again = page.getByRole('dialog', { name: texts.logIn.again })
+    await again.getByRole('button', { name: texts.logIn.bySignInPage }).click()
+    await page.waitForURL(/\/oidc\/login\/password/)
+    await page.getByLabel('User name').fill(network.cluster.admin.username)
+    await page.getByLabel('Password').fill(network.cluster.admin.password)
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await page.getByRole('heading', { name: 'Services', level: 1 }).waitFor()
+  })
+
   test('shows somebody who may read services these, and no page that would refuse', async () => {
     const page = await pageOf(await accountOf('reader', ['service.read', 'identity.read']))
     await page.getByRole('heading', { name: texts.pages.home }).waitFor()

@@ -15,6 +15,7 @@ import {
   management,
   shots,
 } from './support/console-network.ts'
+import { Operator } from './support/operator.ts'
 
 // Goal: an operator sees the traffic of a service and of a router, whichever controller counted it.
 // Method: real requests over two real routers, whose reports come each second instead of each
@@ -116,8 +117,10 @@ describe.skipIf(browserMissing !== null)('Traffic', () => {
     const shown = await network.open(2)
     const { traffic } = texts
     const top = shown.getByRole('region', { name: traffic.topServices.title })
-    await top.getByRole('link', { name: 'demo', exact: true }).click()
+    const operator = new Operator(shown)
+    await operator.click(top.getByRole('link', { name: 'demo', exact: true }))
     await shown.getByRole('heading', { name: traffic.title, exact: true }).waitFor()
+    expect(operator.effort).toEqual({ clicks: 1, keys: 0 })
     const { totals } = (await trafficOf(3, 'services', ids.service)).hour
     expect(totals.rxBytes).toBeGreaterThan(30)
     expect(totals.txBytes).toBeGreaterThan(PAGE_BYTES)

@@ -3,7 +3,9 @@ import type { Download, Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 
 import { texts } from '../../src/console/texts.ts'
+import { issueLeaf, validityStartingAt } from '../../src/pki/authority/authority.ts'
 import { until } from '../process/support/client.ts'
+import { newCa } from '../support/authorities.ts'
 import { axeFindings, browserMissing } from './support/console-browser.ts'
 import { type ConsoleNetwork, consoleNetwork } from './support/console-network.ts'
 
@@ -348,5 +350,91 @@ describe.skipIf(browserMissing !== null)('Time-limited access', () => {
       return String(roleAttributes) === 'staff,visitors'
     })
     expect(await axeFindings(page)).toEqual([])
+  })
+})
+
+describe.skipIf(browserMissing !== null)('The columns of a list', () => {
+  test('are chosen by the user, kept by the browser, and exported', async () => {
+    const page = await network.open(1, 'identities?q=laptop-01')
+    const header = (name: string) => page.getByRole('columnheader', { name, exact: true })
+    await header('Client').waitFor()
+    await page.getByText(texts.list.chooseColumns, { exact: true }).first().click()
+    const choice = page.getByRole('group', { name: texts.list.chooseColumns })
+    await choice.getByLabel('Client', { exact: true }).uncheck()
+    await choice.getByLabel('External ID', { exact: true }).check()
+    expect(await choice.getByLabel(/token|JWT/i).count()).toBe(0)
+    expect(await axeFindings(page)).toEqual([])
+    await page.keyboard.press('Escape')
+    await header('Client').waitFor({ state: 'detached' })
+    await page.reload()
+    await header('External ID').waitFor()
+    expect(await header('Client').count()).toBe(0)
+    const { text } = await downloaded(page, texts.list.exportAs.csv)
+    expect(text.split('\r\n')[0]).toContain('"externalId"')
+    await page.getByText(texts.list.chooseColumns, { exact: true }).first().click()
+    await page.getByRole('button', { name: texts.list.usualColumns }).click()
+    await header('Client').waitFor()
+  })
+})
+
+describe.skipIf(browserMissing !== null)('The page of a record', () => {
+  test('overrides the config of a service for one identity, and takes the override back', async () => {
+    const { serviceConfigs } = texts
+    const { id: configTypeId } = await network.recordOf('config-types', 'host.v1')
+    const data = { protocol: 'tcp', address: '127.0.0.1', port: 81 }
+    await network.create('configs', { name: 'host of one laptop', configTypeId, data })
+    const { id } = await network.recordOf('identities', 'laptop-02')
+    const page = await network.open(1, `identities/${id}`)
+    await page.getByText(serviceConfigs.title, { exact: true }).click()
+    for (const [label, name] of [
+      [serviceConfigs.service, 'wiki'],
+      [serviceConfigs.config, 'host of one laptop'],
+    ] as const) {
+      await page.getByLabel(label, { exact: true }).fill(name)
+      await page.getByRole('option', { name }).first().click()
+    }
+    await page.getByRole('button', { name: serviceConfigs.add }).click()
+    const remove = page.getByRole('button', {
+      name: serviceConfigs.removeOf('host of one laptop', 'wiki'),
+    })
+    await remove.waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    expect(await network.rowsOf(`identities/${id}/service-configs`, 'true')).toHaveLength(1)
+    await remove.click()
+    await remove.waitFor({ state: 'detached' })
+    expect(await network.rowsOf(`identities/${id}/service-configs`, 'true')).toEqual([])
+  })
+
+  test('verifies a CA by a certificate for its token', async () => {
+    const ca = await newCa('a CA of the company', Date.now())
+    const id = await network.create('cas', {
+      name: 'company',
+      certPem: ca.certificatePem,
+      isAutoCaEnrollmentEnabled: true,
+      isOttCaEnrollmentEnabled: true,
+      isAuthEnabled: true,
+      identityRoles: [],
+    })
+    const { verificationToken } = await network.recordOf('cas', 'company')
+    const proof = await issueLeaf({
+      issuer: ca,
+      commonName: String(verificationToken),
+      uris: [],
+      hosts: [],
+      usages: ['client'],
+      validity: validityStartingAt(Date.now(), 86_400_000),
+    })
+    const page = await network.open(1, `cas/${id}`)
+    await page.getByRole('button', { name: texts.acts.verifyCa }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText(String(verificationToken)).waitFor()
+    await dialog.getByLabel(texts.acts.verifyCaText).fill(ca.certificatePem)
+    await dialog.getByRole('button', { name: texts.acts.verifyCa }).click()
+    await dialog.getByRole('alert').waitFor()
+    await dialog.getByLabel(texts.acts.verifyCaText).fill(proof.certificatePem)
+    await dialog.getByRole('button', { name: texts.acts.verifyCa }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: texts.acts.verifyCa }).waitFor({ state: 'detached' })
+    expect((await network.recordOf('cas', 'company'))['isVerified']).toBe(true)
   })
 })

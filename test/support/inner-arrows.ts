@@ -384,6 +384,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'cli/quickstart',
     'cli/records',
     'cli/router',
+    'cli/signers',
     'cli/terminal',
     'cli/traffic',
     'cli/tunnel',
@@ -414,6 +415,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
   'cli/router': ['cli/client', 'cli/enroll', 'cli/terminal'],
   'cli/snapshot': ['cli/bootstrap', 'cli/client', 'cli/terminal'],
   'cli/terminal': [],
+  'cli/signers': ['cli/client', 'cli/records', 'cli/terminal'],
   'cli/traffic': ['cli/client', 'cli/records', 'cli/terminal'],
   'cli/tunnel': ['cli/client', 'cli/enroll', 'cli/terminal'],
 }

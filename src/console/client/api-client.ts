@@ -20,6 +20,8 @@ export interface PageRequest extends ClusterRequest {
   /** Path with the base of the API and the query. */
   readonly path: string
   readonly body?: unknown
+  /** Body that is sent as plain text; set instead of `body`. */
+  readonly text?: string
   /** Fields that are sent as a form instead of a body. */
   readonly form?: Readonly<Record<string, string>>
   /**
@@ -107,11 +109,12 @@ export class ApiClient {
   }
 
   async #send(request: PageRequest, to: MemberTarget): Promise<ClusterResponse> {
-    const { method = 'GET', path, body, form, signal, showsCertificate } = request
+    const { method = 'GET', path, body, text: plain, form, signal, showsCertificate } = request
     const timeout = AbortSignal.timeout(to.timeoutMs)
     const headers = new Headers({ accept: 'application/json, */*;q=0.1', ...to.headers })
     if (body !== undefined) headers.set('content-type', 'application/json')
-    const text = body === undefined ? undefined : JSON.stringify(body)
+    if (plain !== undefined) headers.set('content-type', 'text/plain')
+    const text = body === undefined ? plain : JSON.stringify(body)
     const sent = form === undefined ? text : new URLSearchParams(form)
     try {
       const response = await this.#fetch(to.origin + path, {

@@ -18,13 +18,13 @@ export class Administrator {
   }
 
   /** A fresh cluster, and nobody logged in. */
-  static async open(featureLevel?: number): Promise<Administrator> {
-    return new Administrator(await EnrollingController.open(featureLevel))
+  static async open(featureLevel?: number, providerCaPem?: string): Promise<Administrator> {
+    return new Administrator(await EnrollingController.open(featureLevel, providerCaPem))
   }
 
   /** The same, logged in as the default administrator. */
-  static async loggedIn(featureLevel?: number): Promise<Administrator> {
-    const made = await Administrator.open(featureLevel)
+  static async loggedIn(featureLevel?: number, providerCaPem?: string): Promise<Administrator> {
+    const made = await Administrator.open(featureLevel, providerCaPem)
     const done = await made.logIn()
     if (done.code !== 0) throw new Error(done.stderr)
     return made

@@ -27,9 +27,18 @@ export class EnrollingController {
     this.listener = listener
   }
 
-  /** @param featureLevel in force; undefined: the newest. */
-  static async open(featureLevel?: number): Promise<EnrollingController> {
-    const controller = await startController({}, undefined, {}, featureLevel)
+  /**
+   * @param featureLevel in force; undefined: the newest.
+   * @param providerCaPem CA of identity providers on this host.
+   */
+  static async open(featureLevel?: number, providerCaPem?: string): Promise<EnrollingController> {
+    const rules = { allowsReserved: true, allowsHttp: false, refusedNetworks: [] }
+    const controller = await startController(
+      {},
+      providerCaPem === undefined ? undefined : { ...rules, caPem: providerCaPem },
+      { allowsReservedSignerHosts: providerCaPem !== undefined },
+      featureLevel,
+    )
     // The other side judges certificates by the real time.
     controller.clock.advance(Date.now() - controller.clock.nowMs())
     const own = await serverKey(controller)

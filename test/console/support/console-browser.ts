@@ -3,7 +3,13 @@ import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 
-const executablePath = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
+import { launchFirefox } from './firefox.ts'
+
+/** `FIREFOX=/usr/bin/firefox-esr` runs the tests in Firefox instead of Chromium. */
+const firefoxPath = process.env['FIREFOX']
+export const isFirefox = firefoxPath !== undefined
+
+const executablePath = firefoxPath ?? process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 
 /** Why the tests with a browser are skipped; null: there is one. */
 export const browserMissing: string | null = existsSync(executablePath)
@@ -53,28 +59,30 @@ const axePath = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
  */
 export class ConsoleBrowser {
   readonly complaints: string[] = []
-  readonly #browser: Browser
+  readonly #browsers = new Map<Scheme, Promise<Browser>>()
   readonly #contexts: BrowserContext[] = []
 
   private constructor(browser: Browser) {
-    this.#browser = browser
+    this.#browsers.set('light', Promise.resolve(browser))
   }
 
   static async start(): Promise<ConsoleBrowser> {
-    const isRoot = process.getuid?.() === 0
-    const browser = await chromium.launch({
-      executablePath,
-      args: [
-        '--disable-dev-shm-usage',
-        `--explicitly-allowed-ports=${refusedPorts.join(',')}`,
-        ...(isRoot ? ['--no-sandbox'] : []),
-      ],
-    })
-    return new ConsoleBrowser(browser)
+    return new ConsoleBrowser(await launchBrowser('light'))
+  }
+
+  /** All pages of one Firefox have one scheme. A browser that has crashed is started again. */
+  async #browserFor(scheme: Scheme): Promise<Browser> {
+    const key = isFirefox ? scheme : 'light'
+    const running = await this.#browsers.get(key)
+    if (running?.isConnected() === true) return running
+    const started = launchBrowser(key)
+    this.#browsers.set(key, started)
+    return await started
   }
 
   async page({ scheme = 'light', width = 1280, certificate }: PageOptions = {}): Promise<Page> {
-    const context = await this.#browser.newContext({
+    const browser = await this.#browserFor(scheme)
+    const context = await browser.newContext({
       ignoreHTTPSErrors: true,
       colorScheme: scheme,
       viewport: { width, height: 860 },
@@ -83,10 +91,13 @@ export class ConsoleBrowser {
     this.#contexts.push(context)
     await context.addInitScript({ content: tellViolations })
     const page = await context.newPage()
-    page.on('pageerror', (error) => this.complaints.push(`exception: ${error.message}`))
+    page.on('pageerror', ({ message }) => {
+      if (!isOfScreenshot(message)) this.complaints.push(`exception: ${message}`)
+    })
     page.on('console', (message) => {
-      if (message.type() === 'error' && !isAnswer(message.text())) {
-        this.complaints.push(message.text())
+      const text = message.text()
+      if (message.type() === 'error' && !isAnswer(text) && !isOfScreenshot(text)) {
+        this.complaints.push(text)
       }
     })
     return page
@@ -99,13 +110,41 @@ export class ConsoleBrowser {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.closePages()
-    await this.#browser.close()
+    for (const browser of this.#browsers.values()) await (await browser).close()
   }
+}
+
+async function launchBrowser(scheme: Scheme): Promise<Browser> {
+  if (isFirefox) {
+    const isDark = scheme === 'dark'
+    return await launchFirefox(executablePath, { isDark, ports: refusedPorts })
+  }
+  const isRoot = process.getuid?.() === 0
+  return await chromium.launch({
+    executablePath,
+    args: [
+      '--disable-dev-shm-usage',
+      `--explicitly-allowed-ports=${refusedPorts.join(',')}`,
+      ...(isRoot ? ['--no-sandbox'] : []),
+    ],
+  })
 }
 
 /** The browser itself logs a refusal, or an absent controller; the page shows the consequence. */
 function isAnswer(text: string): boolean {
   return text.startsWith('Failed to load resource')
+}
+
+/** Digest of the style `body {}`. */
+const screenshotStyle = 'sha256-YjaKGiklmzC6wjXA513HAMmzus8VE61XCOT+SmwNZWA='
+
+/**
+ * For each screenshot of Firefox, Playwright adds an empty style, which the policy of the page
+ * forbids. Firefox reports every style that the policy blocks a second time with its digest.
+ */
+function isOfScreenshot(text: string): boolean {
+  if (!isFirefox) return false
+  return text === 'policy violated: style-src-elem by inline' || text.includes(screenshotStyle)
 }
 
 export interface Account {

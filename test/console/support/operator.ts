@@ -1,5 +1,7 @@
 import type { FileChooser, Locator, Page } from 'playwright-core'
 
+import { isFirefox } from './console-browser.ts'
+
 /** Clicks and keys of a job. */
 export interface Effort {
   readonly clicks: number
@@ -44,6 +46,12 @@ export class Operator {
     await this.page.keyboard.press(keys)
   }
 
+  /** Pastes a text from the clipboard into a field: two keys. */
+  async paste(field: Locator, text: string): Promise<void> {
+    this.#keys += 2
+    await field.fill(text)
+  }
+
   /** Opens a list of choices and picks one: two clicks. */
   async select(list: Locator, value: string): Promise<void> {
     this.#clicks += 2
@@ -53,6 +61,8 @@ export class Operator {
   /** Chooses a file in the browser's dialog: a click for the field, and two in the dialog. */
   async chooseFile(field: Locator, file: Parameters<FileChooser['setFiles']>[0]): Promise<void> {
     this.#clicks += 3
+    // Firefox reports no file dialog to WebDriver BiDi.
+    if (isFirefox) return await field.setInputFiles(file)
     const [chooser] = await Promise.all([this.page.waitForEvent('filechooser'), field.click()])
     await chooser.setFiles(file)
   }

@@ -1,4 +1,4 @@
-import { csvText } from '../../app/download.ts'
+import { csvText } from '../../app/csv.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { consoleApiClient } from '../../app/console-state.ts'
 import { visibleText } from '../../app/visible-text.ts'

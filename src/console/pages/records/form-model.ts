@@ -16,6 +16,15 @@ const labels: Readonly<Record<string, string>> = {
   cert: 'Certificate',
 }
 
+/** Title of a column in a list of records. */
+export function columnLabel(kind: Pick<Kind, 'fields' | 'titleLabel'>, name: string): string {
+  // Records without a name have a title in the place of their ID.
+  if (name === 'id') return kind.titleLabel
+  const { fields } = kind
+  const known = texts.list.columns[name] ?? fields[name]?.label
+  return known ?? fieldLabel(name.replace(/Id$/, ''))
+}
+
 /** Splits a name like `isTunnelerEnabled` into words. */
 export function fieldLabel(name: string): string {
   const label = Object.hasOwn(labels, name) ? labels[name] : undefined

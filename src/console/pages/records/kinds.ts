@@ -153,7 +153,7 @@ export const kinds: readonly Kind[] = [
         enrollment: { label: 'Enrollment' },
         authPolicyId: { label: 'Authentication policy', widget: ref('auth-policies') },
         permissions: { help: 'What it may do without being an administrator.' },
-        externalId: { help: 'Its name in tokens of an external JWT signer.' },
+        externalId: { label: 'External ID', help: 'Its name in tokens of an external JWT signer.' },
         appData: { widget: json },
         serviceHostingCosts: { widget: json },
         serviceHostingPrecedences: { widget: json },

@@ -1,4 +1,4 @@
-import { csvText } from '../../app/download.ts'
+import { csvText } from '../../app/csv.ts'
 import type { ListState } from './filters.ts'
 import { type Draft, isObject } from './json-values.ts'
 import type { Kind } from './kinds.ts'
@@ -8,8 +8,15 @@ const PAGE = 500
 /** Maximum rows of an export; limited, because the browser keeps them in memory. */
 const EXPORTED_ROWS_MAX = 100_000
 
-/** Members with which a reader of the exported file could enroll or log in; they are omitted. */
-const SECRETS: ReadonlySet<string> = new Set(['jwt', 'token', 'enrollmentJwt', 'enrollmentToken'])
+/**
+ * Members with which a reader could enroll or log in. Exports omit them, and no column shows them.
+ */
+export const SECRETS: ReadonlySet<string> = new Set([
+  'jwt',
+  'token',
+  'enrollmentJwt',
+  'enrollmentToken',
+])
 
 /** All rows of a list, with its filter and order. */
 export async function readAllRows(

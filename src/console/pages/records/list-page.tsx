@@ -20,18 +20,20 @@ import {
   parseListState,
   formatListState,
 } from './filters.ts'
-import { computedColumns, type Kind } from './kinds.ts'
+import type { Kind } from './kinds.ts'
+import { availableColumns, chosenColumns, ColumnChoice } from './list-columns.tsx'
 import { ActiveFilters, BulkBar, Facets, ListExportButtons, type Selection } from './list-tools.tsx'
 import { readRecordNames, readRowPage, type RecordRow, type RowPage } from './record-data.ts'
-import { type ListPageData, RecordTable } from './record-rows.tsx'
+import { type ListPageData, type LoadedList, RecordTable } from './record-rows.tsx'
 import { readHostCounts } from './service-hosts.tsx'
 
 const REFRESH_MS = 10_000
 const TYPING_MS = 250
 
-async function load(kind: Kind, state: ListState, signal: AbortSignal): Promise<ListPageData> {
+async function load(kind: Kind, state: ListState, signal: AbortSignal): Promise<LoadedList> {
   const [served] = await Promise.all([managementDocument(), loadCaller()])
-  const shown = Object.keys(served.operation('get', `/${kind.path}`)?.row?.properties ?? {})
+  const properties = served.operation('get', `/${kind.path}`)?.row?.properties ?? {}
+  const shown = Object.keys(properties)
   const hasNames = shown.includes('name')
   const creation = served.operation('post', `/${kind.path}`)
   return {
@@ -48,7 +50,7 @@ async function load(kind: Kind, state: ListState, signal: AbortSignal): Promise<
     canDelete:
       served.operation('delete', `/${kind.path}/{id}`) !== null &&
       hasPermission(`${kind.permission}.delete`),
-    columns: kind.columns.filter((name) => computedColumns.has(name) || shown.includes(name)),
+    available: availableColumns(kind, properties),
     hasNames,
     canCreate: creation !== null,
     mayCreate: creation !== null && hasPermission(creation.permission),
@@ -98,9 +100,11 @@ export function ListPage({ kind }: { readonly kind: Kind }) {
   )
   useEffect(() => loaded.reload(), [eventFeed.gaps.value])
   const { value: data } = loaded.data
-  const last = useRef<ListPageData | null>(null)
+  const last = useRef<LoadedList | null>(null)
   if (data !== null) last.current = data
-  const shown = data ?? last.current
+  const latest = data ?? last.current
+  const shown: ListPageData | null =
+    latest === null ? null : { ...latest, columns: chosenColumns(kind, latest.available) }
   const selection = useSelection(kind)
   const create = (): void =>
     navigateTo(
@@ -239,6 +243,7 @@ function FilterBar(props: {
       </span>
       {shown === null || shown.page.totalCount === 0 ? null : (
         <span class="exports">
+          <ColumnChoice kind={kind} available={shown.available} />
           <ListExportButtons
             kind={kind}
             state={state}

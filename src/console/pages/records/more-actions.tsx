@@ -4,7 +4,7 @@ import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
 import { isNarrow } from '../../app/narrow.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Button } from '../../controls/button.tsx'
-import { TextField } from '../../controls/field.tsx'
+import { Field, TextField } from '../../controls/field.tsx'
 import { Menu } from '../../controls/menu.tsx'
 import { texts } from '../../texts.ts'
 import { isObject } from './json-values.ts'
@@ -14,9 +14,11 @@ import { readApiSessions } from './record-sessions.tsx'
 
 const DAY_MS = 86_400_000
 
-interface Credentials {
+interface ActInput {
   readonly username: string
   readonly password: string
+  /** Pasted text. */
+  readonly text: string
 }
 
 interface Act {
@@ -24,11 +26,13 @@ interface Act {
   readonly what: string
   readonly isDangerous: boolean
   readonly asksPassword: boolean
-  readonly run: (credentials: Credentials) => Promise<unknown>
+  /** Label of a text that the user pastes; null if the act needs none. */
+  readonly asksText: string | null
+  readonly run: (input: ActInput) => Promise<unknown>
 }
 
 function act(label: string, what: string, run: Act['run'], more: Partial<Act> = {}): Act {
-  return { label, what, run, isDangerous: false, asksPassword: false, ...more }
+  return { label, what, run, isDangerous: false, asksPassword: false, asksText: null, ...more }
 }
 
 /** The actions that the API offers for a record in its current state. */
@@ -44,12 +48,17 @@ export function availableRecordActions(
     return [act(acts.reEnroll, acts.reEnrollWhat, run, { isDangerous: true })]
   }
   if (kind.path === 'enrollments') return [refreshAct(id)]
+  if (kind.path === 'cas') return record['isVerified'] === true ? [] : [verifyAct(record)]
+  if (kind.path === 'authenticators') {
+    return record['method'] === 'cert' ? [reEnrollAct(id)] : []
+  }
   if (kind.path !== 'identities') return []
   const outstanding = Object.values(isObject(record['enrollment']) ? record['enrollment'] : {})
   const [enrollmentId] = outstanding.filter(isObject).map((one) => one['id'])
   const own = isObject(record['authenticators']) ? record['authenticators'] : {}
   return [
     ...(typeof enrollmentId === 'string' ? [refreshAct(enrollmentId)] : [inviteAct(id)]),
+    ...(isObject(own['cert']) ? [reEnrollAct(String(own['cert']['id']))] : []),
     passwordAct(id, isObject(own['updb']) ? own['updb']['id'] : undefined),
     ...(record['isMfaEnabled'] === true
       ? [
@@ -88,20 +97,40 @@ function inviteAct(identityId: string): Act {
   )
 }
 
+/** Replaces a certificate that a device has enrolled with by a new enrollment. */
+function reEnrollAct(authenticatorId: string): Act {
+  const { acts } = texts
+  const path = `${recordPath('authenticators', authenticatorId)}/re-enroll`
+  const run = () => writeRecord({ method: 'POST', path, body: { expiresAt: inADay() } })
+  return act(acts.reEnroll, acts.reEnrollWhat, run, { isDangerous: true })
+}
+
+/** Verifies a CA by a certificate that it issued for the CA's verification token. */
+function verifyAct({ id, verificationToken }: RecordRow): Act {
+  const { acts } = texts
+  const path = `${recordPath('cas', id)}/verify`
+  return act(
+    acts.verifyCa,
+    acts.verifyCaWhat(String(verificationToken)),
+    ({ text }) => writeRecord({ method: 'POST', path, text }),
+    { asksText: acts.verifyCaText },
+  )
+}
+
 /** Changes the identity's password, or sets a first one. */
 function passwordAct(identityId: string, authenticatorId: unknown): Act {
   const { acts } = texts
-  const run = (credentials: Credentials) =>
+  const run = ({ username, password }: ActInput) =>
     typeof authenticatorId === 'string'
       ? writeRecord({
           method: 'PATCH',
           path: recordPath('authenticators', authenticatorId),
-          body: { ...credentials },
+          body: { username, password },
         })
       : writeRecord({
           method: 'POST',
           path: collectionPath('authenticators'),
-          body: { method: 'updb', identityId, ...credentials },
+          body: { method: 'updb', identityId, username, password },
         })
   return act(acts.setPassword, acts.setPasswordWhat, run, { asksPassword: true })
 }
@@ -190,17 +219,34 @@ function ActDialog(props: {
   const { act: chosen, onClose, onDone } = props
   const username = useSignal('')
   const password = useSignal('')
+  const text = useSignal('')
   return (
     <ConfirmDialog
       title={chosen.label}
       verb={chosen.label}
       isDangerous={chosen.isDangerous}
-      run={() => chosen.run({ username: username.value, password: password.value })}
+      run={() =>
+        chosen.run({ username: username.value, password: password.value, text: text.value })
+      }
       done={texts.acts.done(chosen.label)}
       onClose={onClose}
       onDone={onDone}
     >
       <p class="soft">{chosen.what}</p>
+      {chosen.asksText === null ? null : (
+        <Field label={chosen.asksText}>
+          {(ids) => (
+            <textarea
+              {...ids}
+              class="input code"
+              rows={6}
+              spellcheck={false}
+              value={text.value}
+              onInput={({ currentTarget }) => (text.value = currentTarget.value)}
+            />
+          )}
+        </Field>
+      )}
       {chosen.asksPassword ? (
         <>
           <TextField

@@ -156,13 +156,19 @@ export async function writeRecord({
   method,
   path,
   body,
+  text,
   ifMatch,
-}: RecordWriteRequest): Promise<string | null> {
+}: Omit<RecordWriteRequest, 'body'> & {
+  readonly body?: Draft | readonly Draft[]
+  /** Body that is sent as plain text; set instead of `body`. */
+  readonly text?: string
+}): Promise<string | null> {
   try {
     const answer = await consoleApiClient.ask({
       method,
       path,
       ...(body === undefined ? {} : { body }),
+      ...(text === undefined ? {} : { text }),
       ...(ifMatch === undefined || ifMatch === null ? {} : { headers: { 'if-match': ifMatch } }),
     })
     const { data, meta } = answer.body as {

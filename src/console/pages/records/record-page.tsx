@@ -31,6 +31,7 @@ import { RecordSessions } from './record-sessions.tsx'
 import { readRecord, type RecordRow } from './record-data.ts'
 import { OutstandingToken, RecordActions } from './record-actions.tsx'
 import { type Prefilled, RecordForm } from './record-form.tsx'
+import { ServiceConfigs } from './service-configs.tsx'
 import { TokenTest } from './token-test.tsx'
 import { RelatedLists } from './related-lists.tsx'
 import { rowTitle } from './row-title.ts'
@@ -247,6 +248,7 @@ function Shown(props: {
           {kind.path === 'edge-routers' ? <RouterDependents record={record} /> : null}
           {shown.hosts?.all === 0 ? <Unhosted id={record.id} /> : null}
           <Overview kind={kind} record={record} />
+          {kind.path === 'identities' ? <ServiceConfigs identityId={record.id} /> : null}
           {kind.path === 'external-jwt-signers' ? <TokenTest signerId={record.id} /> : null}
           <RelatedLists kind={kind} id={record.id} lists={shown.lists} />
           <Everything record={record} />

@@ -10,18 +10,20 @@ import { EmptyState, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { FieldCell } from './record-cell.tsx'
 import { type ListState, formatListState, isFiltered, listSortField } from './filters.ts'
-import { fieldLabel } from './form-model.ts'
+import { columnLabel } from './form-model.ts'
 import type { Kind } from './kinds.ts'
 import type { Selection } from './list-tools.tsx'
 import type { RecordRow, RowPage } from './record-data.ts'
 import { rowTitle } from './row-title.ts'
 import { LISTED_ROWS_MAX, useRowWindow } from './row-window.ts'
 
-export interface ListPageData {
+/** A loaded part of a list, without the choice of columns. */
+export interface LoadedList {
   readonly page: RowPage
   /** Number of the first loaded row, counted among all rows. */
   readonly firstRow: number
-  readonly columns: readonly string[]
+  /** Columns that the user can choose. */
+  readonly available: readonly string[]
   readonly hasNames: boolean
   readonly mayCreate: boolean
   readonly canCreate: boolean
@@ -29,6 +31,10 @@ export interface ListPageData {
   readonly fields: readonly string[]
   readonly hasAttributes: boolean
   readonly canDelete: boolean
+}
+
+export interface ListPageData extends LoadedList {
+  readonly columns: readonly string[]
 }
 
 /** The table of a list; it scrolls over all records, loaded or not. */
@@ -308,12 +314,7 @@ function Header(props: {
 }) {
   const { name, kind, state, hasNames, isSortable, isMinor } = props
   const isSorted = listSortField(state, hasNames) === name
-  const label =
-    name === 'id'
-      ? kind.titleLabel
-      : (texts.list.columns[name] ??
-        kind.fields[name]?.label ??
-        fieldLabel(name.replace(/Id$/, '')))
+  const label = columnLabel(kind, name)
   const shownIn = isMinor ? 'minor' : ''
   // The title of a record without a name is not its ID, so a sort by ID would look like chance.
   if (!isSortable || name === 'id') {

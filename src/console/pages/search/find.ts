@@ -83,7 +83,10 @@ function tasks(): Found[] {
         )
       : []),
     ...(hasPermission('admin')
-      ? [found(ticket.title, search.task, `${consolePath('cluster')}?add=controller`)]
+      ? [
+          found(wizards.titles.signer, search.task, consolePath('wizards', 'signer')),
+          found(ticket.title, search.task, `${consolePath('cluster')}?add=controller`),
+        ]
       : []),
     found(texts.profile.title, search.task, consolePath('profile')),
   ]

@@ -1,5 +1,13 @@
 import { useSignal } from '@preact/signals'
 
+import {
+  type PresetFieldName,
+  type PresetValues,
+  signerBody,
+  type SignerPreset,
+  signerPreset,
+  signerPresets,
+} from '../../../client/signer-presets.ts'
 import { failureText } from '../../app/failure.tsx'
 import { navigateTo, consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
@@ -14,12 +22,6 @@ import { texts } from '../../texts.ts'
 import { useDraftSignal } from '../records/drafts.ts'
 import { collectionPath, writeRecord } from '../records/record-data.ts'
 import { useMissingPermissionReason } from './missing-permission.ts'
-import {
-  type PresetValues,
-  signerBody,
-  type SignerPreset,
-  signerPresets,
-} from './signer-presets.ts'
 
 /** The controller makes two requests to the provider, each within its own limit. */
 const DISCOVERY_TIMEOUT_MS = 15_000
@@ -48,7 +50,7 @@ export function SignerWizard() {
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
   const { preset: chosen, values, name, claim } = input.value
-  const preset = signerPresets.find((one) => one.name === chosen) ?? signerPresets[0]
+  const preset = signerPreset(chosen) ?? signerPresets[0]
   if (preset === undefined) return null
   const issuer = preset.issuerOf(values)
   // A description of another issuer does not count.
@@ -121,7 +123,7 @@ export function SignerWizard() {
               />
               <TextField
                 label={signers.claim}
-                hint={preset.claimHint}
+                hint={signers.claims[preset.name] ?? ''}
                 value={claim ?? preset.claim}
                 isMono
                 onInput={(typed) => (input.value = { ...input.value, claim: typed })}
@@ -144,7 +146,7 @@ function PresetInputs(props: {
   readonly preset: SignerPreset
   readonly values: PresetValues
   readonly onPreset: (name: string) => void
-  readonly onValue: (field: string, value: string) => void
+  readonly onValue: (field: PresetFieldName, value: string) => void
 }) {
   const { preset, values, onPreset, onValue } = props
   return (
@@ -165,11 +167,10 @@ function PresetInputs(props: {
           </select>
         )}
       </Field>
-      {preset.fields.map(({ name, label, hint, isOptional = false }) => (
+      {preset.fields.map(({ name, isOptional = false }) => (
         <TextField
           key={name}
-          label={label}
-          hint={hint}
+          {...texts.signers.fields[name]}
           isRequired={!isOptional}
           value={values[name] ?? ''}
           onInput={(typed) => onValue(name, typed)}

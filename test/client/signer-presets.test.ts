@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { signerBody, signerPresets } from '../../src/console/pages/wizards/signer-presets.ts'
+import { signerBody, signerPreset, signerPresets } from '../../src/client/signer-presets.ts'
 
 // Goal: for each provider, the few values that a person knows make the issuer that the provider
 // writes into its tokens, and a signer that accepts only these tokens.
@@ -8,7 +8,7 @@ import { signerBody, signerPresets } from '../../src/console/pages/wizards/signe
 const tenant = '00000000-0000-4000-8000-00000000000A'
 
 function presetOf(name: string) {
-  const preset = signerPresets.find((one) => one.name === name)
+  const preset = signerPreset(name)
   if (preset === undefined) throw new Error(`no preset is named ${name}`)
   return preset
 }

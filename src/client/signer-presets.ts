@@ -1,34 +1,39 @@
-import { texts } from '../../texts.ts'
+/** Names of values that the user copies from the console of a provider. */
+export const presetFieldNames = [
+  'clientId',
+  'tenant',
+  'domain',
+  'server',
+  'address',
+  'realm',
+  'issuer',
+] as const
+export type PresetFieldName = (typeof presetFieldNames)[number]
 
-/** A value that the user copies from the console of the provider. */
 export interface PresetField {
-  readonly name: string
-  readonly label: string
-  readonly hint: string
+  readonly name: PresetFieldName
   readonly isOptional?: boolean
 }
 
-export type PresetValues = Readonly<Record<string, string>>
+export type PresetValues = Readonly<Partial<Record<PresetFieldName, string>>>
 
 /** The values that one provider needs, and those that follow from them. */
 export interface SignerPreset {
   readonly name: string
+  /** Name of the provider, for people. */
   readonly label: string
   readonly fields: readonly PresetField[]
   /** Null: the values are incomplete, or do not make an address. */
   readonly issuerOf: (values: PresetValues) => string | null
   /** Selector of a claim that the provider never gives to another account. */
   readonly claim: string
-  readonly claimHint: string
   readonly scopes: readonly string[]
 }
 
-const { fields, claims } = texts.signers
-
-const clientId: PresetField = { name: 'clientId', ...fields.clientId }
+const clientId: PresetField = { name: 'clientId' }
 
 /** A text without white space, and without slashes at its end. */
-function plain(values: PresetValues, name: string): string {
+function plain(values: PresetValues, name: PresetFieldName): string {
   return (values[name] ?? '').trim().replace(/\/+$/, '')
 }
 
@@ -49,13 +54,12 @@ export const signerPresets: readonly SignerPreset[] = [
     fields: [clientId],
     issuerOf: () => 'https://accounts.google.com',
     claim: '/sub',
-    claimHint: claims.google,
     scopes: ['openid', 'email'],
   },
   {
     name: 'entra',
     label: 'Microsoft Entra ID',
-    fields: [{ name: 'tenant', ...fields.tenant }, clientId],
+    fields: [{ name: 'tenant' }, clientId],
     issuerOf: (values) => {
       const tenant = plain(values, 'tenant')
       // A name such as `common` accepts accounts of every tenant, and is in no token.
@@ -63,17 +67,12 @@ export const signerPresets: readonly SignerPreset[] = [
       return isId ? `https://login.microsoftonline.com/${tenant.toLowerCase()}/v2.0` : null
     },
     claim: '/oid',
-    claimHint: claims.entra,
     scopes: ['openid', 'profile'],
   },
   {
     name: 'okta',
     label: 'Okta',
-    fields: [
-      { name: 'domain', ...fields.domain },
-      { name: 'server', ...fields.server, isOptional: true },
-      clientId,
-    ],
+    fields: [{ name: 'domain' }, { name: 'server', isOptional: true }, clientId],
     issuerOf: (values) => {
       const domain = plain(values, 'domain')
       const server = plain(values, 'server')
@@ -82,33 +81,35 @@ export const signerPresets: readonly SignerPreset[] = [
       return httpsAddress(`${withHttps(domain)}${path}`)
     },
     claim: '/sub',
-    claimHint: claims.okta,
     scopes: ['openid', 'profile'],
   },
   {
     name: 'keycloak',
     label: 'Keycloak',
-    fields: [{ name: 'address', ...fields.address }, { name: 'realm', ...fields.realm }, clientId],
+    fields: [{ name: 'address' }, { name: 'realm' }, clientId],
     issuerOf: (values) => {
       const [address, realm] = [plain(values, 'address'), plain(values, 'realm')]
       if (address === '' || realm === '') return null
       return httpsAddress(`${withHttps(address)}/realms/${encodeURIComponent(realm)}`)
     },
     claim: '/sub',
-    claimHint: claims.keycloak,
     scopes: ['openid', 'profile'],
   },
   {
     name: 'other',
-    label: texts.signers.other,
-    fields: [{ name: 'issuer', ...fields.issuer }, clientId],
+    label: 'Another OpenID provider',
+    fields: [{ name: 'issuer' }, clientId],
     // Not shortened: an issuer is compared character by character.
-    issuerOf: (values) => httpsAddress((values['issuer'] ?? '').trim()),
+    issuerOf: (values) => httpsAddress((values.issuer ?? '').trim()),
     claim: '/sub',
-    claimHint: claims.other,
     scopes: ['openid', 'profile'],
   },
 ]
+
+/** The preset of a provider; undefined if no preset has the name. */
+export function signerPreset(name: string): SignerPreset | undefined {
+  return signerPresets.find((one) => one.name === name)
+}
 
 /** The provider's own description, as far as a signer needs it. */
 export interface FoundProvider {

@@ -1,0 +1,115 @@
+import { signal, useSignal } from '@preact/signals'
+
+import type { JsonSchema } from '../../client/api-document.ts'
+import { Button } from '../../controls/button.tsx'
+import { texts } from '../../texts.ts'
+import { columnLabel } from './form-model.ts'
+import { isObject } from './json-values.ts'
+import { computedColumns, type Kind } from './kinds.ts'
+import { SECRETS } from './list-export.ts'
+
+const STORED = 'flotilla.columns'
+
+/** Columns that the user chose, by the path of the kind. */
+const chosen = signal<Readonly<Record<string, readonly string[]>>>(read())
+
+function read(): Readonly<Record<string, readonly string[]>> {
+  try {
+    const stored = JSON.parse(localStorage.getItem(STORED) ?? '{}') as unknown
+    if (!isObject(stored)) return {}
+    const lists = Object.entries(stored).filter(([, names]) => Array.isArray(names))
+    return Object.fromEntries(
+      lists.map(([path, names]) => [path, (names as unknown[]).map(String)]),
+    )
+  } catch {
+    // Another release may have stored the columns in a format that this release cannot read.
+    return {}
+  }
+}
+
+const cellTypes: ReadonlySet<unknown> = new Set(['string', 'boolean', 'integer', 'number'])
+
+/** Whether a cell can show the values of a field. */
+function fitsCell({ type, items }: JsonSchema): boolean {
+  const types = [type].flat().filter((one) => one !== 'null')
+  if (types.length === 1 && types[0] === 'array') return items === undefined || fitsCell(items)
+  return types.length > 0 && types.every((one) => cellTypes.has(one))
+}
+
+/** Fields of a kind that its list can show: the usual columns, then the others by name. */
+export function availableColumns(
+  kind: Kind,
+  fields: Readonly<Record<string, JsonSchema>>,
+): readonly string[] {
+  const usual = kind.columns.filter((name) => computedColumns.has(name) || name in fields)
+  const fixed = new Set([...usual, 'name', 'createdAt'])
+  const others = Object.keys(fields).filter(
+    (name) =>
+      !fixed.has(name) &&
+      !SECRETS.has(name) &&
+      !/(Display|Pem)$/.test(name) &&
+      fitsCell(fields[name] ?? {}),
+  )
+  return [...usual, ...others.sort()]
+}
+
+/** The columns of a list, in the order in which they are available. */
+export function chosenColumns(kind: Kind, available: readonly string[]): readonly string[] {
+  const names = new Set(chosen.value[kind.path] ?? kind.columns)
+  return available.filter((name) => names.has(name))
+}
+
+function choose(kind: Kind, names: readonly string[] | null): void {
+  const { [kind.path]: _, ...others } = chosen.value
+  chosen.value = names === null ? others : { ...others, [kind.path]: names }
+  localStorage.setItem(STORED, JSON.stringify(chosen.value))
+}
+
+/** Lets the user choose the columns of a list. The browser keeps the choice. */
+export function ColumnChoice({
+  kind,
+  available,
+}: {
+  readonly kind: Kind
+  readonly available: readonly string[]
+}) {
+  const { list } = texts
+  const isOpen = useSignal(false)
+  const names = chosenColumns(kind, available)
+  return (
+    <details
+      class="columns"
+      onToggle={({ currentTarget }) => (isOpen.value = currentTarget.open)}
+      onKeyDown={(event) => {
+        if (event.key !== 'Escape') return
+        event.currentTarget.open = false
+        event.currentTarget.querySelector('summary')?.focus()
+      }}
+    >
+      <summary class="button quiet">{list.chooseColumns}</summary>
+      {isOpen.value ? (
+        <fieldset class="picker-list">
+          <legend class="visually-hidden">{list.chooseColumns}</legend>
+          {available.map((name) => (
+            <label key={name} class="check">
+              <input
+                type="checkbox"
+                checked={names.includes(name)}
+                onChange={({ currentTarget: { checked } }) => {
+                  const next = available.filter((one) =>
+                    one === name ? checked : names.includes(one),
+                  )
+                  choose(kind, next)
+                }}
+              />
+              {columnLabel(kind, name)}
+            </label>
+          ))}
+          <Button kind="quiet" onClick={() => choose(kind, null)}>
+            {list.usualColumns}
+          </Button>
+        </fieldset>
+      ) : null}
+    </details>
+  )
+}

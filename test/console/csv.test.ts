@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+
+import { csvText } from '../../src/console/app/csv.ts'
+
+// Goal: a spreadsheet that opens an exported file computes nothing from the names in it.
+
+test.each([
+  '=1+1',
+  '+1',
+  '-1',
+  '@SUM(A1)',
+  '|calc',
+  '%0A=1',
+  '\t=1',
+  '\r=1',
+  '\n=1',
+  ' =1',
+  '\u00A0=1',
+  '\uFEFF=1',
+  '\uFF1D1',
+  '\uFF0B1',
+  '\uFF0D1',
+  '\uFF201',
+  '=cmd|\' /C calc\'!A0","=2',
+])('the cell %j begins with an apostrophe, and ends where it should', (value) => {
+  expect(csvText([['a', value, 'b']])).toBe(`"a","'${value.replaceAll('"', '""')}","b"\r\n`)
+})
+
+test.each(['wiki', 'a=1', 'a,b', '"', ''])('the cell %j is unchanged', (value) => {
+  expect(csvText([[value]])).toBe(`"${value.replaceAll('"', '""')}"\r\n`)
+})
