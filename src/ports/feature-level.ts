@@ -37,6 +37,9 @@ export const RENEWAL_LEVEL = 3
 /** Feature level from which the code that verified a new MFA factor is accepted once more. */
 export const VERIFIED_CODE_LEVEL = 3
 
+/** Feature level from which a session may repeat the code that it passed last. */
+export const REPEATED_CODE_LEVEL = 3
+
 export type KnownCommandKind = Exclude<CommandKind, typeof CommandKind.UNSPECIFIED>
 
 /**

@@ -182,7 +182,7 @@ describe('a session', () => {
   test('accepts a code of an adjacent time step, but neither a used code nor a code older than a used one', async () => {
     const app = await turnOnMfa(controller, alice)
     expect((await giveCode(alice, app.code(1))).status).toBe(200)
-    expect(codeOf(await giveCode(alice, app.code(1)))).toBe('MFA_INVALID_TOKEN')
+    expect(codeOf(await giveCode(sessionOf(identityId), app.code(1)))).toBe('MFA_INVALID_TOKEN')
     expect(codeOf(await giveCode(alice, app.code()))).toBe('MFA_INVALID_TOKEN')
     for (const _step of [1, 2, 3]) app.freshCode()
     expect((await giveCode(alice, app.code(-1))).status).toBe(200)
@@ -194,6 +194,21 @@ describe('a session', () => {
     const [next, another] = [sessionOf(identityId), sessionOf(identityId)]
     expect((await giveCode(next, app.code())).status).toBe(200)
     expect(codeOf(await giveCode(another, app.code()))).toBe('MFA_INVALID_TOKEN')
+  })
+
+  test('may repeat the code that it passed last, and keeps the time at which it passed', async () => {
+    const app = await turnOnMfa(controller, alice)
+    const code = app.freshCode()
+    expect((await giveCode(alice, code)).status).toBe(200)
+    const { id } = (await alice.get(session)).body.data as { id: string }
+    const passedAt = controller.state.get('apiSession', id)?.mfaPassedAt
+    controller.clock.advance(1000)
+    expect((await giveCode(alice, code)).status).toBe(200)
+    expect(controller.state.get('apiSession', id)?.mfaPassedAt).toBe(passedAt)
+    const headers = { 'mfa-validation-code': code }
+    expect(codeOf(await alice.call('DELETE', mfaPath, undefined, headers))).toBe(
+      'MFA_INVALID_TOKEN',
+    )
   })
 
   test('does not accept that code again while a member has the former feature level', async () => {

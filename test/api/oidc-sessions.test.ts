@@ -194,7 +194,7 @@ test('the log-in page shows a user that the JWT is missing, before or after the 
 })
 
 describe('an exchange of a TOTP code for tokens', () => {
-  test('succeeds for a valid code, once, in an OIDC session', async () => {
+  test('succeeds for a valid code in an OIDC session, and for its repetition with the same time of issue', async () => {
     const { id: identityId, username } = await person()
     const caller = new CallerOf(controller)
     await caller.logIn({ username, password }, client)
@@ -223,8 +223,12 @@ describe('an exchange of a TOTP code for tokens', () => {
       z_t: 't',
     })
     expect(claims.exp).toBeUndefined()
+    controller.clock.advance(5000)
+    const repeated = (await give(code)).json as { data: { token: string; issuedAt: string } }
+    expect(repeated.data.issuedAt).toBe(data.issuedAt)
+    expect(claimsOf(repeated.data.token).iat).toBe(claims.iat)
     const [recovery = ''] = app.recoveryCodes
-    for (const wrong of [code, app.wrongCode(), recovery, '']) {
+    for (const wrong of [app.wrongCode(), recovery, '']) {
       expect((await give(wrong)).status).toBe(400)
     }
     expect((await get(ownIdentity, data.token)).status).toBe(401)

@@ -45,6 +45,22 @@ function giveTo(tokens: readonly (string | null)[], code: string) {
   }
 }
 
+test('a code that one session has passed is refused in every other session, also in one that has passed an earlier code', async () => {
+  const [first, second] = [sessionOf('alice-id'), sessionOf('alice-id')]
+  const app = await turnOnMfa(controller, first)
+  const give = async (by: typeof first, code: string): Promise<number> =>
+    (await by.call('POST', `${client}/authenticate/mfa`, { code })).status
+  expect(await give(second, app.freshCode())).toBe(200)
+  const overheard = app.freshCode()
+  expect(await give(first, overheard)).toBe(200)
+  expect(await give(second, overheard)).toBe(400)
+  expect(await give(sessionOf('alice-id'), overheard)).toBe(400)
+  expect(await give(first, overheard)).toBe(200)
+  const headers = { 'mfa-validation-code': app.freshCode() }
+  const ended = await first.call('DELETE', `${client}/current-identity/mfa`, undefined, headers)
+  expect(ended.status).toBe(200)
+})
+
 test('if two controllers receive the same time-based code in the same time step, only one of them accepts the code', async () => {
   const app = await turnOnMfa(controller, sessionOf('alice-id'))
   const sessions = apps.map(() => sessionOf('alice-id'))

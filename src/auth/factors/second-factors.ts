@@ -154,7 +154,8 @@ export class SecondFactors {
       const { codesId } = mfa
       if (position >= 0) return { case: 'recoveryCode', value: { codesId, position } }
     }
-    const step = findTotpStep(secret, code, this.#parts.clock.nowMs(), mfa.lastStep)
+    // Apply decides whether the session may repeat the code of the last step.
+    const step = findTotpStep(secret, code, this.#parts.clock.nowMs(), mfa.lastStep - 1)
     return step === null ? null : { case: 'step', value: BigInt(step) }
   }
 

@@ -200,8 +200,9 @@ export class OidcTokens {
   }
 
   /**
-   * Signs a statement that a session has just submitted a valid code. The token never expires,
-   * because OpenZiti clients require that. A router checks its age, and accepts it only together
+   * Signs a statement that a session submitted a valid code, issued at the time at which the session
+   * passed, because a session may repeat a code. The token never expires, because OpenZiti clients
+   * require that. A router checks its age, and accepts it only together
    * with an access token of the session.
    */
   async signTotp({
@@ -210,8 +211,9 @@ export class OidcTokens {
     clientId,
     issuer,
   }: OidcToken): Promise<{ readonly token: string; readonly issuedAtMs: number }> {
-    const { clock, jwt } = this.#deps
-    const issuedAtMs = clock.nowMs()
+    const { clock, jwt, state } = this.#deps
+    const nowMs = clock.nowMs()
+    const issuedAtMs = Math.min(nowMs, state.get('apiSession', sessionId)?.mfaPassedAt ?? nowMs)
     const token = await jwt.sign({
       iss: new URL(issuer).origin,
       sub: identityId,

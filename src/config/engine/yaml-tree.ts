@@ -79,7 +79,7 @@ export function parseYamlTree(
   try {
     const document = parseDocument(text, { lineCounter: lines, uniqueKeys: false })
     if (document.errors.length > 0) {
-      return { ok: false, faults: syntaxFaults(document.errors, lines) }
+      return { ok: false, faults: syntaxFaults(document.errors, lines, text) }
     }
     const builder = new TreeBuilder(document, lines, limits)
     const tree = builder.tree(document.contents, 1, 0)
@@ -206,6 +206,15 @@ const sentences: Readonly<Record<string, string>> = {
   TAB_AS_INDENT: 'a tab is used as indentation; use spaces',
 }
 
+/** The parser reports a line without a colon with a code that has other meanings too. */
+const NO_COLON_MESSAGE = /^Implicit map keys need to be followed by map values/
+const NO_COLON = "a line has no colon; write 'key: value'"
+
+/** A line of a template of Go, Helm or Jinja. */
+const TEMPLATE_LINE = /\{\{|\{%/
+const TEMPLATE =
+  'the file is a template with {{ }} or {% %}; render it first, and use the rendered file'
+
 /**
  * The first syntax faults, one per line of the file. Later faults are often consequences of the
  * first.
@@ -213,15 +222,27 @@ const sentences: Readonly<Record<string, string>> = {
 function syntaxFaults(
   errors: readonly YAMLError[],
   lines: LineCounter,
+  text: string,
 ): { line: number; problem: string }[] {
   const found = new Map<number, string>()
   for (const { code, message, pos } of errors) {
     const { line } = lines.linePos(pos[0])
-    if (!found.has(line)) found.set(line, sentences[code] ?? plain(message))
+    if (!found.has(line)) found.set(line, syntaxSentence(code, message))
   }
-  return [...found]
+  const textLines = text.split('\n')
+  const templateLine = [...found.keys()].find((line) =>
+    TEMPLATE_LINE.test(textLines[line - 1] ?? ''),
+  )
+  // Until the file is rendered, its other faults mean nothing.
+  const reported = templateLine === undefined ? [...found] : [[templateLine, TEMPLATE] as const]
+  return reported
     .slice(0, FAULTS_MAX)
     .map(([line, problem]) => ({ line, problem: `invalid YAML: ${problem}` }))
+}
+
+function syntaxSentence(code: string, message: string): string {
+  if (NO_COLON_MESSAGE.test(message)) return NO_COLON
+  return sentences[code] ?? plain(message)
 }
 
 /** Faults for duplicate keys, one per line of the file. */

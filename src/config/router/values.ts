@@ -123,13 +123,35 @@ export const DNS_NAME = /^(?:\*\.)?(?!-)[A-Za-z0-9_-]{1,63}(?:\.(?!-)[A-Za-z0-9_
 const URI = /^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$/
 const EMAIL = /^[!-?A-~]+@[A-Za-z0-9._-]+$/
 
-export const dnsNamesType = texts(
+/**
+ * Alternative names of one type. Empty entries are ignored: a template writes one for each value
+ * that its author has not set.
+ */
+function alternativeNames(
+  expected: string,
+  isValid: (name: string) => boolean,
+): ValueType<readonly string[]> {
+  const names = texts(expected, isValid)
+  const isWritten = (entry: unknown): boolean => entry !== null && entry !== ''
+  return {
+    ...names,
+    read: (raw, folder) => names.read(Array.isArray(raw) ? raw.filter(isWritten) : raw, folder),
+  }
+}
+
+export const dnsNamesType = alternativeNames(
   'a list of DNS names',
   (name) => name.length <= 253 && DNS_NAME.test(name),
 )
-export const ipAddressesType = texts('a list of IP addresses', (name) => isIP(name) !== 0)
-export const urisType = texts('a list of URIs', (uri) => uri.length <= 2048 && URI.test(uri))
-export const emailsType = texts(
+export const ipAddressesType = alternativeNames(
+  'a list of IP addresses',
+  (name) => isIP(name) !== 0,
+)
+export const urisType = alternativeNames(
+  'a list of URIs',
+  (uri) => uri.length <= 2048 && URI.test(uri),
+)
+export const emailsType = alternativeNames(
   'a list of mail addresses',
   (mail) => mail.length <= 320 && EMAIL.test(mail),
 )

@@ -14,7 +14,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { identityActionRefusal } from '../apply/actor-rights.ts'
 import type { CommandContext } from '../apply/command-context.ts'
-import { VERIFIED_CODE_LEVEL } from '../../ports/feature-level.ts'
+import { REPEATED_CODE_LEVEL, VERIFIED_CODE_LEVEL } from '../../ports/feature-level.ts'
 import { deleteMfaAttempts } from './mfa-attempt.ts'
 import {
   acceptedOutcome,
@@ -104,6 +104,10 @@ export function consumeMfaCode(
   const wanted = known === undefined ? missing : stateFault(known, purpose)
   if (wanted !== null || known === undefined) return wanted ?? missing
   if (known.secretId !== secretId) return refusedOutcome('REVISION_MOVED')
+  if (isRepeated(state, known, session, message)) {
+    deleteMfaAttempts(state, identityId)
+    return acceptedOutcome(identityId)
+  }
   const isFree = purpose === Purpose.END && !known.isVerified
   const used = isFree ? changing({}) : judgeUse(state, known, message)
   if (used.refusal !== null) return used.refusal
@@ -122,6 +126,23 @@ export function consumeMfaCode(
   const fields = fieldsOf[purpose] ?? []
   context.touched.push({ action: 'patch', entity: 'mfa', id: identityId, fields })
   return acceptedOutcome(identityId)
+}
+
+/**
+ * Whether the session repeats the code that it passed last, which nobody has used since. OpenZiti's
+ * SDKs request a TOTP token with the code of their log-in, and a client repeats a request whose
+ * answer was lost. The session gains nothing: it keeps the time at which it passed the code.
+ */
+function isRepeated(
+  { featureLevel }: State,
+  { lastStep, updatedAt }: Mfa,
+  session: ApiSession,
+  { proof, purpose }: MfaProve,
+): boolean {
+  if (featureLevel < REPEATED_CODE_LEVEL || purpose !== Purpose.PASS) return false
+  if (proof.case !== 'step' || Number(proof.value) !== lastStep) return false
+  // @guard mfa-code-used-twice--session
+  return session.isMfaComplete && session.mfaPassedAt === updatedAt
 }
 
 const usedOrWrong = refusedOutcome('MFA_INVALID_TOKEN')

@@ -43,6 +43,22 @@ describe('The text of a configuration file', () => {
     expect(faultsOf('', { text: `${LEAST}name: x\n` })[0]).toMatch(/^6: invalid YAML: /)
   })
 
+  test.each([
+    ['a value of a template', 'name: n\nhome: {{ .Values.home }}:22\n', 2],
+    ['a statement of a template', 'name: n\n{{- if .Values.home }}\nhome: /n\n{{- end }}\n', 2],
+    ['a statement of Jinja', 'name: n\n{% if home %}\nhome: /n\n{% endif %}\n', 2],
+  ])('is refused as a template that is not rendered, for %s', (_, text, line) => {
+    expect(faultsOf('', { text })[0]).toBe(
+      `${line}: invalid YAML: the file is a template with {{ }} or {% %}; render it first, and use the rendered file`,
+    )
+  })
+
+  test('is not refused as a template for a fault beside quoted braces', () => {
+    const faults = faultsOf('', { text: 'name: "{{ n }}"\n\nhome\n' })
+    expect(faults.join('\n')).toMatch(/^3: invalid YAML: a line has no colon/)
+    expect(faults.join('\n')).not.toContain('template')
+  })
+
   test('has one fault for each of its first lines with broken syntax', () => {
     const faults = faultsOf('', { text: `doors: yes\n${'  - kind: a: b\n'.repeat(50)}` })
     expect(faults.length).toBeLessThanOrEqual(3)

@@ -240,6 +240,16 @@ describe('csr', () => {
     ])
   })
 
+  test.each([
+    ['dns', 'r.test'],
+    ['ip', '127.0.0.1'],
+    ['uri', 'spiffe://a/b'],
+    ['email', 'a@r.test'],
+  ])('sans.%s ignores empty entries, which templates leave for unset values', (kind, good) => {
+    const text = LEAST.replace('dns: [r.test]', `${kind}: [null, "${good}", ""]`)
+    expect(at(whole(text), `csr.sans.${kind}`)).toEqual([good])
+  })
+
   test('inside edge, the section csr is accepted although deprecated; the section at the top level takes precedence', () => {
     const older = 'edge: {csr: {country: NO}}\n'
     const only = LEAST.replace('csr: {sans: {dns: [r.test]}}\n', '') + older
