@@ -200,10 +200,10 @@ export class OidcTokens {
   }
 
   /**
-   * Signs a statement that a session submitted a valid code, issued at the time at which the session
-   * passed, because a session may repeat a code. The token never expires, because OpenZiti clients
-   * require that. A router checks its age, and accepts it only together
-   * with an access token of the session.
+   * Signs a statement that a session submitted a valid code. Its time of issue is the time at which
+   * the session passed, because a session may repeat a code. The token never expires, because
+   * OpenZiti clients require that. A router checks its age, and accepts it only together with an
+   * access token of the session.
    */
   async signTotp({
     sessionId,

@@ -142,7 +142,7 @@ function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo
   )
 }
 
-/** Who did what to which record, with links. */
+/** The actor, the action and the record of a change, with links. */
 export function ChangeSummary({ entry }: { readonly entry: AuditDetail }) {
   const { action, entity, entityId, entityName, exists } = entry
   // The ID of a session says nothing to a person.
