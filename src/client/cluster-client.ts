@@ -224,9 +224,8 @@ export class ClusterClient<R extends ClusterRequest> {
   }
 
   /**
-   * Sends the request to one member, and records whether the member responds. Never
-   * rejects, because
-   * another member may respond first, and then this outcome is not awaited.
+   * Sends the request to one member, and records whether the member responds. Never rejects,
+   * because another member may respond first, and then this outcome is not awaited.
    */
   async #attempt(request: R, { id }: KeptWrite, origin: string, isLast: boolean): Promise<Attempt> {
     const { members } = this.#options
