@@ -195,14 +195,18 @@ export class ClusterClient<R extends ClusterRequest> {
     const faults: MemberFault[] = []
     let refusal: ApiRefusalError | null = null
     const running = new Map<string, Promise<Attempt>>()
+    const round = { isOver: false }
     for (const [at, origin] of order.entries()) {
       const isLast = at === order.length - 1
-      running.set(origin, this.#attempt(request, write, origin, isLast))
+      running.set(origin, this.#attempt(request, write, { origin, isLast, round }))
       while (running.size > 0) {
         const ended = await firstWithin([...running.values()], isLast ? 0 : hedgeMs)
         if (ended === null) break
         running.delete(ended.origin)
-        if ('answer' in ended) return { answer: { ...ended.answer, origin: ended.origin } }
+        if ('answer' in ended) {
+          round.isOver = true
+          return { answer: { ...ended.answer, origin: ended.origin } }
+        }
         const { error } = ended
         if (error instanceof NoResponseError) {
           write.isOpen ||= error.isSent
@@ -227,13 +231,18 @@ export class ClusterClient<R extends ClusterRequest> {
    * Sends the request to one member, and records whether the member responds. Never rejects,
    * because another member may respond first, and then this outcome is not awaited.
    */
-  async #attempt(request: R, { id }: KeptWrite, origin: string, isLast: boolean): Promise<Attempt> {
+  async #attempt(
+    request: R,
+    { id }: KeptWrite,
+    { origin, isLast, round }: AttemptedMember,
+  ): Promise<Attempt> {
     const { members } = this.#options
     const isFirst = request.origin === undefined
     try {
       const timeoutMs = this.#timeoutMs(request, isLast)
       const answer = await this.#askOne(request, { origin, id, timeoutMs })
-      members.succeed(origin, isFirst)
+      // A member that responds after another one stays behind that one in the order.
+      if (!round.isOver) members.succeed(origin, isFirst)
       return { origin, answer }
     } catch (error) {
       if (error instanceof NoResponseError) members.fail(origin)
@@ -334,6 +343,13 @@ interface AskedMember {
   /** Null if the request has no ID and is not repeated. */
   readonly id: string | null
   readonly timeoutMs: number
+}
+
+interface AttemptedMember {
+  readonly origin: string
+  readonly isLast: boolean
+  /** `isOver` once the response of another member counts. */
+  readonly round: { readonly isOver: boolean }
 }
 
 /** The outcome of sending a request to one member. */

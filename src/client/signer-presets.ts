@@ -40,7 +40,8 @@ function plain(values: PresetValues, name: PresetFieldName): string {
 /** An address by https; null if the text is none. */
 function httpsAddress(text: string): string | null {
   const url = URL.parse(text)
-  return url?.protocol === 'https:' && url.username === '' && !/\s/.test(text) ? text : null
+  const hasNoCredentials = url?.username === '' && url.password === ''
+  return url?.protocol === 'https:' && hasNoCredentials && !/\s/.test(text) ? text : null
 }
 
 function withHttps(text: string): string {

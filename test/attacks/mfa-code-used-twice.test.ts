@@ -61,6 +61,20 @@ test('a code that one session has passed is refused in every other session, also
   expect(ended.status).toBe(200)
 })
 
+test('a session that has passed with a recovery code cannot use a code that another session has passed', async () => {
+  const [first, second] = [sessionOf('alice-id'), sessionOf('alice-id')]
+  const app = await turnOnMfa(controller, first)
+  const give = async (by: typeof first, code: string): Promise<number> =>
+    (await by.call('POST', `${client}/authenticate/mfa`, { code })).status
+  const overheard = app.freshCode()
+  expect(await give(first, overheard)).toBe(200)
+  const [recoveryCode = ''] = app.recoveryCodes
+  expect(await give(second, recoveryCode)).toBe(200)
+  expect(await give(second, overheard)).toBe(400)
+  const headers = { 'mfa-validation-code': app.freshCode() }
+  await first.call('DELETE', `${client}/current-identity/mfa`, undefined, headers)
+})
+
 test('if two controllers receive the same time-based code in the same time step, only one of them accepts the code', async () => {
   const app = await turnOnMfa(controller, sessionOf('alice-id'))
   const sessions = apps.map(() => sessionOf('alice-id'))

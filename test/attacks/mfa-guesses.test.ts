@@ -15,6 +15,21 @@ afterAll(() => Promise.all(apps.map((app) => app.close())))
 
 const guesses = 4 * mfaLimits.attemptsMax
 
+test('a session that repeats its code between guesses gets no more guesses', async () => {
+  const session = sessionOf('admin-id')
+  const authenticator = await turnOnMfa(controller, session)
+  const code = authenticator.freshCode()
+  expect((await giveCode(session, code)).status).toBe(200)
+  const wrong = authenticator.wrongCode()
+  const statuses: number[] = []
+  for (let guess = 1; guess <= guesses; guess += 1) {
+    statuses.push((await giveCode(session, wrong)).status)
+    if (guess % (mfaLimits.attemptsMax - 2) === 0) await giveCode(session, code)
+  }
+  expect(statuses.filter((status) => status === 400)).toHaveLength(mfaLimits.attemptsMax)
+  expect(statuses.slice(mfaLimits.attemptsMax).every((status) => status === 429)).toBe(true)
+})
+
 test('simultaneous guesses of a code through several controllers, sessions and sources are limited together', async () => {
   await Promise.all(apps.map((app) => app.ready()))
   const authenticator = await turnOnMfa(controller, sessionOf('alice-id'))

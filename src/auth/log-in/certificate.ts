@@ -65,7 +65,8 @@ export function isSameProof(one: CredentialProof, other: CredentialProof): boole
     one.identityId === other.identityId &&
     one.authenticator?.id === other.authenticator?.id &&
     one.certificate?.caId === other.certificate?.caId &&
-    one.certificate?.externalId === other.certificate?.externalId
+    one.certificate?.externalId === other.certificate?.externalId &&
+    one.certificate?.improperChain === other.certificate?.improperChain
   )
 }
 

@@ -217,7 +217,9 @@ export class LogInService {
     }
     const now = checkCertificateHere(deps, chain)
     // @guard certificate-of-a-ca--rechecked
-    if (!('reason' in now) && isSameProof(proof, now)) return opened
+    if (!('reason' in now) && isSameProof(proof, now)) {
+      return { ...opened, isExtendRequested: now.authenticator?.isExtendRequested === true }
+    }
     await this.#discard(opened, shown, write)
     return null
   }
@@ -235,7 +237,12 @@ export class LogInService {
     const actor = createSystemActor({ address, identityId: identity.id })
     const origin = writeOriginForPrincipal(request, actor, { case: 'notKept' })
     const payload = toBinary(SessionDeleteSchema, create(SessionDeleteSchema, { id }))
-    await writer.write(origin, { kind: CommandKind.SESSION_DELETE, payload })
+    try {
+      await writer.write(origin, { kind: CommandKind.SESSION_DELETE, payload })
+    } catch (error) {
+      // Another entry has ended the session, for example the deletion of its identity.
+      if (!(error instanceof Problem) || error.code !== 'NOT_FOUND') throw error
+    }
     request.onProposed(null)
   }
 

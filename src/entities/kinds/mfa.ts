@@ -38,6 +38,8 @@ export const mfa = defineEntity({
       keyVersion: integer(hidden),
       /** The latest accepted time step; codes of this step and of earlier steps are refused. */
       lastStep: integer(hidden),
+      /** The session that passed with the code of `lastStep`; empty if another use was later. */
+      stepSessionId: text({ ...hidden, since: 3 }),
       /** Positions of the used recovery codes, in order of use. */
       usedCodes: objectField<readonly number[]>({ type: 'array' }, [], hidden),
     }),

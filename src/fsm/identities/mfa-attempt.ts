@@ -50,3 +50,19 @@ export function deleteMfaAttempts(state: State, identityId: string): void {
   if (state.get('mfaAttempts', identityId) === undefined) return
   state.remove('mfaAttempts', identityId)
 }
+
+/**
+ * Takes back the attempt of a repeated code. Unlike a new code, a repeated code does not reset the
+ * count: otherwise a client with one code could guess the next one without a pause.
+ */
+export function takeBackMfaAttempt(
+  state: State,
+  identityId: string,
+  { index: revision }: CommandContext,
+): void {
+  const known = state.get('mfaAttempts', identityId)
+  if (known === undefined) return
+  // @guard mfa-guesses--repeated
+  if (known.count <= 1) state.remove('mfaAttempts', identityId)
+  else state.put('mfaAttempts', { ...known, count: known.count - 1, revision })
+}

@@ -15,7 +15,7 @@ import type { State } from '../records/state.ts'
 import { identityActionRefusal } from '../apply/actor-rights.ts'
 import type { CommandContext } from '../apply/command-context.ts'
 import { REPEATED_CODE_LEVEL, VERIFIED_CODE_LEVEL } from '../../ports/feature-level.ts'
-import { deleteMfaAttempts } from './mfa-attempt.ts'
+import { deleteMfaAttempts, takeBackMfaAttempt } from './mfa-attempt.ts'
 import {
   acceptedOutcome,
   fieldFaultOutcome,
@@ -105,7 +105,7 @@ export function consumeMfaCode(
   if (wanted !== null || known === undefined) return wanted ?? missing
   if (known.secretId !== secretId) return refusedOutcome('REVISION_MOVED')
   if (isRepeated(state, known, session, message)) {
-    deleteMfaAttempts(state, identityId)
+    takeBackMfaAttempt(state, identityId, context)
     return acceptedOutcome(identityId)
   }
   const isFree = purpose === Purpose.END && !known.isVerified
@@ -119,13 +119,28 @@ export function consumeMfaCode(
   if (renewal.refusal !== null) return renewal.refusal
   const { logTimeMs: updatedAt, index: revision } = context
   const isVerified = known.isVerified || purpose === Purpose.VERIFY
-  const change = { ...used.change, ...renewal.change, isVerified }
+  const change = {
+    ...used.change,
+    ...renewal.change,
+    ...stepUse(state, session, message),
+    isVerified,
+  }
   state.put('mfa', { ...known, ...change, updatedAt, revision })
   deleteMfaAttempts(state, identityId)
   if (purpose === Purpose.VERIFY || purpose === Purpose.PASS) passIn(state, session, context)
   const fields = fieldsOf[purpose] ?? []
   context.touched.push({ action: 'patch', entity: 'mfa', id: identityId, fields })
   return acceptedOutcome(identityId)
+}
+
+/** Notes the session that passes with a time-based code; every other use clears the note. */
+function stepUse(
+  { featureLevel }: State,
+  { id }: ApiSession,
+  { proof, purpose }: MfaProve,
+): Partial<Mfa> {
+  if (featureLevel < REPEATED_CODE_LEVEL) return {}
+  return { stepSessionId: purpose === Purpose.PASS && proof.case === 'step' ? id : '' }
 }
 
 /**
@@ -135,14 +150,14 @@ export function consumeMfaCode(
  */
 function isRepeated(
   { featureLevel }: State,
-  { lastStep, updatedAt }: Mfa,
+  { lastStep, stepSessionId }: Mfa,
   session: ApiSession,
   { proof, purpose }: MfaProve,
 ): boolean {
   if (featureLevel < REPEATED_CODE_LEVEL || purpose !== Purpose.PASS) return false
   if (proof.case !== 'step' || Number(proof.value) !== lastStep) return false
   // @guard mfa-code-used-twice--session
-  return session.isMfaComplete && session.mfaPassedAt === updatedAt
+  return session.isMfaComplete && stepSessionId === session.id
 }
 
 const usedOrWrong = refusedOutcome('MFA_INVALID_TOKEN')
