@@ -126,5 +126,6 @@ export function valueText(value: unknown): string {
   if (Array.isArray(value) && value.every((one) => typeof one === 'string')) {
     return value.length === 0 ? texts.activity.empty : value.map(visibleText).join(', ')
   }
-  return visibleText(JSON.stringify(value, null, 2))
+  // Line by line, because the line ends of the JSON text are no hidden characters.
+  return JSON.stringify(value, null, 2).split('\n').map(visibleText).join('\n')
 }
