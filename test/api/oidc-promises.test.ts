@@ -81,7 +81,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${sessions}a session shows the expiry of its access token, and the time when the session started`,
   ],
   'tokens in exchange for a TOTP code': [
-    `${sessions}an exchange of a TOTP code for tokens > succeeds for a valid code, once, in an OIDC session`,
+    `${sessions}an exchange of a TOTP code for tokens > succeeds for a valid code in an OIDC session, and for its repetition with the same time of issue`,
     `${sessions}an exchange of a TOTP code for tokens > is refused if the identity has no second factor`,
   ],
   'revocations: types, effect on REST and refresh, later sessions': [
