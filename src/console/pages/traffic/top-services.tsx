@@ -8,6 +8,8 @@ import { sparklinePath } from '../cluster/sparkline.ts'
 import { readTopServices, TRAFFIC_REFRESH_MS } from './traffic-data.ts'
 
 const ROWS = 5
+/** Minutes for which routers may not have reported yet; in a curve, they look like an outage. */
+const UNREPORTED_MINUTES = 2
 const WIDTH = 120
 const HEIGHT = 24
 
@@ -62,7 +64,9 @@ export function TopServices() {
                       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">
                         <path
                           d={sparklinePath(
-                            rxBytes.map((bytes, at) => bytes + (txBytes[at] ?? 0)),
+                            rxBytes
+                              .slice(0, -UNREPORTED_MINUTES)
+                              .map((bytes, at) => bytes + (txBytes[at] ?? 0)),
                             WIDTH,
                             HEIGHT,
                           )}
