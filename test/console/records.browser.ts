@@ -207,7 +207,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const page = await network.open(1, 'service-policies/new')
     await page.getByLabel('Service roles', { exact: true }).fill('#web')
     await page.getByRole('option', { name: '#web' }).first().click()
-    await page.getByText('Chooses 1 service now', { exact: true }).waitFor()
+    await page.getByText('Matches 1 service now', { exact: true }).waitFor()
   })
 
   test('shows the characters of a name that would disguise it, and the name in the title of the tab', async () => {
