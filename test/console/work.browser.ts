@@ -41,9 +41,15 @@ const network = consoleNetwork(async (made: ConsoleNetwork) => {
   })
 })
 
-/** Chooses an entry of the menu of exports. */
-async function downloaded(page: Page, name: string): Promise<{ text: string; file: Download }> {
+type SavedFile = Readonly<{ text: string; file: Download }>
+
+/** Chooses an entry of the menu of exports of a list. */
+async function exported(page: Page, name: string): Promise<SavedFile> {
   await page.getByRole('button', { name: texts.list.exports, exact: true }).click()
+  return await downloaded(page, name)
+}
+
+async function downloaded(page: Page, name: string): Promise<SavedFile> {
   const [file] = await Promise.all([
     page.waitForEvent('download'),
     page.getByRole('button', { name }).click(),
@@ -143,10 +149,10 @@ describe.skipIf(browserMissing !== null)('A list', () => {
     await network.create('identities', enrolling)
     const page = await network.open(1, 'identities?is-type=user')
     await page.getByText(texts.list.total(2, true), { exact: true }).waitFor()
-    const csv = await downloaded(page, texts.list.exportAs.csv)
+    const csv = await exported(page, texts.list.exportAs.csv)
     expect(csv.file.suggestedFilename()).toBe('identities.csv')
     expect(csv.text).toContain(`"'=HYPERLINK(""https://evil.example"",""x"")"`)
-    const json = await downloaded(page, texts.list.exportAs.json)
+    const json = await exported(page, texts.list.exportAs.json)
     const rows = JSON.parse(json.text) as readonly { readonly name: string }[]
     expect(rows.map(({ name }) => name)).toEqual([formula, 'enrolling'])
     expect(json.text).not.toMatch(/"(jwt|token)"|eyJ/)
@@ -368,7 +374,7 @@ describe.skipIf(browserMissing !== null)('The columns of a list', () => {
     await page.reload()
     await header('External ID').waitFor()
     expect(await header('Client').count()).toBe(0)
-    const { text } = await downloaded(page, texts.list.exportAs.csv)
+    const { text } = await exported(page, texts.list.exportAs.csv)
     expect(text.split('\r\n')[0]).toContain('"externalId"')
     await page.getByText(texts.list.chooseColumns, { exact: true }).first().click()
     await page.getByRole('button', { name: texts.list.usualColumns }).click()
