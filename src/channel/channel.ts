@@ -24,7 +24,10 @@ export interface ChannelDeps {
   readonly socket: Duplex
   readonly limits: ChannelLimits
   readonly clock: Clock
-  /** Sent at once by the dialer, which then treats the first received message as its answer. */
+  /**
+   * The first message of a dialer, sent immediately; the first received message is its answer.
+   * Absent for a listener.
+   */
   readonly hello?: ChannelMessage
   /** Called for every sent and received message, for tracing. */
   readonly onFrame?: (direction: 'in' | 'out', message: ChannelMessage) => void
@@ -34,19 +37,20 @@ export interface ChannelDeps {
    */
   readonly onHello: (message: ChannelMessage) => void
   /**
-   * Called for each later message except heartbeats, awaited replies and latency probes. The
-   * channel reads nothing more until the returned steps have run.
+   * Called for each later message except heartbeats, latency probes and replies to pending
+   * requests. The channel handles the next message after the returned iterator has finished; null:
+   * no steps remain.
    */
   readonly onMessage: (message: ChannelMessage) => Iterator<void> | null
   /**
-   * Starts the work on a message, at once or when it is the peer's turn. If absent, the work runs
-   * at once and completely.
-   * @returns a promise for the end of the work; null if it has ended.
+   * Schedules the handling of one message, so that many peers can share processor time fairly. If
+   * absent, the channel handles each message immediately and completely.
+   * @returns a promise that resolves when the message is handled; null if it is handled already.
    */
   readonly begin?: (work: () => Iterator<void> | null) => Promise<void> | null
   /** Called for each message that exceeds its bound. */
   readonly onRefused?: (contentType: number, fault: string) => void
-  /** Called once. */
+  /** Called once, when the channel closes for any reason. */
   readonly onClose: (reason: string) => void
 }
 
@@ -64,8 +68,9 @@ interface RateWindow {
 }
 
 /**
- * Why reading is suspended: the hello is not answered, the peer does not read, the rate limit of
- * this second is reached, or other connections have their turn.
+ * Why the channel handles no message: `hello`: the peer's hello is not answered yet; `drain`: the
+ * peer does not read; `window`: the rate limit of this second is reached; `turn`: other connections
+ * are served first.
  */
 type Hold = 'hello' | 'drain' | 'window' | 'turn'
 
@@ -73,14 +78,20 @@ const noHeaders: ChannelHeaders = new Map()
 const NO_BODY = new Uint8Array()
 
 const RATE_WINDOW_MS = 1000
-/** A stamp of the peer is returned with the next message, or alone after this time. */
+/**
+ * The channel returns a peer's heartbeat stamp with its next message, or in a separate message
+ * after this time.
+ */
 const OWED_MS = 2
-/** Messages handled in a row before other connections get a turn. */
+/** Maximum number of messages handled in a row before the event loop serves other connections. */
 // @guard client-that-repeats-itself--stretch
 const STRETCH_MESSAGES = 64
-/** Time for the last write, such as the reason of a refusal, to arrive. */
+/**
+ * Time between the last write, for example the reason of a refusal, and the destruction of the
+ * socket.
+ */
 const LINGER_MS = 1000
-/** A second message beyond its bound within this time closes the channel. */
+/** If a peer exceeds the bounds of messages twice within this time, the channel closes. */
 const REFUSED_AGAIN_MS = 60_000
 
 /**
@@ -91,26 +102,32 @@ export class Channel {
   readonly #deps: ChannelDeps
   readonly #decoder: FrameDecoder
   readonly #writer: FrameWriter
-  /** Shared with the channel that this socket is part of: a reply may come over either. */
+  /**
+   * Pending requests by sequence number. After this socket was added to another channel, both share
+   * this map, because a reply may arrive over either socket.
+   */
   #waiters = new Map<number, Waiter>()
   #partOf: Channel | null = null
   #heartbeats: HeartbeatExchange | null = null
   #sequence = 0
   #hasHello = false
-  /** Sequence of the peer's hello, which the answer names. */
+  /** Sequence number of the peer's hello; the answer refers to it. */
   #helloSequence = HELLO_SEQUENCE
   #isClosed = false
   #stopChecks: (() => void) | null = null
   #owedTimer: NodeJS.Timeout | null = null
   #resumeTimer: NodeJS.Timeout | null = null
   #isTurnDue = false
-  /** A message is being processed. */
+  /** True while a message is being handled. */
   #isBusy = false
   #isReading = false
-  /** The user of the channel has paused reading. */
+  /** True after `pauseReading`, until `resumeReading`. */
   #isPaused = false
   #refusedMs = -Infinity
-  /** Messages of the peer in this second; shared with the channel that this socket is part of. */
+  /**
+   * Messages received in this second. After this socket was added to another channel, both share
+   * this count.
+   */
   #window: RateWindow = { sinceMs: -Infinity, messages: 0, bytes: 0 }
 
   constructor(deps: ChannelDeps) {
@@ -122,8 +139,8 @@ export class Channel {
       frameHeadersMax: limits.frameHeadersMax,
       frameBodyBytesMax: limits.helloBodyBytesMax,
     })
-    // Otherwise Nagle's algorithm delays a small message until the previous one is acknowledged, 40
-    // ms with some peers.
+    // Without this, Nagle's algorithm delays a small message until the peer has acknowledged the
+    // previous one, 40 ms with some peers.
     if (socket instanceof Socket) socket.setNoDelay(true)
     socket.on('data', (chunk: Uint8Array) => this.#onBytes(chunk))
     socket.on('drain', () => this.#read())
@@ -149,9 +166,9 @@ export class Channel {
 
   /**
    * Opens the channel: starts heartbeats and accepts larger messages.
-   * @param answer to the hello; null for the dialer, which has received it.
-   * @param partOf the channel to which this socket is added. The two share rate limits, awaited
-   * replies and heartbeats, because a peer may answer over either socket.
+   * @param answer the answer to the peer's hello; null for a dialer, which has received the answer.
+   * @param partOf the channel to which this socket is added. The two share rate limits, pending
+   * requests and heartbeats, because a peer may answer over either socket.
    */
   open(answer: ChannelMessage | null, partOf: Channel | null = null): void {
     if (this.#isClosed) return
@@ -181,10 +198,11 @@ export class Channel {
   }
 
   /**
-   * Sends a message that may be dropped or kept if the peer is slow; the channel stays open.
+   * Sends a message only if few bytes wait to be sent. The caller may keep or drop a message that
+   * was not sent; the channel stays open.
    * @param queuedBytesMax maximum number of waiting bytes including this message, at most
-   * `trySendBytesMax`; a larger message is sent when nothing waits.
-   * @param queue that also limits the messages of its kind; null: only bytes are limited.
+   * `trySendBytesMax`; a larger message is sent only when no bytes wait.
+   * @param queue also limits how many messages of its kind may wait; null: only bytes are limited.
    * @returns false if the message was not sent: the limit is reached, or the channel is closed.
    */
   trySend(
@@ -200,21 +218,21 @@ export class Channel {
   }
 
   /**
-   * Calls the callback once, in a later turn, when the socket has taken all waiting messages.
-   * Callbacks take turns; adding the same function again has no effect. It is not called after the
-   * channel has closed.
+   * Calls the callback once, in a later turn of the event loop, after the socket has accepted all
+   * waiting messages. Callbacks run in the order in which they were added; adding the same function
+   * again has no effect. No callback runs after the channel has closed.
    */
   onceWritable(callback: () => void): void {
     if (!this.#isClosed) this.#writer.onceWritable(callback)
   }
 
   /**
-   * Stops reading until `resumeReading`, for a user whose own consumer is slow. At most one more
-   * socket read is buffered here; everything else waits at the peer. Calls do not nest.
+   * Stops reading until `resumeReading`, for a user whose own consumer is slow. The channel buffers
+   * at most one more read of the socket; all later data waits at the peer. Calls do not nest.
    *
-   * Pauses should be short. The peer gets no answers to its heartbeats meanwhile and closes the
-   * channel after its own timeout. Its silence does not count here, and a close by the peer is
-   * noticed only after the pause.
+   * Pauses should be short. During a pause the channel does not answer the peer's heartbeats, and
+   * the peer closes the channel after its own timeout. The peer's silence does not count during a
+   * pause, and the channel notices only after the pause that the peer has closed it.
    */
   pauseReading(): void {
     if (this.#isClosed || this.#isPaused) return
@@ -223,7 +241,7 @@ export class Channel {
     this.#deps.socket.pause()
   }
 
-  /** The next message is handled in a later turn. */
+  /** Ends the pause; the channel handles the next message in a later turn of the event loop. */
   resumeReading(): void {
     if (this.#isClosed || !this.#isPaused) return
     this.#isPaused = false
@@ -241,7 +259,7 @@ export class Channel {
     return this.#writer.waitingBytes
   }
 
-  /** @returns as `send`. */
+  /** @returns the result of `send`. */
   reply(to: ChannelMessage, outgoing: OutboundMessage): boolean {
     const headers = new Map(outgoing.headers)
     for (const [key, value] of to.headers) {
@@ -251,7 +269,7 @@ export class Channel {
     return this.send({ ...outgoing, headers })
   }
 
-  /** Sends the generic result message. @returns as `send`. */
+  /** Sends OpenZiti's generic result message. @returns the result of `send`. */
   replyResult(to: ChannelMessage, isSuccess: boolean, text = ''): boolean {
     const headers = new Map([[channelHeaderKey.resultSuccess, encodeFlag(isSuccess)]])
     return this.reply(to, {
@@ -293,7 +311,8 @@ export class Channel {
     for (const timer of [this.#owedTimer, this.#resumeTimer]) {
       if (timer !== null) clearTimeout(timer)
     }
-    // Replies that the whole channel awaits may still come over its other sockets.
+    // If this socket was added to another channel, its requests remain pending: a reply may still
+    // arrive over another socket.
     const waiting = this.#partOf === null ? Array.from(this.#waiters.keys()) : []
     for (const sequence of waiting) {
       this.#settle(sequence)?.reject(new Error(`the channel is closed: ${reason}`))
@@ -306,7 +325,10 @@ export class Channel {
     onClose(reason)
   }
 
-  /** SDKs of OpenZiti number their hello differently, and ignore an answer to another number. */
+  /**
+   * Makes the answer refer to the sequence number of the peer's hello: OpenZiti SDKs number the
+   * hello differently and ignore an answer that refers to another number.
+   */
   #toHello(answer: ChannelMessage): ChannelMessage {
     const replyFor = encodeInt32(this.#helloSequence)
     return {
@@ -335,7 +357,10 @@ export class Channel {
     return this.#write(message, queue)
   }
 
-  /** Stamps belong to one channel; a forwarded message must not carry them. */
+  /**
+   * Removes heartbeat stamps of another channel, which a forwarded message may contain, and adds
+   * those of this channel.
+   */
   #stamped(headers: ChannelHeaders): ChannelHeaders {
     const stamps = this.#heartbeats?.takeStamps() ?? null
     const isForeign =
@@ -375,7 +400,8 @@ export class Channel {
 
   /** Handles received data that was not handled yet. */
   #read(): void {
-    // A handler may open the channel; the running loop then continues.
+    // A handler may call `open`, which calls this method; the running loop then handles the
+    // remaining messages.
     if (this.#isReading || this.#isStopped()) return
     this.#isReading = true
     const hold = this.#handle()
@@ -386,7 +412,8 @@ export class Channel {
   }
 
   /**
-   * @returns why the loop stopped before handling all received messages; null if it handled all.
+   * @returns why the loop stopped before handling all received messages; null if no complete
+   * message remains.
    */
   #handle(): Hold | null {
     this.#turnWindow()
@@ -407,7 +434,10 @@ export class Channel {
     return 'turn'
   }
 
-  /** When the work or the pause ends, reading resumes by itself. */
+  /**
+   * Whether `#read` must not handle messages. It is called again when the handling of the current
+   * message or the pause ends.
+   */
   #isStopped(): boolean {
     return this.#isClosed || this.#isBusy || this.#isPaused
   }
@@ -425,8 +455,8 @@ export class Channel {
   }
 
   /**
-   * Handles only the hello until it is answered. After that, only data is exempt from the rate
-   * limits and from waiting for a peer that does not read.
+   * Why a message of this type must wait; null if it may be handled. After the hello, only data
+   * messages are exempt from the rate limits and from waiting for a peer that does not read.
    */
   #holdOf(type: number): Hold | null {
     if (this.#heartbeats === null) return null
@@ -444,8 +474,9 @@ export class Channel {
   }
 
   /**
-   * Whether the peer reads too little to get answers. The threshold is above what data may queue;
-   * otherwise two ends that send each other data could wait for each other forever.
+   * Whether the peer has left so many sent bytes unread that this channel must not read from it. On
+   * a channel for data, the threshold is higher than the bytes that data may queue; otherwise two
+   * peers that send each other data could wait for each other forever.
    */
   #isPeerIdle(): boolean {
     const { socket, limits } = this.#deps
@@ -462,16 +493,16 @@ export class Channel {
 
   #count({ contentType: type, leftOutBytes = 0 }: ChannelMessage): void {
     if (this.#heartbeats === null) return
-    // A data message whose body was skipped for its length counts against the rates; otherwise a
-    // peer could send such messages without limit.
+    // A data message whose body was skipped because of its length counts against the rate limits;
+    // otherwise a peer could send such messages without limit.
     if (leftOutBytes === 0 && this.#deps.limits.unmeteredTypes?.has(type) === true) return
     this.#window.messages += 1
     this.#window.bytes += this.#decoder.takenBytes
   }
 
   /**
-   * Reads nothing more while the decoder may hold messages; otherwise its buffer could grow without
-   * limit.
+   * Pauses the socket while the decoder may contain complete messages, because its buffer could
+   * otherwise grow without limit; resumes the socket if nothing prevents reading.
    */
   #goOn(hold: Hold | null): void {
     const { socket, limits } = this.#deps
@@ -482,7 +513,7 @@ export class Channel {
       return
     }
     socket.pause()
-    // The answer to the hello and the socket's `drain` event resume reading by themselves.
+    // For `hello` and `drain`, the answer to the hello and the socket's `drain` event call `#read`.
     if (all === 'turn') this.#readInNextTurn()
     else if (all === 'window') {
       this.#resumeTimer ??= setTimeout(() => this.#onWindowOver(), RATE_WINDOW_MS)
@@ -503,7 +534,9 @@ export class Channel {
     })
   }
 
-  /** @returns a promise for the end of the work; null if it has ended. */
+  /**
+   * @returns a promise that resolves when the message is handled; null if it is handled already.
+   */
   #onMessage(message: ChannelMessage): Promise<void> | null {
     this.#deps.onFrame?.('in', message)
     if (!this.#hasHello) {
@@ -542,8 +575,9 @@ export class Channel {
   }
 
   /**
-   * Closes the channel at the second refusal within a minute, because a single one may be a
-   * mistake. A malformed message closes it at once unless it is an awaited reply.
+   * Refuses one message. A single refusal may be a mistake, so only a second refusal within a
+   * minute closes the channel. A malformed message closes the channel immediately unless it is the
+   * reply to a pending request.
    */
   #refuse(message: ChannelMessage, fault: string, waiter: Waiter | undefined): void {
     const { clock, onRefused } = this.#deps

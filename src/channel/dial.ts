@@ -22,21 +22,21 @@ interface DialOptions extends Pick<ChannelDeps, 'onMessage' | 'onClose' | 'onFra
   /** The proxy through which the peer is dialed; null: no proxy. */
   readonly proxy?: HttpProxy | null
   /**
-   * Resolves the host, with cached addresses while no name server responds; absent: the system's
-   * resolver.
+   * Resolves the host name, and uses cached addresses while no name server responds; absent: the
+   * resolver of the operating system.
    */
   readonly names?: Pick<CachedResolver, 'lookupFor'>
   /** The application protocol (ALPN) that the listener must choose. */
   readonly protocol: string
   /**
-   * Checks the peer after TLS has verified it: returns the reason to reject the peer, or null.
-   * Nothing is sent before this check.
+   * Checks the peer after TLS has verified it and before anything is sent; returns the reason to
+   * reject the peer, or null.
    */
   readonly judge: (socket: TLSSocket) => string | Error | null
   readonly hello: ChannelMessage
   readonly limits: ChannelLimits
   readonly clock: Clock
-  /** Timeout from the first packet to the reply to the hello. */
+  /** Maximum time from the start of the connection to the answer to the hello. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
   /** The channel to which this socket is added. */
@@ -46,14 +46,15 @@ interface DialOptions extends Pick<ChannelDeps, 'onMessage' | 'onClose' | 'onFra
 /** An open channel, and the reply to its hello. */
 export interface DialedChannel {
   readonly channel: Channel
-  /** Answer to the hello. */
+  /** The peer's answer to the hello. */
   readonly answer: ChannelMessage
 }
 
 /**
- * Dials a channel: TLS with host name verification, then hello and reply. `onClose` is called only
- * for a channel that was opened.
- * @throws {Error} whose message is one clause.
+ * Dials a channel: connects with TLS, verifies the host name, sends the hello and waits for the
+ * answer. `onClose` is called only after the returned promise has resolved.
+ * @throws {Error} whose message is a clause without capital letter and period, to be used within a
+ * sentence.
  */
 export async function dialChannel(options: DialOptions): Promise<DialedChannel> {
   const { proxy = null, clock } = options
@@ -82,7 +83,8 @@ type HelloOptions = Omit<
 
 /**
  * Opens a channel over a socket whose peer is already verified.
- * @throws {Error} whose message is one clause.
+ * @throws {Error} whose message is a clause without capital letter and period, to be used within a
+ * sentence.
  */
 export async function openDialedChannel(
   socket: Duplex,
@@ -97,8 +99,8 @@ interface Settle {
 }
 
 /**
- * Rejects on timeout, on abort, or when the socket closes. `spentMs` is the part of the timeout
- * that passed before the socket existed.
+ * Resolves or rejects as `begin` decides; also rejects on timeout, on abort, or when the socket
+ * closes. `spentMs` is the part of the timeout that passed before the socket existed.
  */
 async function settled(
   socket: Duplex,
@@ -109,7 +111,7 @@ async function settled(
     dnsFault = () => null,
   }: Pick<DialOptions, 'signal' | 'timeoutMs'> & {
     readonly spentMs?: number
-    /** The reason why the dialed address may be outdated; null if it is current. */
+    /** Why the dialed address may be outdated; null if it is up to date. */
     readonly dnsFault?: () => string | null
   },
   begin: (done: Settle) => void,
@@ -178,8 +180,8 @@ function startHello(socket: Duplex, options: HelloOptions, done: Settle): void {
       }
       isOpen = true
       done.resolve({ channel, answer })
-      // Opened in a later turn, so that the dialer has the channel before its first message
-      // arrives.
+      // Opened in a later turn of the event loop, so that the caller has the channel before its
+      // first message arrives.
       setImmediate(() => channel.open(null, options.partOf ?? null))
     },
     onMessage,
@@ -190,7 +192,7 @@ function startHello(socket: Duplex, options: HelloOptions, done: Settle): void {
   })
 }
 
-/** Why the reply to the hello does not open the channel; null if it does. */
+/** Why the peer's first message does not open the channel; null if it accepts the hello. */
 function refusalIn({ contentType: type, headers, body }: ChannelMessage): string | null {
   if (type !== channelContentType.result) return 'its first message is no answer to the hello'
   if (readInt32(headers, channelHeaderKey.replyFor) !== HELLO_SEQUENCE) {

@@ -7,8 +7,9 @@ import { type ChannelMessage, encodeFrame, encodeFrameHead } from './frame.ts'
 const COPIED_BODY_BYTES_MAX = 4096
 
 /**
- * Counts messages of one kind on one channel. It limits how many may still wait from earlier turns
- * of the event loop; messages of the current turn are limited only by their bytes.
+ * Counts the waiting messages of one kind on one channel. The maximum applies only to messages that
+ * already waited when the current turn of the event loop began; messages of the current turn are
+ * limited only by their bytes.
  */
 export class SendQueueCounter {
   readonly messagesMax: number
@@ -22,7 +23,7 @@ export class SendQueueCounter {
     this.messagesMax = messagesMax
   }
 
-  /** @param turn the writer's turn number. */
+  /** @param turn the number of the current turn, from {@link FrameWriter}. */
   isFull(turn: number): boolean {
     if (this.#turn !== turn) {
       this.#turn = turn
@@ -33,8 +34,8 @@ export class SendQueueCounter {
 }
 
 /**
- * Writes the frames of one channel to its socket, and calls the waiting callbacks when the socket
- * can accept more.
+ * Writes the frames of one channel to its socket, and calls the callbacks of `onceWritable` when
+ * the socket can accept more.
  */
 export class FrameWriter {
   readonly #socket: Duplex
@@ -108,7 +109,10 @@ export class FrameWriter {
     this.#onWritten()
   }
 
-  /** Collects the messages of this turn; at its end, they are written to the socket together. */
+  /**
+   * Collects the messages of the current turn of the event loop, and writes them to the socket
+   * together at its end.
+   */
   collect(): void {
     if (this.#isCollecting) return
     this.#isCollecting = true
@@ -123,7 +127,10 @@ export class FrameWriter {
     this.#socket.uncork()
   }
 
-  /** Calls the callback in a later turn, never synchronously, and not after `close`. */
+  /**
+   * Calls the callback in a later turn of the event loop, never synchronously, and not after
+   * `close`.
+   */
   onceWritable(callback: () => void): void {
     this.#waiters.add(callback)
     if (this.waitingBytes === 0) this.#callSoon()
@@ -137,7 +144,8 @@ export class FrameWriter {
     this.#soon = null
   }
 
-  // Used instead of `drain`, which fires only after the buffer has exceeded the high-water mark.
+  // The `drain` event cannot be used here: it fires only after the buffer has exceeded the
+  // high-water mark.
   readonly #onWritten = (): void => {
     if (this.#waiters.size > 0 && this.waitingBytes === 0) this.#call()
   }
@@ -150,8 +158,8 @@ export class FrameWriter {
   }
 
   /**
-   * Calls the callbacks. Those that could not be called because the socket is full stay ahead of
-   * callbacks that are added later.
+   * Calls the callbacks until the socket is full. The remaining callbacks stay ahead of those that
+   * are added later.
    */
   #call(): void {
     for (const waiter of Array.from(this.#waiters)) {

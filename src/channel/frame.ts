@@ -48,7 +48,7 @@ interface FrameLimits {
 
 interface Decoded {
   readonly messages: readonly ChannelMessage[]
-  /** Why no message can be read after these messages; null if there is no fault. */
+  /** Why nothing can be decoded after these messages; null if there is no fault. */
   readonly fault: string | null
 }
 
@@ -63,10 +63,7 @@ interface Sizes {
 const MAGIC = 0x0c_09_06_03
 const FIXED_BYTES = 20
 const NOTHING = new Uint8Array()
-/**
- * Memory allocated at once for a frame whose size was announced; more is allocated as the bytes
- * arrive.
- */
+/** Memory that is allocated initially for a frame; more is allocated as its bytes arrive. */
 const ROOM_BYTES = 16 * 1024
 
 type Content = Partial<Pick<ChannelMessage, 'headers' | 'body'>>
@@ -95,7 +92,7 @@ export function encodeFrame(message: ChannelMessage): Buffer {
 /**
  * Encodes a frame without its body.
  * @param roomBytes unused bytes to append for the body.
- * @throws {RangeError} as `encodeFrame`.
+ * @throws {RangeError} for a content type or sequence beyond 32 bits.
  */
 export function encodeFrameHead(message: ChannelMessage, roomBytes = 0): Buffer {
   const { contentType, sequence, headers, body } = message
@@ -156,7 +153,9 @@ export class FrameDecoder {
     return this.#bytes.length + this.#tail.length
   }
 
-  /** Why nothing can be read after the returned messages; null if there is no fault. */
+  /**
+   * Why nothing can be decoded after the messages that were returned; null if there is no fault.
+   */
   get fault(): string | null {
     return this.#fault
   }
@@ -178,7 +177,7 @@ export class FrameDecoder {
   append(chunk: Uint8Array): void {
     if (this.#fault !== null) return
     const left = chunk.subarray(this.#skipped(chunk.length))
-    // Copies, which is rare: more than one chunk waits only while the caller does not call `take`.
+    // This rarely copies: more than one chunk waits only while the caller does not call `take`.
     this.#tail = this.#tail.length === 0 ? left : Buffer.concat([this.#tail, left])
   }
 
@@ -220,7 +219,7 @@ export class FrameDecoder {
     this.#tail = this.#tail.subarray(this.#skipped(this.#tail.length))
   }
 
-  /** @returns how many of these bytes belong to the skipped body. */
+  /** @returns how many of the next received bytes belong to the skipped body. */
   #skipped(bytes: number): number {
     const skipped = Math.min(this.#skipBytes, bytes)
     this.#skipBytes -= skipped
@@ -235,8 +234,8 @@ export class FrameDecoder {
   }
 
   /**
-   * Sizes of the next frame once its head has arrived in one piece; null before that, and after a
-   * fault.
+   * Sizes of the next frame, once its head and all bytes to keep have arrived; null before that,
+   * and after a fault.
    */
   #next(): Sizes | null {
     if (this.#fault !== null || !this.#gather(FIXED_BYTES)) return null

@@ -12,7 +12,7 @@ const utf8 = new TextDecoder('utf-8')
 const encoder = new TextEncoder()
 
 /**
- * Reads parts that are preceded by their count and lengths; checks every length against the
+ * Reads values that follow their count and their lengths, and checks every length against the
  * remaining bytes.
  */
 class Parts {

@@ -28,7 +28,7 @@ export class HeaderView implements ChannelHeaders {
   readonly #bytes: Uint8Array
   readonly #from: number
   readonly #to: number
-  /** Created on demand: most readers need only two or three values. */
+  /** Created when first needed: most readers need only two or three values. */
   #map: ReadonlyMap<number, Uint8Array> | null = null
 
   /** @param bytes that passed {@link headersFault}. */
@@ -91,7 +91,10 @@ function entriesIn(bytes: Uint8Array, from: number, to: number): Map<number, Uin
   return entries
 }
 
-/** Why the bytes are not valid headers, or are too many; null if they are valid. */
+/**
+ * Why the bytes are not valid headers, for example because they contain too many; null if they are
+ * valid.
+ */
 export function headersFault(
   bytes: Uint8Array,
   from: number,
@@ -99,7 +102,7 @@ export function headersFault(
   headersMax: number,
 ): string | null {
   let entries = 0
-  // A duplicate key counts as one header. The set is created only for a duplicate, which
+  // A duplicate key counts as one header. The set is created only when a key occurs twice, which
   // well-behaved peers do not send.
   let keys: Set<number> | null = null
   for (let at = from; at < to;) {

@@ -10,7 +10,7 @@ type Headers = ChannelMessage['headers']
 const utf8 = new TextDecoder('utf-8')
 const encoder = new TextEncoder()
 
-/** Maximum bytes of a mask; many times more than the known capabilities need. */
+/** Maximum bytes of a capability mask; the known capabilities need far fewer. */
 const MASK_BYTES_MAX = 32
 
 export function encodeText(text: string): Uint8Array {

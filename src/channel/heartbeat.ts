@@ -6,8 +6,8 @@ import { channelHeaderKey } from './numbers.ts'
 
 interface HeartbeatTiming {
   /**
-   * Interval at which heartbeat stamps are sent. A stamp is sent with another message, or alone
-   * when it is due.
+   * Interval of heartbeat stamps. A stamp is sent with the next message, or in a separate message
+   * if none is sent in time.
    */
   readonly heartbeatEveryMs: number
   /** If a heartbeat stamp is not answered for this long, the peer counts as disconnected. */
@@ -20,8 +20,9 @@ const STAMP_BYTES = 8
 const NANOSECONDS = 1_000_000n
 
 /**
- * Heartbeat stamps, which are sent and returned together with other messages. A stamp contains the
- * sender's clock, and the peer returns it unchanged, so clocks of the two peers are never compared.
+ * Heartbeat stamps, which both peers send and return together with other messages. A stamp is a
+ * time of the sender's clock, and the peer returns it unchanged, so the clocks of the two peers are
+ * never compared.
  */
 export class HeartbeatExchange {
   readonly #timing: HeartbeatTiming
@@ -33,8 +34,8 @@ export class HeartbeatExchange {
   /** Time at which reading was paused; null if reading is not paused. */
   #pausedMs: number | null = null
   /**
-   * False if received data waited to be read while the last stamp was pending; the round trip of
-   * that stamp is then not measured.
+   * False if the channel paused reading while the last stamp was pending: the round trip of that
+   * stamp would include the pause and is not measured.
    */
   #isTimed = true
   /** A heartbeat stamp of the peer that must be returned to the peer. */
@@ -61,13 +62,16 @@ export class HeartbeatExchange {
     return this.silentForMs > (this.#answeredMs === null ? firstSilentMsMax : silentMsMax)
   }
 
-  /** Time since the peer last returned a heartbeat stamp, or since the start; ms. */
+  /**
+   * Time since the peer last returned a heartbeat stamp, or since the start if it has returned
+   * none, ms.
+   */
   get silentForMs(): number {
     const untilMs = this.#pausedMs ?? this.#clock.monotonicMs()
     return untilMs - (this.#answeredMs ?? this.#startedMs)
   }
 
-  /** Called when reading is paused: from then on, the peer's silence does not count. */
+  /** Called when reading is paused: the peer's silence does not count until reading resumes. */
   pause(): void {
     this.#pausedMs ??= this.#clock.monotonicMs()
     this.#isTimed = false

@@ -7,7 +7,7 @@ import { channelContentType, HELLO_SEQUENCE, channelHeaderKey } from './numbers.
 
 /** First message of a dialer. */
 export interface Hello {
-  /** ID that the dialer claims; its certificate must prove the ID. */
+  /** ID that the dialer claims; the listener must check it against the dialer's certificate. */
   readonly token: string
   /** Null if the version line is missing or malformed. */
   readonly version: VersionLine | null
@@ -51,13 +51,14 @@ const VERSION_FIELD_CHARACTERS_MAX = 128
 export function readHello(message: ChannelMessage): Hello | null {
   const { contentType: type, body } = message
   if (type !== channelContentType.hello) return null
-  // Copied, because the hello is stored for the lifetime of the channel.
+  // The values are copied if they are views of received data, because the hello is stored for the
+  // lifetime of the channel.
   const headers = new Map([...message.headers].map(([key, value]) => [key, retainableBytes(value)]))
   return {
     token: Buffer.from(body).toString('utf8'),
     version: readVersionLine(readText(headers, channelHeaderKey.helloVersion)),
     type: readText(headers, channelHeaderKey.type) ?? '',
-    // Unless the message is marked as grouped, these keys have other meanings.
+    // These keys have other meanings in a message without the `isGrouped` flag.
     group: readFlag(headers, channelHeaderKey.isGrouped) ? groupIn(headers) : null,
     headers,
   }
@@ -88,7 +89,7 @@ export function isSocketOfGroup(group: JoinableGroup | null, shown: HelloGroup):
   return secret.length === group.secret.length && timingSafeEqual(secret, group.secret)
 }
 
-/** Null unless the line has five fields of limited length. */
+/** Null if the line does not have five fields, or a field is too long. */
 export function readVersionLine(line: string | null): VersionLine | null {
   const fields = line?.split('|') ?? []
   if (fields.length !== VERSION_FIELDS) return null
@@ -106,7 +107,8 @@ export function formatVersionLine({ version, revision, buildDate, os, arch }: Ve
  * The reply that opens the channel. A dialer that announces a group requires a secret in the reply,
  * even for a single socket.
  * @param listenerId ID of the listener.
- * @param roleHeaders headers that the protocol over the channel requires from its listener.
+ * @param roleHeaders headers that the listener must send according to the protocol that runs over
+ * the channel.
  */
 export function helloAcceptedMessage(
   hello: Hello,

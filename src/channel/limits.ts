@@ -24,12 +24,12 @@ export const channelLimits = {
   frameBodyBytesMax: 16 * 1024 * 1024,
   /**
    * Sent bytes that the peer has not read. While the socket's send buffer is full, the channel does
-   * not read from this peer.
+   * not read from this peer; above this limit, the channel is closed.
    */
   unsentBytesMax: 8 * 1024 * 1024,
   /**
-   * `trySend` sends only while fewer bytes than this wait. So data leaves room for messages that
-   * cannot be dropped, and a peer that reads data slowly keeps its channel.
+   * `trySend` sends only while fewer bytes than this wait to be sent. The remaining space is for
+   * messages that cannot be dropped, so that a peer that reads data slowly keeps its channel.
    */
   trySendBytesMax: 4 * 1024 * 1024,
   /** Requests waiting for a reply; the next one fails. */
@@ -47,22 +47,24 @@ export const channelLimits = {
    */
   bytesPerSecondMax: 16 * 1024 * 1024,
   /**
-   * Interval of heartbeats; a heartbeat is sent with another message, or alone when it is due.
+   * Interval of heartbeats; a heartbeat is sent with the next message, or in a separate message if
+   * none is sent in time.
    */
   heartbeatEveryMs: 10_000,
   /** Interval for checking whether a heartbeat or the reply to one is due. */
   checkEveryMs: 1000,
-  /** Maximum time without the reply to a heartbeat; after that, the channel is closed. */
+  /** Maximum time without a reply to a heartbeat; after that, the channel is closed. */
   silentMsMax: 30_000,
-  /** The same limit until the peer has replied to its first heartbeat. */
+  /** Maximum time without a reply to the first heartbeat; after that, the channel is closed. */
   firstSilentMsMax: 60_000,
 } as const
 export type ChannelLimits = { readonly [name in keyof typeof channelLimits]: number } & {
   /**
-   * Content types of data messages. They are exempt from the rates, and they are read even while
-   * the peer does not read; their handler must limit them. Absent: none.
+   * Content types of data messages. They are exempt from the rate limits, and the channel reads
+   * them even while the peer does not read; their handler must limit them. Absent: no types are
+   * exempt.
    */
   readonly unmeteredTypes?: ReadonlySet<number>
-  /** Maximum time for sending one message once it is first in the queue; absent: no limit. */
+  /** Maximum time for which the first waiting message may remain unsent; absent: no limit. */
   readonly writeMsMax?: number
 }

@@ -56,19 +56,16 @@ import { bodyFault, FIELD_UNITS_MAX } from './wire-scan.ts'
 /** Limit of the body of one message, checked before it is decoded. */
 interface MessageBound {
   readonly number: number
-  /** Null if the message is not a protobuf, or is never decoded here. */
+  /** Null if the message is not a protobuf message, or if no code here decodes it. */
   readonly schema: DescMessage | null
   /** A longer body is discarded as it arrives. */
   readonly bytesMax: number
   /**
-   * Maximum number of tags and lengths. A nested message counts as four more, and as at least the
-   * number of its members.
+   * Maximum number of tags and lengths. A nested message adds four, and counts at least the number
+   * of fields that its decoded form has.
    */
   readonly elementsMax: number
-  /**
-   * Maximum number of tags and lengths in each field including its content; absent: {@link
-   * FIELD_UNITS_MAX}.
-   */
+  /** Maximum number of tags and lengths within any one field; absent: {@link FIELD_UNITS_MAX}. */
   readonly fieldElementsMax?: number
 }
 
@@ -103,7 +100,8 @@ export const messageBounds = {
   unroute: bound(controlContentType.unroute, UnrouteSchema, 4 * KIB, 16),
   metrics: {
     ...bound(controlContentType.metrics, MetricsSchema, 4 * MIB, 262_144),
-    // High, because OpenZiti routers report the bytes of all circuits of a minute in one field.
+    // High, because OpenZiti routers report the bytes of all circuits of one minute in a single
+    // field.
     fieldElementsMax: 262_144,
   },
   removeTerminator: bound(controlContentType.removeTerminator, RemoveTerminatorSchema, 4 * KIB, 16),
@@ -283,8 +281,8 @@ export const messageBounds = {
 } as const satisfies Readonly<Record<string, MessageBound>>
 
 /**
- * Limit of message types that are not in the table. No code reads such a body; a longer one is
- * skipped.
+ * Maximum body size of message types that are not in the table. No code reads such a body; a longer
+ * one is skipped.
  */
 export const OTHER_BODY_BYTES_MAX = 64 * KIB
 
@@ -297,7 +295,7 @@ export function messageBodyBytesMax(contentType: number): number {
   return byNumber.get(contentType)?.bytesMax ?? OTHER_BODY_BYTES_MAX
 }
 
-/** Why the message is refused before it is decoded; null if it is accepted. */
+/** Why the message is refused before it is decoded; null if it may be decoded. */
 export function messageRefusalReason(message: ChannelMessage): string | null {
   const { contentType, body, leftOutBytes = 0 } = message
   const of = byNumber.get(contentType)

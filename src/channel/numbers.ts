@@ -27,12 +27,9 @@ export const channelHeaderKey = {
 export const CHANNEL_HEADERS_MAX = channelHeaderKey.helloRejectClass
 
 /**
- * Range of header keys; a reply repeats the headers of the request whose keys are in this range.
+ * Range of header keys. A reply repeats the headers of its request that have keys in this range.
  */
 export const reflectedKeys = { from: 128, to: 255 } as const
 
-/**
- * Sequence number of the hello, which is not part of the normal sequence; neither is the reply to
- * the hello.
- */
+/** Sequence number of the hello and of its reply, which are not part of the numbered sequence. */
 export const HELLO_SEQUENCE = -1

@@ -13,8 +13,8 @@ import {
  */
 
 /**
- * Units (tags and lengths) that a nested message counts in addition to its members, because
- * decoding creates an object for the message.
+ * Additional units (tags and lengths) that a nested message counts, because decoding creates an
+ * object for it.
  */
 const MESSAGE_UNITS = 4
 /**
@@ -22,22 +22,23 @@ const MESSAGE_UNITS = 4
  * field in one step.
  */
 export const FIELD_UNITS_MAX = 4096
-/** Number of units (tags and lengths) that are decoded in one step. */
+/** Maximum number of units (tags and lengths) that are decoded in one step. */
 const STEP_UNITS = 512
-/** Maximum nesting depth; no message of the protocol is nested as deeply. */
+/** Maximum nesting depth; no message of the protocol has this many levels. */
 const DEPTH_MAX = 8
 const VARINT_BYTES_MAX = 10
 
 const wire = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const
 
 /**
- * A field according to its schema. The decoder follows the schema and ignores the wire type in the
- * tag.
+ * A field according to the protobuf schema. The decoder follows the schema and ignores the wire
+ * type in the tag.
  */
 interface Field {
   readonly type: number
   /**
-   * True if the field holds repeated numbers, which may also be packed into one field without tags.
+   * True if the field holds repeated numbers, which may also be packed: encoded one after another
+   * without tags.
    */
   readonly isList: boolean
   /** Fields of the nested message; null for other types. */
@@ -45,7 +46,9 @@ interface Field {
 }
 interface Fields {
   readonly byNumber: ReadonlyMap<number, Field>
-  /** Number of members that every decoded message has, including absent members. */
+  /**
+   * Number of fields that the decoded message has, including fields that are absent on the wire.
+   */
   readonly membersMade: number
 }
 
@@ -66,7 +69,7 @@ function fieldOf(field: DescField): Field {
     const value = valueOf(field.mapKind, field.scalar, field.message)
     const key = valueOf('scalar', field.mapKey, undefined)
     const byNumber = new Map([[1, key] as const, [2, value] as const])
-    // Counts the default value that the decoder creates for a map entry without a value.
+    // Includes the default value that the decoder creates for a map entry without a value.
     const membersMade = value.fields === null ? 0 : MESSAGE_UNITS + value.fields.membersMade
     return { type: wire.bytes, isList: false, fields: { byNumber, membersMade } }
   }
@@ -130,7 +133,7 @@ class Scan {
     const type = tag & 7
     const field = fields.byNumber.get(tag >>> 3)
     const isPacked = field?.isList === true && type === wire.bytes
-    // With a wrong wire type, the decoder would read other fields than the scan counts here.
+    // If the wire type is wrong, the decoder would read other fields than the scan counts.
     if (field !== undefined && field.type !== type && !isPacked) throw new Malformed()
     if (type === wire.varint) this.#varint(end)
     else if (type === wire.fixed64) this.#skip(8, end)
@@ -161,12 +164,12 @@ class Scan {
     while (this.at < inner && this.units <= unitsMax) {
       this.field(fields, inner, unitsMax, depth + 1)
     }
-    // Counts an empty message like a full one: it takes as long to decode, because all its members
-    // are created.
+    // An empty message counts like a full one: it takes as long to decode, because the decoder
+    // creates all its fields.
     this.units = Math.max(this.units, least)
   }
 
-  /** Reads at most 32 bits; higher bits cannot be part of a tag or length and are skipped. */
+  /** Reads at most 32 bits and skips higher bits, which no valid tag or length has. */
   #varint(end: number): number {
     const bytes = this.#bytes
     let value = 0
@@ -185,7 +188,7 @@ class Scan {
   }
 }
 
-/** Why the body must not be decoded; null if it is within the limit and its tags are valid. */
+/** Why the body must not be decoded; null if it is within the limits and its tags are valid. */
 export function bodyFault(
   schema: DescMessage,
   body: Uint8Array,

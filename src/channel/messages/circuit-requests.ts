@@ -41,11 +41,15 @@ export const circuitResponseHeaderKey = {
 } as const
 
 /**
- * Header in the response to a listener's request: the address of the listener's circuit endpoint.
+ * Header in the response to a request of a router's listener: the address of the listener's circuit
+ * endpoint.
  */
 export const circuitSuccessHeaderKey = { address: 1100 } as const
 
-/** Headers in the refusal of a request that a router sent for a client or its tunnel. */
+/**
+ * Headers with which a controller refuses a request that a router sent for a client or for the
+ * router's tunnel.
+ */
 export const controlErrorHeaderKey = {
   errorCode: edgeHeaderKey.errorCode,
   circuitId: edgeHeaderKey.circuitId,
@@ -73,9 +77,9 @@ export interface ClientCircuitRequest extends WantedCircuit {
   readonly of: 'client'
   /** Token of the service session; '' if the client names the service itself. */
   readonly sessionToken: string
-  /** Absent if the client presents a service session. */
+  /** Absent if the client presents a service session instead. */
   readonly serviceId?: string
-  /** The client's identity as the router knows it; absent if the router does not report it. */
+  /** The client's identity according to the router; absent if the router does not report it. */
   readonly identityId?: string
   readonly apiSessionToken: string
   /** Hex SHA-1 of the certificates that the client presented. */
@@ -87,14 +91,17 @@ export interface ClientCircuitRequest extends WantedCircuit {
 /** A router's request for a circuit from its own tunnel. */
 export interface TunnelCircuitRequest extends WantedCircuit {
   readonly of: 'tunnel'
-  /** The name or ID of the service, in all interpretations to try, in order of preference. */
+  /**
+   * The service by name or ID. If the request does not say which of the two it contains, the list
+   * has both interpretations, in the order to try.
+   */
   readonly services: readonly ({ readonly id: string } | { readonly name: string })[]
 }
 
 /** A router's request for a circuit, in any of its forms. */
 export type CircuitRequest = ClientCircuitRequest | TunnelCircuitRequest
 
-/** A new circuit, in the response to the router that requested it. */
+/** A new circuit; the response sends it to the router that requested it. */
 export interface CreatedCircuitResponse {
   readonly circuitId: string
   readonly ingressAddress: string
@@ -122,8 +129,8 @@ function requestOfTunnel({ body }: ChannelMessage): TunnelCircuitRequest {
 }
 
 /**
- * A router's listener creates a circuit for each connection. It sends the service's name or ID
- * without saying which it is.
+ * A router's listener requests a circuit for each connection. It sends the service's name or ID
+ * without saying which of the two it is.
  */
 function requestOfListener({ body }: ChannelMessage): TunnelCircuitRequest {
   const { service: named, peerData } = fromBinary(CreateFabricCircuitSchema, body)
@@ -177,13 +184,16 @@ function serviceIn(
   return { sessionToken: '', serviceId, identityId, ...(circuitId === '' ? {} : { circuitId }) }
 }
 
-/** Types of responses that have a body, by request type; all have the same form. */
+/**
+ * Types of the responses that encode the circuit in their body, by request type; all these bodies
+ * have the same form.
+ */
 const answersInBody: ReadonlyMap<number, number> = new Map([
   [controlContentType.createCircuit, controlContentType.createCircuitResponse],
   [controlContentType.createTunnelCircuitV2, controlContentType.createTunnelCircuitV2Response],
 ])
 
-/** The response, in the form that the request type requires. */
+/** The response to a circuit request, in the form that its request type requires. */
 export function circuitResponseMessage(
   { contentType }: ChannelMessage,
   { circuitId, ingressAddress, peerData, tags }: CreatedCircuitResponse,
@@ -222,14 +232,14 @@ export function circuitResponseMessage(
   }
 }
 
-/** A refusal, in the form that the request type requires. */
+/** A refusal of a circuit request, in the form that its request type requires. */
 export function circuitRefusalMessage({ contentType }: ChannelMessage, code: number, text: string) {
   return contentType === controlContentType.circuitRequest
     ? { contentType: controlContentType.circuitFailed, body: encodeText(text) }
     : edgeRefusalMessage(code, text)
 }
 
-/** Refusal that routers accept for any request on behalf of clients or their own tunnel. */
+/** Refuses any request that a router sends for a client or for its own tunnel. */
 export function edgeRefusalMessage(code: number, text: string): OutboundMessage {
   return {
     contentType: controlContentType.error,
@@ -324,9 +334,7 @@ export function createTunnelCircuitMessage(
   return { contentType: controlContentType.createTunnelCircuitV2, body }
 }
 
-/**
- * A new circuit, in the response to the router that requested it for its tunnel or a listener.
- */
+/** A new circuit, as a router that requested it for its tunnel or a listener reads it. */
 export interface CreatedCircuit {
   readonly id: string
   readonly address: string
@@ -349,8 +357,8 @@ export function readCreatedCircuit({ contentType, body }: ChannelMessage): Creat
 }
 
 /**
- * A request for a circuit from a listener.
- * @param client name that the client gave for itself.
+ * A router's request for a circuit for a connection that its listener has accepted.
+ * @param client the name that the client sent for itself.
  */
 export function listenerCircuitMessage(service: string, client: string): OutboundMessage {
   const request = create(CreateFabricCircuitSchema, { ingressId: client, service })

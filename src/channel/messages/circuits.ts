@@ -24,7 +24,7 @@ export const routeResultHeaderKey = {
 } as const
 /** Tag of a route in which controllers send the ID of the dialing identity. */
 const CLIENT_TAG = 'clientId'
-/** Tags of a route that are stored for usage reports. */
+/** Tags of a route that the router stores, because usage reports contain them. */
 const KEPT_TAGS = [CLIENT_TAG, 'hostId', 'serviceId'] as const
 const NANOSECONDS_A_MS = 1_000_000n
 /**
@@ -55,11 +55,11 @@ export interface Route {
   readonly egress: RouteEgress | null
   /** True if the circuit and both its endpoints exist already and only its path changes. */
   readonly isReroute: boolean
-  /** Fields to log with the outcome of the route; null if the identity is not traced. */
+  /** Fields to log with the outcome of the route; null if the dialing identity is not traced. */
   readonly traced: Readonly<Record<string, string>> | null
 }
 
-/** Bit of the trace channel that logs routes. */
+/** Bit of the trace channel mask that requests logs of routes. */
 const ESTABLISH_PATH = 2
 const TRACE_FIELDS = ['traceId', 'sessionId', 'apiSessionId'] as const
 
@@ -77,7 +77,10 @@ const kinds: ReadonlyMap<DestinationType, ForwardingEntry['kind']> = new Map([
   [DestinationType.TO_LINK, 'link'],
 ])
 
-/** Whether a string fits the limit for IDs and addresses, which controllers choose. */
+/**
+ * Whether the text is a valid circuit ID or endpoint address: not empty, and within the length
+ * limit. Controllers choose both.
+ */
 export function isCircuitName(text: string): boolean {
   return text !== '' && text.length <= messageContentLimits.circuitNameCharactersMax
 }
@@ -146,7 +149,7 @@ export function unrouteMessage(circuitId: string, isNow: boolean): OutboundMessa
   return { contentType: controlContentType.unroute, body }
 }
 
-/** @param peerData from the terminator; keys of the channel's own headers are omitted. */
+/** @param peerData the host's peer data; keys of the channel's own headers are omitted. */
 export function routeSucceededMessage(
   { circuitId, attempt }: Pick<Route, 'circuitId' | 'attempt'>,
   peerData: ReadonlyMap<number, Uint8Array>,
@@ -183,7 +186,7 @@ export function routeFailedMessage(
   return { contentType: controlContentType.routeResult, headers, body: encodeText(circuitId) }
 }
 
-/** Subjects of faults, with their protocol numbers. */
+/** Kinds of objects that a fault message can report, with their numbers in the protocol. */
 const subjects = {
   ingress: FaultSubject.INGRESS,
   egress: FaultSubject.EGRESS,
@@ -192,7 +195,7 @@ const subjects = {
   unknownOwner: FaultSubject.UNKNOWN_OWNER_FORWARD,
 } as const
 
-/** @param ids IDs of circuits, or the ID of a single link. */
+/** @param ids IDs of the affected circuits, or the ID of a single link. */
 export function fabricFaultMessage(
   subject: keyof typeof subjects,
   ids: readonly string[],
@@ -207,7 +210,7 @@ export interface IdleCircuit {
   readonly idleMs: number
 }
 
-/** Asks a controller whether idle circuits still exist. */
+/** Asks a controller whether these idle circuits still exist. */
 export function circuitConfirmationMessage(circuits: readonly IdleCircuit[]): OutboundMessage {
   const message = create(CircuitConfirmationSchema, {
     circuitIds: circuits.map(({ id }) => id),

@@ -23,14 +23,17 @@ export interface ClientApiSession {
   readonly fingerprints: ReadonlySet<string>
 }
 
-/** API sessions to add. If `part` is set, they are part of a full list. */
+/** API sessions to add. If `part` is set, they are one part of a full list. */
 export interface SessionsUpdate {
   readonly sessions: readonly ClientApiSession[]
-  /** Part of a full list of sessions; null if the sessions are additions. */
+  /**
+   * Position within a full list of sessions; null if the sessions are additions to the current
+   * list.
+   */
   readonly part: FullListPart | null
 }
 
-/** Position of one message within a full list. */
+/** Position of one message within a full list that is sent in several messages. */
 export interface FullListPart {
   readonly id: string
   readonly sequence: number
@@ -49,7 +52,7 @@ export function readSessionsAdded({ headers, body }: ChannelMessage): SessionsUp
   return { sessions, part: isFullState ? syncPart(headers) : null }
 }
 
-/** A full list that is sent in one message counts as the only part. */
+/** A full list that is sent in a single message counts as the first and last part. */
 function syncPart(headers: ChannelMessage['headers']): FullListPart {
   const whole = { id: '', sequence: 0, isLast: true }
   const text = readText(headers, controlHeaderKey.syncStrategyState)
@@ -126,7 +129,7 @@ export interface IdentityConnections {
   }[]
 }
 
-/** @param isWhole whether these are all connected identities. */
+/** @param isWhole whether the list contains all connected identities. */
 export function connectEventsMessage(
   identities: readonly IdentityConnections[],
   isWhole: boolean,

@@ -18,9 +18,9 @@ import {
 import { formatHostPort } from '../../lib/text/names.ts'
 
 /**
- * Content types between controllers and routers, with OpenZiti's names without `Type` and, for
- * requests, without `Request`. Two names differ: `updateEdgeTerminator`, because OpenZiti has two
- * types UpdateTerminator, and the message type that only Flotilla has.
+ * Content types between controllers and routers. The names are OpenZiti's without `Type` and, for
+ * requests, without `Request`, with two exceptions: `updateEdgeTerminator`, because OpenZiti has
+ * two types named UpdateTerminator, and `clientPosture`, which only Flotilla has.
  */
 export const controlContentType = {
   // Numbers from ctrl_pb.ContentType, and from ctrl_msg for the responses to circuit requests and
@@ -152,7 +152,7 @@ export function routerHelloMessage(
   }
 }
 
-/** Addresses of a controller, and the pinned hash of its key. */
+/** Addresses of a controller, and the hash of the key that its certificate must have. */
 export interface ControllerAddress {
   readonly id: string
   /** `tls:host:port`, at least one, in the order in which routers try them. */
@@ -162,11 +162,11 @@ export interface ControllerAddress {
    * certificates.
    */
   readonly clientApis: readonly string[]
-  /** SHA-256 of the controller's pinned key. */
+  /** SHA-256 of the public key that the controller's certificate must have. */
   readonly publicKeySha256: Uint8Array
 }
 
-/** A key that a controller had when it was a member, before its removal. */
+/** ID of a controller that was removed from the cluster, and a key that it had as a member. */
 export type RemovedController = Pick<ControllerAddress, 'id' | 'publicKeySha256'>
 
 /** The controllers of the cluster, as sent to a router. */
@@ -174,9 +174,9 @@ export interface ClusterAddresses {
   readonly controllers: readonly ControllerAddress[]
   readonly removed: readonly RemovedController[]
   /**
-   * A router accepts a list only if this index is greater than the known one. Followers send the
-   * index of the membership configuration. The leader sends its log index, because an address can
-   * change without a change of members.
+   * A router accepts a list only if this index is greater than the index of its current list.
+   * Followers send the index of the membership configuration. The leader sends its log index,
+   * because an address can change without a change of members.
    */
   readonly index: number
   /** Index of the membership configuration. */
@@ -186,14 +186,14 @@ export interface ClusterAddresses {
 
 /**
  * @param isInterim true if some members are temporarily missing from the list; Flotilla routers
- * ignore such a list.
+ * ignore a list with this mark.
  */
 export function addressesMessage(
   { controllers, removed, index, isLeader }: ClusterAddresses,
   isInterim = false,
 ): OutboundMessage {
   const update = create(UpdateCtrlAddressesSchema, {
-    // Older routers read this field; newer routers read the list with IDs.
+    // Routers that know no list with IDs read this field.
     addresses: controllers.flatMap((controller) => controller.addresses),
     controllers: controllers.map(({ id, addresses, publicKeySha256, clientApis }) => ({
       id,
@@ -213,8 +213,8 @@ export function addressesMessage(
 }
 
 /**
- * @param index grows with each new leader; a router ignores an index below the last one that it
- * received.
+ * @param index grows with each new leader; a router ignores a message with a smaller index than the
+ * last one.
  */
 export function leaderMessage(index: number): OutboundMessage {
   const update = create(UpdateClusterLeaderSchema, { index: BigInt(index) })

@@ -1,5 +1,6 @@
 /**
- * Reasons why a router could not dial a terminator, in its route result; `ErrorType…` of OpenZiti.
+ * Codes in a route result for the reason why a router could not dial a terminator: `ErrorType…` of
+ * OpenZiti.
  */
 export const dialErrorCodes = {
   other: 0,

@@ -57,7 +57,7 @@ export const edgeHeaderKey = {
   callerId: 1008,
   flags: 1010,
   appData: 1011,
-  /** In a bind request and the response to it: a flag. In a dial: the ID itself. */
+  /** A flag in a bind request and its response; in a dial, the connection ID itself. */
   routerProvidedConnId: 1012,
   healthStatus: 1013,
   errorCode: 1014,
@@ -83,7 +83,7 @@ export const edgeHeaderKey = {
   dialerIdentityId: 1034,
   dialerIdentityName: 1035,
   serviceId: 1036,
-  /** Value 1: the service is identified by name, not by ID. */
+  /** Value 1: the request contains the service's name instead of its ID. */
   serviceIdentifierType: 1037,
   /** Capability mask in the reply to a hello. */
   routerCapabilities: 1039,
@@ -93,8 +93,8 @@ export const edgeHeaderKey = {
 export const clientCapabilities: readonly number[] = [CONNECT_BY_SERVICE]
 
 /**
- * Clients choose connection IDs below this value and routers choose IDs from this value upward, so
- * the IDs never collide.
+ * Clients choose connection IDs below this value, and routers choose IDs at or above it, so the IDs
+ * never collide.
  */
 export const ROUTER_CONNECTION_ID_MIN = 0x80_00_00_00
 export const CONNECTION_ID_MAX = 0xff_ff_ff_ff
@@ -120,15 +120,18 @@ export const edgeErrorCode = {
 } as const
 
 /**
- * Message that makes clients with OpenZiti's C SDK drop a cached service session and request a new
- * one; they compare only this string.
+ * Text of a refusal that makes clients with OpenZiti's C SDK drop a cached service session and
+ * request a new one. These clients compare only this text, not the code.
  */
 export const INVALID_SESSION = 'Invalid Session'
 
-/** Hints for a client whether to retry. */
+/** Tells a client whether and how to retry a refused request. */
 export const retryHint = { default: 0, startOver: 2, notRetriable: 3 } as const
 
-/** Connection types in the response to a connection inspection; 0: no such connection. */
+/**
+ * Connection types in the response to a connection inspection; 0 means that the connection does not
+ * exist.
+ */
 export const connectionTypeCode = { dial: 1, bind: 2 } as const
 
 type Headers = ChannelMessage['headers']
@@ -230,7 +233,8 @@ export function readTraceRequest({ headers, sequence }: ChannelMessage): TraceRe
 }
 
 /**
- * Response to a trace that ends at the first hop, the router to which the client is connected.
+ * Response to a trace request that ends at its first hop, the router to which the client is
+ * connected.
  */
 export function firstHopTraceResponse({ hops, ...asked }: TraceRequest, error = ''): TraceResponse {
   return { ...asked, hops: Math.max(0, hops - 1), hopType: 'xgress/edge', hopId: '', error }

@@ -14,11 +14,11 @@ import { type HelloGroup, readHello } from '../hello.ts'
 import { channelContentType, HELLO_SEQUENCE, channelHeaderKey } from '../numbers.ts'
 import { controlContentType } from './control.ts'
 
-/** Socket types of one link: the first socket, and the socket for acknowledgements. */
+/** Socket types of one link: the first socket, and the socket for acknowledgments. */
 export const linkSocketTypes = ['link.default', 'link.ack'] as const
 /**
- * Type of a link's socket. Payloads are sent over sockets of one type, acknowledgements over
- * sockets of the other type.
+ * Type of a link's socket. Payloads are sent over sockets of one type, acknowledgments over sockets
+ * of the other type.
  */
 export type LinkSocketType = (typeof linkSocketTypes)[number]
 
@@ -34,7 +34,7 @@ export interface LinkGroup {
 export const LINK_PROTOCOL = 'ziti-link'
 /** Type of the first socket of a link. */
 export const LINK_TYPE: LinkSocketType = 'link.default'
-/** Name of a listener or dialer that is configured without one. */
+/** Default name of a listener or dialer. */
 const BINDING = 'default'
 
 /**
@@ -76,8 +76,8 @@ export function linkHelloMessage(options: {
   readonly dialedVersion: string
   readonly iteration: number
   /**
-   * The group of a link with several sockets; 'first' creates a group. Absent: the link has one
-   * socket.
+   * Identifies a link with several sockets: 'first' requests a new group; `of` names an existing
+   * group that the socket joins. Absent: the link has one socket.
    */
   readonly group?: 'first' | { readonly of: LinkGroup; readonly type: LinkSocketType }
 }): ChannelMessage {
@@ -118,7 +118,9 @@ function groupHeaders(
   ]
 }
 
-/** The group in the reply to a hello that creates a group; null: the link has only one socket. */
+/**
+ * The group in the reply to a hello that requested a new group; null: the link has only one socket.
+ */
 export function readLinkGroup(headers: ChannelMessage['headers']): LinkGroup | null {
   const id = readText(headers, channelHeaderKey.connectionId) ?? ''
   const secret = headers.get(channelHeaderKey.groupSecret)
@@ -139,7 +141,7 @@ export interface LinkHello {
   readonly iteration: number
   /** Null if the dialer creates a link with one socket. */
   readonly group: HelloGroup | null
-  /** The socket type that the dialer claims. */
+  /** Socket type according to the dialer. */
   readonly type: string
 }
 
@@ -174,7 +176,7 @@ export interface LinkReport {
   readonly remoteAddress: string
 }
 
-/** @param isWhole whether these are all links of the router. */
+/** @param isWhole whether the list contains all links of the router. */
 export function routerLinksMessage(
   links: readonly LinkReport[],
   isWhole: boolean,
@@ -197,8 +199,8 @@ export function routerLinksMessage(
 }
 
 /**
- * @param isDuplicate true if the link is superfluous because of another link to the same router;
- * false if the link was lost.
+ * @param isDuplicate true if the router closed the link because it has another link to the same
+ * router; false if the link was lost.
  */
 export function linkFaultMessage(
   { id, iteration }: Pick<LinkReport, 'id' | 'iteration'>,
@@ -210,7 +212,8 @@ export function linkFaultMessage(
 }
 
 /**
- * The link that an operator closes; null if the fault has another subject.
+ * The link that a controller asks the router to close; null if the fault message concerns another
+ * kind of object.
  * @throws when the bytes cannot be decoded.
  */
 export function readLinkFault(body: Uint8Array): { id: string; iteration: number } | null {

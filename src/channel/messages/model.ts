@@ -8,7 +8,7 @@ import type { ChannelMessage, OutboundMessage } from '../frame.ts'
 import { readText, readUint64 } from '../headers.ts'
 import { controlHeaderKey, controlContentType } from './control.ts'
 
-/** One record that differs between the models of a router and a controller. */
+/** One record of the data model that differs between a router and a controller. */
 export interface ModelDifference {
   readonly kind: string
   readonly id: string
@@ -26,11 +26,11 @@ export interface ModelComparison {
 
 /** Request of a router to receive changes of the data model. */
 export interface SubscribeRequest {
-  /** Index and timeline of the router's model; 0 and '' if the router has no model. */
+  /** Index and timeline of the router's model; 0 and '' if the router has no model yet. */
   readonly index: bigint
   readonly timelineId: string
   readonly seconds: number
-  /** True if the router only extends the time of its subscription. */
+  /** True if the router only extends its current subscription. */
   readonly renews: boolean
   readonly subscriptionId: string
 }
@@ -62,7 +62,7 @@ export function readSubscribeRequest(body: Uint8Array): SubscribeRequest {
   }
 }
 
-/** Null if the message does not belong to a subscription. */
+/** Null if the message does not belong to a subscription to the data model. */
 export function readSubscriptionId({ headers }: ChannelMessage): string | null {
   return readText(headers, controlHeaderKey.routerDataModelSubscriptionId)
 }

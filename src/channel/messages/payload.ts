@@ -14,15 +14,17 @@ export const circuitContentType = {
 } as const
 
 /**
- * Channels read these types without a rate limit, because the endpoints of a circuit limit their
- * number.
+ * Channels read these types without a rate limit, because the endpoints of a circuit limit the data
+ * in flight.
  */
 export const circuitDataTypes: ReadonlySet<number> = new Set(Object.values(circuitContentType))
 
 export const payloadFlag = {
-  /** The circuit ends; the receiver handles it like `endOfFile`. */
+  /** Flag: the circuit ends; the receiver handles it like `endOfFile`. */
   circuitEnd: 1,
-  /** The frame comes from the endpoint at the terminator; also set in acknowledgments. */
+  /**
+   * Flag: the frame comes from the circuit endpoint at the terminator; also set in acknowledgments.
+   */
   fromTerminator: 2,
   circuitStart: 4,
   chunk: 8,
@@ -31,10 +33,10 @@ export const payloadFlag = {
   writeFailed: 64,
 } as const
 
-/** Bits of `capabilities`. */
+/** Bit in the `capabilities` header. */
 export const END_OF_FILE_CAPABILITY = 1 << 8
 
-/** Headers of payloads and acknowledgements; endpoints of a circuit use keys 2000 to 2255. */
+/** Headers of payloads and acknowledgments; endpoints of a circuit use keys 2000 to 2255. */
 export const payloadHeaderKey = {
   uuid: 2000,
   capabilities: 2001,
@@ -46,7 +48,7 @@ export const payloadHeaderKey = {
   rtt: 2260,
 } as const
 
-/** Headers of a control. */
+/** Headers of a circuit control message. */
 export const circuitControlHeaderKey = {
   hopCount: 20,
   hopType: 21,
@@ -61,21 +63,21 @@ export const TRACE_RESPONSE = 2
 /** Maximum sequence number: OpenZiti routers use signed 32-bit integers. */
 export const SEQUENCE_MAX = 0x7fff_ffff
 /**
- * Value in an acknowledgement whose sender does not know how many bytes are buffered. This value
- * blocks the sender of payloads.
+ * Value for `bufferedBytes` if the sender of an acknowledgment does not know how many bytes are
+ * buffered. The sender of payloads sends no more until it receives a smaller value.
  */
 const BUFFERED_UNKNOWN = 0xffff_ffff
 
 const empty = new Uint8Array(0)
 
 /**
- * Content of one payload, without its position in the stream. Contents of payloads are never split
- * or merged.
+ * Content of one payload, without its position in the stream. An endpoint never splits or merges
+ * the contents of payloads.
  */
 export interface PayloadContent {
   readonly body: Uint8Array
   /**
-   * Value of the SDK protocol's `edgeHeader.flags`: 1 FIN, 2 TRACE_UUID, 4 MULTIPART …; 0: none.
+   * Value of `edgeHeader.flags` in the SDK protocol: 1 FIN, 2 TRACE_UUID, 4 MULTIPART …; 0: none.
    */
   readonly edgeFlags: number
   /** UUID of a traced payload, forwarded without parsing; null: none. */
@@ -102,8 +104,7 @@ export interface Payload {
 export interface Acknowledgement {
   readonly flags: number
   /**
-   * Bytes that the sender of this acknowledgement has received and its application has not read
-   * yet.
+   * Bytes that the sender of this acknowledgment has received and its application has not read yet.
    */
   readonly bufferedBytes: number
   /** Stamp of the acknowledged payload, returned unchanged; 0: none. */
@@ -114,7 +115,7 @@ export interface Acknowledgement {
 
 const utf8 = new TextDecoder()
 
-/** Circuit id in a payload, acknowledgement or control message; null: none. */
+/** Circuit ID in a payload, acknowledgment or circuit control message; null: none. */
 export function readCircuitId({ contentType, headers, body }: ChannelMessage): string | null {
   // The body of a control message is one byte for the kind, followed by the circuit id.
   const isControl = contentType === circuitContentType.control
@@ -124,14 +125,14 @@ export function readCircuitId({ contentType, headers, body }: ChannelMessage): s
 }
 
 /**
- * Range of header keys that are forwarded with a frame: headers of the circuit's endpoints and of
- * its frames.
+ * Keys of the headers that are forwarded with a frame: headers for the circuit's endpoints and
+ * headers of the frame.
  */
 const onwardKeys = { from: payloadHeaderKey.uuid, to: payloadHeaderKey.rtt } as const
 
 /**
- * The frame to forward, without the headers of the channel that the frame arrived on. The next
- * channel would misinterpret them, for example a reply number.
+ * The frame to forward, without headers of the channel on which it arrived: another channel would
+ * misinterpret them, for example a reply number.
  */
 export function frameToForward({ contentType, headers, body }: ChannelMessage): OutboundMessage {
   const kept = new Map<number, Uint8Array>()
@@ -160,7 +161,7 @@ export function readPayload(message: ChannelMessage): Payload | null {
   return { sequence, flags, stamp, body, edgeFlags, traceId, capabilities }
 }
 
-/** False for payloads without data, which only start the stream or use up a sequence number. */
+/** False for payloads without data, which only start the stream or consume a sequence number. */
 export function hasContent({ body, flags, edgeFlags, traceId, capabilities }: Payload): boolean {
   if (body.length > 0 || edgeFlags !== 0 || traceId !== null) return true
   return (
@@ -200,7 +201,7 @@ interface OutgoingPayload extends PayloadContent {
   readonly capabilities: number | null
 }
 
-/** @param circuitId in its wire form. */
+/** @param circuitId the bytes of the circuit ID as sent on the wire. */
 export function payloadMessage(
   circuitId: Uint8Array,
   payload: OutgoingPayload,
@@ -219,7 +220,10 @@ export function payloadMessage(
   return { contentType: circuitContentType.payload, headers, body }
 }
 
-/** @param sequences may be empty, to report only the number of buffered bytes. */
+/**
+ * @param sequences may be empty in an acknowledgment that only reports the number of buffered
+ * bytes.
+ */
 export function acknowledgementMessage(
   circuitId: Uint8Array,
   {
@@ -258,7 +262,8 @@ export function routeTraceResponseMessage(
   headers.set(circuitControlHeaderKey.hopCount, integerValue(Math.max(0, hops - 1), 4))
   headers.set(circuitControlHeaderKey.hopType, encodeText(type))
   headers.set(circuitControlHeaderKey.hopId, encodeText(id))
-  // Copies these headers unchanged, because the requesting endpoint identifies its request by them.
+  // Copies these headers unchanged, because the endpoint that sent the request recognizes the
+  // response by them.
   for (const key of [
     circuitControlHeaderKey.timestamp,
     circuitControlHeaderKey.userVal,
@@ -275,8 +280,8 @@ export function routeTraceResponseMessage(
 }
 
 /**
- * An absent integer is 0. Reads bytes directly instead of through a DataView, because this runs for
- * each payload.
+ * The value of a header; 0 if the header is absent. Reads the bytes without a DataView, for speed:
+ * this runs for each payload.
  */
 function littleEndian(bytes: Uint8Array | undefined, length: 2 | 4): number | null {
   if (bytes === undefined) return 0
@@ -325,8 +330,8 @@ function capabilitiesValue(capabilities: number): Uint8Array {
 }
 
 /**
- * A stored view keeps its whole buffer in memory. A buffer up to this many times larger than the
- * view is acceptable.
+ * A stored view keeps its whole buffer in memory. A view is stored as it is if its buffer is at
+ * most this many times as large.
  */
 const PINNED_SCALE_MAX = 8
 

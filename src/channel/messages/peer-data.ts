@@ -34,14 +34,14 @@ const dialData: readonly (readonly [edge: number, peer: number])[] = [
   [edgeHeaderKey.stickinessToken, peerDataKey.stickinessToken],
 ]
 
-/** Peer data keys, each with the header in which the host receives the value. */
+/** Keys of peer data, each with the key of the header in which the host receives the value. */
 const hostData: readonly (readonly [peer: number, edge: number])[] = [
   ...sharedPeerDataKeys.map((key) => [key, key] as const),
   [peerDataKey.dialerIdentityId, edgeHeaderKey.dialerIdentityId],
   [peerDataKey.dialerIdentityName, edgeHeaderKey.dialerIdentityName],
 ]
 
-/** Peer data that a controller forwards from a connecting client to the host. */
+/** Peer data for the host, from a client's connect request; the controller forwards it. */
 export function peerDataFromClient({ headers }: ChannelMessage, identityId: string) {
   const data = new Map<number, Uint8Array>()
   for (const [key, to] of dialData) {
@@ -53,8 +53,8 @@ export function peerDataFromClient({ headers }: ChannelMessage, identityId: stri
 }
 
 /**
- * Headers of the response to a client, from the circuit's peer data; the remaining peer data is not
- * sent to the client.
+ * Headers of the response to a client, from the peer data of the circuit's host; other peer data is
+ * not sent to the client.
  */
 export function* connectResponseHeaders(data: ReadonlyMap<number, Uint8Array>) {
   for (const [key, value] of data) {
@@ -64,7 +64,7 @@ export function* connectResponseHeaders(data: ReadonlyMap<number, Uint8Array>) {
   }
 }
 
-/** Headers of a dial to a host, from the circuit's peer data. */
+/** Headers of a dial to a host, from the peer data of the connecting client. */
 export function* dialRequestHeaders(data: ReadonlyMap<number, Uint8Array>) {
   for (const [key, to] of hostData) {
     const value = data.get(key)

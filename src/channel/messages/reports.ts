@@ -85,11 +85,12 @@ function count(value: bigint): number {
 }
 
 /**
- * Names of counters in the protocol; rx: bytes that this router read, tx: bytes that it wrote.
+ * Names of counters in the protocol. `rx` counts bytes that this router read, `tx` bytes that it
+ * wrote.
  */
 export type UsageCounterKind = `${'fabric' | 'ingress' | 'egress'}.${'rx' | 'tx'}`
 
-/** Bytes of one circuit that were not reported yet. */
+/** Bytes that one circuit has carried since the last report. */
 export interface CircuitByteCounts {
   readonly circuitId: string
   readonly tags: Readonly<Record<string, string>>
@@ -105,7 +106,7 @@ export interface UsageReport {
   readonly circuits: readonly CircuitByteCounts[]
 }
 
-/** The usage report of one interval, as a separate metrics message. */
+/** A metrics message that contains only the usage report of one interval. */
 export function usageMessage(
   routerId: string,
   { startS, lengthS, circuits }: UsageReport,
@@ -139,13 +140,13 @@ export interface MetricsBatch {
   readonly atMs: number
   readonly integers: Readonly<Record<string, number>>
   readonly numbers: Readonly<Record<string, number>>
-  /** Latencies by histogram name; each histogram has one sample. */
+  /** Latencies by name of the histogram; each histogram contains one sample. */
   readonly latenciesNs: Readonly<Record<string, number>>
 }
 
 /**
- * @param isPropagated true for only one controller, because every controller that receives true
- * counts the values.
+ * @param isPropagated the router sets this to true for one controller only, because every
+ * controller that receives true counts the values.
  */
 export function metricsMessage(
   routerId: string,

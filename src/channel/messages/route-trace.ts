@@ -9,22 +9,26 @@ import {
 } from './payload.ts'
 
 /**
- * Request for a route trace over a circuit; a router on the path or the other endpoint responds.
+ * Request that traces the route of a circuit; the router at the requested position, or the endpoint
+ * on the other side, responds.
  */
 export interface TraceRequest {
-  /** Position of the responding router on the route, counted from the first router. */
+  /**
+   * In a request: how many hops it still travels. In a response: position of the responding router
+   * on the route.
+   */
   readonly hops: number
   /** The requester's time, repeated in the response. */
   readonly timestamp: bigint
-  /** Number that the requester gave to its request. */
+  /** Number by which the requester recognizes the response. */
   readonly userValue: number
 }
 
-/** Response to a route trace request, from the hop that the request reached. */
+/** Response to a route trace request, from the router or endpoint at the requested position. */
 export interface TraceResponse extends TraceRequest {
   readonly hopType: string
   readonly hopId: string
-  /** Why the trace ends at this hop; '' if there is no error. */
+  /** Why the trace could not continue at this hop; '' if there is no error. */
   readonly error: string
 }
 
@@ -64,8 +68,8 @@ export function readTraceResponse({ headers, body }: ChannelMessage): TraceRespo
 }
 
 /**
- * Remaining hops of a route trace request; null when the message is not such a request, or has no
- * hops left.
+ * Remaining hops of a route trace request; null when the message is not such a request, or no hops
+ * remain.
  */
 export function remainingTraceHops({ contentType, headers, body }: ChannelMessage): number | null {
   if (contentType !== circuitContentType.control || body[0] !== TRACE_REQUEST) return null
@@ -73,7 +77,7 @@ export function remainingTraceHops({ contentType, headers, body }: ChannelMessag
   return hops === 0 ? null : hops
 }
 
-/** A copy of a route trace request with this number of remaining hops. */
+/** A copy of a route trace request that may travel this number of further hops. */
 export function withRemainingHops(message: ChannelMessage, hops: number): ChannelMessage {
   return {
     ...message,

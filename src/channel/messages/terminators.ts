@@ -18,7 +18,7 @@ import { encodeFlag, encodeText } from '../headers.ts'
 import type { OutboundMessage } from '../frame.ts'
 import { controlHeaderKey, controlContentType } from './control.ts'
 
-/** Precedences of terminators; both protocols use the same numbers. */
+/** Precedences of terminators; the SDK protocol and the control protocol use the same numbers. */
 export const terminatorPrecedence = {
   default: ModelPrecedence.DEFAULT,
   required: ModelPrecedence.REQUIRED,
@@ -27,13 +27,13 @@ export const terminatorPrecedence = {
 
 export type Precedence = keyof typeof terminatorPrecedence
 
-/** An unknown number gives the default precedence. */
+/** Returns the default precedence for an unknown number. */
 export function precedenceName(precedence: number): Precedence {
   if (precedence === ModelPrecedence.REQUIRED) return 'required'
   return precedence === ModelPrecedence.FAILED ? 'failed' : 'default'
 }
 
-/** The precedence for a number that a client sent. */
+/** The precedence for a number that a client sent in a bind request. */
 export function modelPrecedence(number: number): ModelPrecedence {
   return terminatorPrecedence[precedenceName(number)]
 }
@@ -46,13 +46,13 @@ export interface RequestedTunnelTerminator {
   readonly precedence: Precedence
   readonly instanceId: string
   /**
-   * One key of the host that is used for all clients; absent: the host uses a separate key for each
+   * One public key of the host for all clients; absent: the host uses a separate key for each
    * client.
    */
   readonly publicKey?: Uint8Array
 }
 
-/** @param startMs UTC; the response repeats this time. */
+/** @param startMs time of the request, UTC; the response repeats it. */
 export function createTunnelTerminatorMessage(
   offered: RequestedTunnelTerminator,
   startMs: number,
