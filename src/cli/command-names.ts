@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { nearestWord } from '../config/engine/nearest-word.ts'
 import { CommandFailure, EXIT_USAGE } from '../controller/command-failure.ts'
 
-/** Names that other programs use for commands of this program. */
+/** Names from other programs, each with the command of this program that does the same. */
 const synonyms: Readonly<Record<string, string>> = {
   add: 'create',
   agent: 'controller run',
@@ -26,7 +26,7 @@ const synonyms: Readonly<Record<string, string>> = {
   whoami: 'context list',
 }
 
-/** Minimum length of a word that may be the beginning of a command's name. */
+/** Minimum length of a word that may be an abbreviation of a command's name. */
 const BEGINNING_MIN = 3
 
 /** The full name of a command, such as `flotilla cluster status`. */
@@ -37,7 +37,7 @@ export function commandFullName(command: Command): string {
 }
 
 /**
- * The error for an unknown command in a group. It suggests the command that was probably meant.
+ * The error for an unknown command in a group; suggests the command that the user probably meant.
  */
 export function unknownCommandFailure(group: Command, word: string): CommandFailure {
   const meant = group.parent === null ? (synonyms[word.toLowerCase()] ?? null) : null

@@ -13,7 +13,7 @@ export const CONFIG_VARIABLE = 'FLOTILLA_CONFIG'
 
 const CONFIG_PLACES = `$${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG_PATH}`
 
-/** If one of these options is given, the verb does not require a configuration. */
+/** A verb that has one of these options requires no configuration if the user gives that option. */
 const insteadOfConfig = ['context', 'url', 'data', 'router', 'tunnel'] as const
 
 /**
@@ -46,8 +46,8 @@ function isGroup(command: Command): boolean {
 }
 
 /**
- * Replaces Commander's suggestions for unknown commands: they come from one group only, and most
- * commands are in another group.
+ * Replaces Commander's suggestions for unknown commands, which search only one group; the intended
+ * command is often in another group.
  */
 function refuseUnknown(group: Command): void {
   group.on('command:*', ([word = '']: string[]) => {
@@ -56,7 +56,7 @@ function refuseUnknown(group: Command): void {
 }
 
 /**
- * After an error, the whole usage line is shown, because it is clearer than the name of the missing
+ * Shows the whole usage line after an error, because it is clearer than the name of the missing
  * argument.
  */
 function showUsageAfterError(command: Command): void {
@@ -76,8 +76,7 @@ function optionOf(command: Command, long: string): Option | undefined {
 function addOutput(command: Command): boolean {
   const json = optionOf(command, '--json')
   if (json === undefined) return false
-  // `--json` stays because scripts use it; it is hidden, because a second line in each help would
-  // add nothing.
+  // Kept because scripts use `--json`; hidden in the help, because `-o json` is the same.
   json.description = 'same as -o json'
   json.hidden = true
   if (optionOf(command, '--output') !== undefined) return false
@@ -101,15 +100,16 @@ function useOutput(command: Command, hasFormats: boolean): void {
 }
 
 /**
- * Adds the search for the configuration to the `--config` option.
+ * Makes the `--config` option default to the configuration that the environment or the default path
+ * provides.
  * @returns true if the verb requires a configuration.
  */
 function addConfig(command: Command): boolean {
   const option = optionOf(command, '--config')
   if (option === undefined) return false
   const isRequired = option.mandatory
-  // Not mandatory for Commander: it would refuse the command before this code has read the
-  // environment.
+  // Commander would refuse the command before this code has read the environment, so the option is
+  // not mandatory for Commander.
   option.mandatory = false
   option.description = `${option.description} (default: ${CONFIG_PLACES})`
   return isRequired
@@ -130,13 +130,13 @@ function useConfig(command: Command, isRequired: boolean): void {
 }
 
 /**
- * The argument `[config]` of a verb that needs an existing configuration has the same default as
- * the option.
+ * Gives the argument `[config]`, in a verb that needs an existing configuration, the same default
+ * as the `--config` option.
  */
 function addConfigArgument(command: Command): void {
   const argument = command.registeredArguments.find((one) => one.name() === 'config')
-  // In a verb with both argument and option, the argument has another meaning, so it gets no
-  // default.
+  // A verb that also has a `--config` option uses the argument for something else, so the argument
+  // gets no default.
   if (argument === undefined || argument.required || optionOf(command, '--config')) return
   argument.default(process.env[CONFIG_VARIABLE] || DEFAULT_CONFIG_PATH, CONFIG_PLACES)
 }
@@ -147,7 +147,7 @@ function isConfigArgumentGiven(command: Command): boolean {
 }
 
 /**
- * True if the command line gives a configuration, or an option that makes the configuration
+ * True if the command line names a configuration, or has an option that makes the configuration
  * unnecessary.
  */
 function isAnswered(command: Command): boolean {

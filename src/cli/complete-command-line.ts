@@ -11,8 +11,8 @@ const recordVerbs = new Set(['get', 'list', 'create', 'update', 'delete', 'expla
 const namedVerbs = new Set(['get', 'update', 'delete'])
 
 /**
- * Completions for the last word, which may be empty. Never throws, because nobody would see the
- * error.
+ * Completions for the last word, which may be empty. Never throws, because a shell would not show
+ * the error.
  */
 export async function completeCommandLine(
   program: Command,

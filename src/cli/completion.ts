@@ -30,8 +30,8 @@ const shells = ['bash', 'zsh', 'fish'] as const
 type Shell = (typeof shells)[number]
 
 /**
- * Each script calls the program, so completions always match the program. If it offers no
- * completion, the shell completes file names.
+ * Completion script for each shell. The script calls the program, so completions always match the
+ * installed version. If the program returns no completion, the shell completes file names.
  */
 const scripts: Readonly<Record<Shell, string>> = {
   bash: `_flotilla() {

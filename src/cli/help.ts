@@ -7,9 +7,7 @@ import { commandFullName, unknownCommandFailure } from './command-names.ts'
  */
 const WIDTH = 100
 
-/**
- * Format of the help: it lists the verbs first, one on each line. Every verb inherits the format.
- */
+/** Format of the help for every command: it lists the verbs first, one on each line. */
 export const verbsFirstHelpFormat = {
   helpWidth: Math.max(WIDTH, process.stdout.columns || 0),
   formatHelp: (command: Command, helper: Help): string => {
@@ -19,12 +17,12 @@ export const verbsFirstHelpFormat = {
     if (options < 0 || verbs < options) return text
     return `${text.slice(0, options)}${text.slice(verbs).trimEnd()}\n\n${text.slice(options, verbs).trimEnd()}\n`
   },
-  /** For a repeatable option, hide the default: Commander would show an empty list. */
+  /** Hides the default of a repeatable option, which Commander would show as an empty list. */
   optionDescription: (option: Option): string => {
     const isEmpty = Array.isArray(option.defaultValue) && option.defaultValue.length === 0
     return isEmpty ? option.description : Help.prototype.optionDescription.call(null, option)
   },
-  /** Omits `[options]`, which adds nothing to the line of a verb. */
+  /** Omits `[options]` from the line of a verb in a list. */
   subcommandTerm: (command: Command): string => {
     const names = command.registeredArguments.map((argument) => {
       const shown = `${argument.name()}${argument.variadic ? '...' : ''}`

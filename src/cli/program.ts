@@ -49,8 +49,8 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
 }
 
 /**
- * Moves --context behind the verb: each verb defines the option, but users also type it before the
- * verb.
+ * Moves --context behind the verb: the option belongs to the verb, but users also type it before
+ * the verb.
  */
 function contextLast(argv: readonly string[]): readonly string[] {
   const [node = '', script = '', first = '', ...rest] = argv

@@ -31,7 +31,7 @@ export interface ExplainedPairRight {
     readonly message: string
     readonly records: readonly NamedRecord[]
   }[]
-  /** An older controller sends neither `endsAt` nor `nearestPolicy`. */
+  /** Optional, because an older controller sends neither `endsAt` nor `nearestPolicy`. */
   readonly endsAt?: string | null
   readonly nearestPolicy?:
     | (NamedRecord & {
@@ -74,7 +74,7 @@ export interface ExplainedPair {
       readonly isOnline: boolean
     }[]
   } | null
-  /** `notIntercepted` is optional, because an older controller does not send it. */
+  /** `notIntercepted` is optional in each config, because an older controller does not send it. */
   readonly configs:
     | readonly (NamedRecord & { readonly notIntercepted?: readonly string[] })[]
     | null
@@ -95,8 +95,8 @@ const check = objectShape<ExplainedCheck>({
   id: textShape,
   name: textShape,
   typeId: textShape,
-  // A string, because a newer controller may send a state that this version does not know; it is
-  // printed as received.
+  // Any string is valid, because a newer controller may send a state that this version does not
+  // know; the command prints it as received.
   state: textShape as Shape<ExplainedCheck['state']>,
   passing: numberShape,
   failing: numberShape,

@@ -8,7 +8,7 @@ import type {
 } from './explained-pair.ts'
 
 /**
- * Explains one identity-service pair, with each policy that connects the identity and the service.
+ * Explains whether an identity can reach a service, and lists each policy that connects the two.
  */
 export function explainedPairText(pair: ExplainedPair): string {
   const lines = [
@@ -24,9 +24,7 @@ export function explainedPairText(pair: ExplainedPair): string {
   return lines.join('\n')
 }
 
-/**
- * One line for each pair. `listed` selects whether each line names the identity or the service.
- */
+/** One line for each pair. `listed` selects whether the lines name the identity or the service. */
 export function explainedPairLines(
   pairs: readonly ExplainedPair[],
   listed: 'identity' | 'service',
@@ -47,8 +45,8 @@ function stateText({ isGranted, isReachable }: ExplainedPairRight): string {
 }
 
 /**
- * The first obstacle of a pair. An obstacle to a granted right takes precedence over the obstacles
- * to a dial right that no policy grants.
+ * The first obstacle between identity and service. Obstacles to a right that a policy grants come
+ * before obstacles to a dial right that no policy grants.
  */
 function firstMissing({ dial, bind }: ExplainedPair): string {
   const broken = [dial, bind].find(({ isGranted, isReachable }) => isGranted && !isReachable)
@@ -91,7 +89,7 @@ function nearestLines(
   return [`  nearest policy ${name}: ${lacking.join('; ')}`]
 }
 
-/** The names of the records, without the identity and the service of the pair. */
+/** The names of the records, except the identity and the service of the pair. */
 function namesText(records: readonly NamedRecord[], { identity, service }: ExplainedPair): string {
   const others = records.filter(({ id }) => id !== identity.id && id !== service.id)
   return others.length === 0 ? '' : `: ${others.map(({ name, id }) => name || id).join(', ')}`
@@ -104,7 +102,10 @@ function checkText({ name, typeId, state, passing, failing }: ExplainedCheck): s
   return `    posture check ${name} (${typeId}): ${text}`
 }
 
-/** `#staff -> @crm`: the matched role of the identity and the matched role of the service. */
+/**
+ * For example `#staff -> @crm`: the role with which the policy selects the identity, and the role
+ * with which it selects the service.
+ */
 function linkText(link: ExplainedPolicyMatch, pair: ExplainedPair): string {
   const lists = [link.identityRoles, link.serviceRoles, link.edgeRouterRoles]
   const sides = lists.flatMap((roles) =>

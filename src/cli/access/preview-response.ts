@@ -103,7 +103,7 @@ const rights = [
   ['serviceRouter', 'edge routers of services'],
 ] as const
 
-/** Text with the counts, followed by the pairs of the first page. */
+/** Text with the counts of changed pairs, followed by the pairs of the first page. */
 export function previewText(previewed: PreviewResponse): string {
   const { counts, postureChanges, rows, pagination } = printableValue(previewed)
   const counted = rights.flatMap(([right, words]) => {

@@ -43,7 +43,7 @@ const shape = 'expected a list of changes, each with create, update or delete: K
 
 /**
  * Reads the changes from the file.
- * @throws {CommandFailure} exit 2 with the position of the fault.
+ * @throws {CommandFailure} exit 2 with the position of the error in the file.
  */
 function wantedIn(path: string): readonly WantedChange[] {
   const parsed = parseYamlTree(textOf(path))
@@ -83,7 +83,10 @@ function wantedChange(path: string, number: number, change: Json): WantedChange 
   return { verb, kind, record: String(record), fields: Object.fromEntries(fields) as JsonObject }
 }
 
-/** Replaces record names with ids. A change can name a record that an earlier change creates. */
+/**
+ * Replaces record names with IDs. A change can name a record that an earlier change in the file
+ * creates.
+ */
 async function resolvedChanges(
   names: RecordNameResolver,
   wanted: readonly WantedChange[],

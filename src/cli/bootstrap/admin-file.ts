@@ -1,6 +1,6 @@
 /**
- * File with credentials with which scripts log in as the first administrator: quickstart writes
- * `DIR/admin.json`, `cluster init` writes the file on request.
+ * Name of the file with the first administrator's credentials, with which scripts log in:
+ * quickstart writes `DIR/admin.json`, and `cluster init` writes the file on request.
  */
 export const ADMIN_FILE_NAME = 'admin.json'
 

@@ -11,9 +11,10 @@ import type { PlannedConfig } from './config-from-flags.ts'
 const PROFILE = 'raft.profile'
 
 /**
- * Sets all options that must be equal on every controller to the cluster's values. Prints each
- * option that changes.
- * @param offered null when the member runs a release that does not send its options.
+ * Sets all options that must be equal on every controller to the values that the cluster uses.
+ * Prints each option that changes.
+ * @param offered the cluster's values; null when the member that responded runs a release that does
+ * not send them.
  */
 export function adoptClusterOptions(
   planned: PlannedConfig,
@@ -45,8 +46,8 @@ export function adoptClusterOptions(
 }
 
 /**
- * The configuration with the cluster's Raft timing profile, which determines other defaults.
- * Unchanged if the configuration would not be valid with this profile.
+ * The configuration with the Raft timing profile of the cluster, which determines the defaults of
+ * other options. Returns the configuration unchanged if it would not be valid with this profile.
  */
 function withProfile(planned: PlannedConfig, profile: unknown): ControllerConfig {
   if (profile === undefined || profile === planned.config.raft.profile) return planned.config

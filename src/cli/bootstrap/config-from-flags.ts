@@ -23,12 +23,12 @@ export interface ConfigFlags {
 }
 
 export interface PlannedConfig {
-  /** Absolute. */
+  /** Absolute path of the configuration. */
   readonly path: string
   readonly folder: string
   readonly config: ControllerConfig
   readonly text: string
-  /** False: the configuration was composed from flags, and its file is not written yet. */
+  /** False if the configuration was composed from flags and is not written to its file yet. */
   readonly isThere: boolean
 }
 
@@ -58,7 +58,7 @@ export function planConfig(path: string, flags: ConfigFlags, trustDomain: string
   return { path: file, folder, config: parsed.config, text, isThere: false }
 }
 
-/** @throws {CommandFailure} when root would create files in folders of another user. */
+/** @throws {CommandFailure} when root would create files in folders that another user owns. */
 export function refuseForeignPlannedFolders({ path, config }: PlannedConfig): void {
   refuseForeignFolders([path, config.data, config.identity.key])
 }
@@ -87,8 +87,8 @@ function settingsOf(
 }
 
 /**
- * The host given with the flag, otherwise the bound host. A wildcard address is replaced with the
- * name of this host, because a peer cannot dial a wildcard.
+ * The host given with the flag; otherwise the host to which the listener is bound. A wildcard
+ * address is replaced with the name of this host, because a peer cannot dial a wildcard.
  */
 function advertiseOf(
   bind: { readonly host: string; readonly port: number },
@@ -104,7 +104,10 @@ function advertiseOf(
   return address
 }
 
-/** Removes the brackets that surround an IPv6 address in front of a port. */
+/**
+ * The advertised host without the brackets around an IPv6 address, which only an address with a
+ * port needs.
+ */
 function advertisedHost({ advertise }: ConfigFlags): string | undefined {
   return advertise?.replace(/^\[([0-9a-f:.]+)\]$/i, '$1')
 }

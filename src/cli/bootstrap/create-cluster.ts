@@ -38,23 +38,27 @@ import type { PlannedConfig } from './config-from-flags.ts'
 import type { SuppliedAuthorities } from './supplied-authorities.ts'
 
 /**
- * Marker file next to a configuration while its controller is being created. As long as the marker
- * exists and there is no data folder, this program wrote the files there and may overwrite them.
+ * Marker file that exists next to a configuration while `cluster init` creates the controller.
+ * While the marker exists and there is no data folder, this program wrote the other files and may
+ * overwrite them.
  */
 export const CREATION_MARKER_NAME = '.forming'
 const MARK_SUPPLIED = 'with an authority that was supplied\n'
 
 interface FormInput {
-  /** The first members (`cluster init` has one). All must have the same trust domain. */
+  /** The first members of the cluster, each with the same trust domain; `cluster init` has one. */
   readonly controllers: readonly [PlannedConfig, ...PlannedConfig[]]
   readonly adminName: string
   readonly password: string
   readonly nowMs: number
-  /** Supplied authorities, used instead of generated ones; only for a single controller. */
+  /**
+   * Certificate authorities that the operator supplies, used instead of generated ones; only for a
+   * single controller.
+   */
   readonly supplied?: SuppliedAuthorities | null
   /**
-   * Called after everything except the data folders is written; no controller can start without its
-   * data folder.
+   * Called after everything except the data folders is written. If it throws, no controller can
+   * start, because the data folders are missing.
    */
   readonly beforeData?: () => void
 }
@@ -72,7 +76,7 @@ interface FormedCluster {
 interface Authorities {
   readonly issuing: CertifiedKey
   readonly caPem: string
-  /** PEM of the root key; null when the operator keeps the root key. */
+  /** Root key as PEM; null when the operator has the root key. */
   readonly rootKeyPem: string | null
 }
 
@@ -89,9 +93,10 @@ export function clusterRootKeyPath(folder: string): string {
 
 /**
  * Creates everything that a new cluster needs to start: authorities, keys, certificates, the
- * default admin, and a data folder for each of its first controllers. The data folders are created
- * last and complete, and no controller can run without one. So the same call can be repeated after
- * a crash at any point. The caller must have checked that this overwrites nothing of value.
+ * default admin, and a data folder for each of its first controllers. Each data folder appears
+ * complete and last, and no controller can run without its data folder, so the caller can repeat
+ * the same call after a crash at any point. The caller must have checked that this overwrites
+ * nothing of value.
  */
 export async function createCluster(input: FormInput): Promise<FormedCluster> {
   const { controllers, nowMs } = input
@@ -128,16 +133,15 @@ export async function createCluster(input: FormInput): Promise<FormedCluster> {
     const { id: nodeId, storeId } = member
     createDataFolder(planned.config.data, { nodeId, storeId, clusterId, generation: 1, entries })
     rmSync(join(planned.folder, CREATION_MARKER_NAME), { force: true })
-    // Syncs the folder after the marker was removed: if a power failure restored the marker, a
-    // later attempt could replace the keys of this cluster.
+    // Makes the removal of the marker durable: if a power failure restored the marker, a later
+    // `cluster init` could replace the keys of this cluster.
     syncFolder(planned.folder)
   }
   return { clusterId, rootKeyPath, caPem: authorities.caPem }
 }
 
 /**
- * True when an interrupted attempt to create the cluster left its marker next to this
- * configuration.
+ * True when an interrupted `cluster init` left its marker next to this configuration.
  * @param isSupplied true when the operator supplies the authority: only then may files next to the
  * marker belong to the operator.
  */
@@ -150,7 +154,7 @@ function markOf(supplied: SuppliedAuthorities | null): string {
   return supplied === null ? '' : MARK_SUPPLIED
 }
 
-/** @returns null when an operator supplied the authority. */
+/** @returns the path; null when an operator supplied the authority. */
 function writeRootKey(folder: string, { rootKeyPem }: Authorities): string | null {
   if (rootKeyPem === null) return null
   const path = clusterRootKeyPath(folder)
@@ -210,7 +214,7 @@ async function makeMember(
       trustDomain: config.trustDomain,
       id: config.id,
       hosts: advertisedHosts(config),
-      // The leaf expires no later than its issuer, because a supplied authority may expire soon.
+      // Limited to the expiry of the issuer, because a supplied authority may expire soon.
       validity: limitValidity(issuer, nowMs, LEAF_LIFETIME_MS),
     }))
   const [certificate] = parseCertificates(leaf.certificatePem)

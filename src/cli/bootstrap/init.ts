@@ -51,14 +51,14 @@ export interface InitResult {
   /** Path of the root key; null when the authority was supplied. */
   readonly rootKey: string | null
   readonly admin: string
-  /** File with the generated password (mode 0600); null when the caller chose the password. */
+  /** File with the generated password (mode 0600); null when the user chose the password. */
   readonly adminFile: string | null
 }
 
 /**
- * `cluster init CONFIG` creates the first controller of a new cluster, ready to run. It is safe to
- * repeat: it starts over after an interrupted attempt, and refuses to change a completed
- * controller.
+ * `cluster init CONFIG` creates the first controller of a new cluster, ready to run. Repeating it
+ * is safe: it starts over after an interrupted attempt, and does not change a controller that is
+ * complete.
  * @throws {CommandFailure} exit 2 for flags and configuration, 1 for files that it would have to
  * overwrite.
  */
@@ -76,7 +76,7 @@ export async function initCluster(path: string, options: InitOptions): Promise<v
 }
 
 /**
- * @param password null: a password is generated and written to a separate file.
+ * @param password null: this function generates a password and writes it to a separate file.
  * @throws {CommandFailure} exit 1.
  */
 export async function initController(
@@ -140,7 +140,7 @@ function refuseOtherTrustDomain(planned: PlannedConfig, { clusterName }: InitOpt
 }
 
 function checkPassword(password: string): string {
-  // Checks the password against the default auth policy, which a new network has.
+  // Checks the password against the default auth policy, the only one in a new network.
   const reason = passwordFault(undefined, password)
   if (reason === null) return password
   throw new CommandFailure(EXIT_FAILED, `choose another password: ${reason}`)
@@ -154,8 +154,8 @@ function refuseFormed({ data, id }: ControllerConfig): void {
     whose = `belongs to controller ${identity.nodeId} of cluster ${identity.clusterId} already`
     if (identity.nodeId === id) whose += ` and is ready; start it with 'flotilla controller run'`
   } catch {
-    // The folder exists, but does not contain the data of a controller; the code below refuses to
-    // overwrite it.
+    // The folder exists but contains no data of a controller; the code below refuses to overwrite
+    // it.
   }
   throw new CommandFailure(
     EXIT_FAILED,

@@ -25,8 +25,8 @@ import { decodeText } from '../../lib/text/decode-text.ts'
 const CLOCK_WARNING_MS = 2_000
 const CLOCK_REFUSAL_MS = 60_000
 /**
- * Uncertainty of a measured clock difference: a member reports its time in whole seconds, and its
- * response takes a moment to arrive.
+ * Possible error of a measured clock difference: a member reports its time in whole seconds, and
+ * its response takes a moment to arrive.
  */
 const CLOCK_DOUBT_MS = 600
 
@@ -69,7 +69,7 @@ export function checkConfig(planned: PlannedConfig, ticket: Ticket, checks: Chec
   checks.ok('names', `certificate for ${hosts.join(', ')}`)
 }
 
-/** @returns `own` when an earlier attempt has already created the data folder. */
+/** @returns `own` when an earlier attempt of this join has already created the data folder. */
 export function checkJoinFolder(
   { data, id }: ControllerConfig,
   ticket: Ticket,
@@ -101,8 +101,8 @@ export function checkJoinFolder(
 }
 
 /**
- * Determines the key: an interrupted join continues with the key of its first attempt. Otherwise
- * the operator's certificate and key are used, if both exist.
+ * Determines the private key. An interrupted join keeps the key of its first attempt; otherwise the
+ * operator's certificate and key are used if both exist.
  */
 export function checkIdentity(
   { identity, id, trustDomain }: ControllerConfig,
@@ -178,8 +178,8 @@ export async function checkMembers(
 }
 
 /**
- * Compares this host's clock with the median of the members' clocks, so that one wrong clock has no
- * influence.
+ * Compares this host's clock with the median of the members' clocks, so that a single wrong clock
+ * has no influence.
  */
 function checkClock(reached: readonly ReachedMember[], checks: CheckList): void {
   const offsets = reached.flatMap(({ clockOffsetMs }) => clockOffsetMs ?? []).sort((a, b) => a - b)

@@ -8,13 +8,13 @@ import { isNonNegativeInteger } from '../../lib/text/json-value.ts'
 
 const REACH_MS = 5_000
 /**
- * Time limit of one join request: signing, wrapping secrets and a log write take longer than the
- * time for which a controller retries a write.
+ * Time limit for one join request. A member signs a certificate, encrypts secrets and writes to the
+ * log, which together take longer than the time for which a controller retries a write.
  */
 const ANSWER_MS = 15_000
 /**
- * Total time for the request; allows for the election of a leader, or for the failure of the
- * queried member.
+ * Time limit for all attempts together; leaves time for the election of a leader, or for the
+ * failure of the queried member.
  */
 const PATIENCE_MS = 45_000
 const PAUSE_MS = 500
@@ -28,8 +28,8 @@ export interface ReachedMember {
 }
 
 /**
- * Verifies a member: trusts only the CA in the ticket, and accepts only a controller of the
- * ticket's trust domain. The host name of the controller does not matter.
+ * Verifies a member: trusts only the CA in the ticket, and accepts only a controller in the trust
+ * domain of the ticket. Ignores the host name, which the certificate need not contain.
  */
 class MemberAdmission {
   /** Id of the last controller that presented a valid certificate. */
@@ -64,7 +64,7 @@ class MemberAdmission {
 }
 
 /**
- * Connects to every address in the ticket at once.
+ * Connects to all addresses in the ticket at the same time.
  * @returns the members that responded as controllers of the cluster.
  */
 export async function reachMembers(
@@ -78,8 +78,7 @@ export async function reachMembers(
       try {
         const { dateMs } = await door.ask(address, undefined, REACH_MS)
         const middle = (before + Date.now()) / 2
-        // The header contains whole seconds, so half a second is added as the best estimate of the
-        // fraction.
+        // The `date` header contains whole seconds; adding half a second gives the best estimate.
         const clockOffsetMs = dateMs === null ? null : middle - (dateMs + 500)
         return [{ address, id: door.memberId, clockOffsetMs }]
       } catch (error) {
@@ -95,8 +94,8 @@ export async function reachMembers(
 type JoinOutcome =
   | { readonly type: 'admitted'; readonly answer: JoinResponse }
   /**
-   * The cluster refused the request, and would refuse it again. `isOpen`: an earlier attempt may
-   * have succeeded, so the cluster may have stored the key.
+   * The cluster refused the request and would refuse it again. `isOpen`: the outcome of an earlier
+   * attempt is unknown, so the cluster may have stored the key.
    */
   | { readonly type: 'refused'; readonly sentence: string; readonly isOpen: boolean }
   /** No member gave a final response before the deadline. */

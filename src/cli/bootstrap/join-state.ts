@@ -9,9 +9,9 @@ import { makeFolder } from '../terminal/make-folder.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 
 /**
- * State with which a repeated attempt counts as the same join: the cluster accepts a used ticket
- * only from the same key and store. The state is stored next to CONFIG with mode 0600, from before
- * the first request until everything is written.
+ * State by which a repeated attempt counts as the same join: the cluster accepts a used ticket only
+ * with the same key and store ID. It is written next to CONFIG with mode 0600 before the first
+ * request, and removed when the join is complete.
  */
 export interface JoinState {
   readonly id: string
@@ -19,9 +19,9 @@ export interface JoinState {
   /** Id of the data folder that the join will create, 16 bytes. */
   readonly storeId: Uint8Array
   readonly privateKeyPem: string
-  /** True: the operator supplied key and certificate, which stay unchanged. */
+  /** True if the operator supplied key and certificate, which the join does not change. */
   readonly keepsCertificate: boolean
-  /** True: this attempt created the state and has not sent it to any member yet. */
+  /** True if this attempt created the state and has not sent a request with it yet. */
   readonly isNew: boolean
 }
 
@@ -29,7 +29,7 @@ export const JOIN_STATE_FILE_NAME = '.joining'
 const FORMAT = 1
 
 /**
- * @returns null when no join is in progress in this folder.
+ * @returns null when no join has started in this folder.
  * @throws {CommandFailure} exit 1 when the file is damaged.
  */
 export function readJoinState(folder: string): JoinState | null {

@@ -41,14 +41,14 @@ export interface JoinOptions extends ConfigFlags {
    * ticket.
    */
   readonly controller: readonly string[]
-  /** False: write all files, but do not start the controller. */
+  /** False: write all files, but do not run the controller. */
   readonly run: boolean
   readonly json?: boolean
 }
 
 /**
- * `cluster join CONFIG` uses one ticket to create everything a new controller needs, then runs the
- * controller. Repeating it resumes an interrupted join; a refused join leaves no files behind.
+ * `cluster join CONFIG` creates everything that a new controller needs with one ticket, then runs
+ * the controller. Repeating it resumes an interrupted join; a refused join leaves no files behind.
  * @throws {CommandFailure} exit 2 for flags and configuration, 1 for files that it would have to
  * overwrite.
  */
@@ -101,8 +101,8 @@ export async function prepareJoin(
   checkConfig(planned, ticket, checks)
   const data = checkJoinFolder(config, ticket, checks)
   const earlier = readJoinState(folder)
-  // Nothing is left to do: the marker is removed in the steps after the data folder, so a data
-  // folder without a marker shows that all steps were completed.
+  // The join is complete: its marker is removed after the data folder is written, so a data folder
+  // without a marker shows that every step was done.
   if (data === 'own' && earlier === null) return
   const identity = checkIdentity(config, earlier, ticket, checks, nowMs)
   await checkPorts(config, checks)
@@ -177,7 +177,7 @@ async function askAndLayDown(
 
 /**
  * Removes the files of a refused join. If an earlier attempt may have succeeded, the key and store
- * id stay.
+ * ID stay for another attempt.
  */
 function forget({ state, planned: { folder }, isFolderOurs }: Asking): void {
   if (!state.isNew) return

@@ -10,16 +10,20 @@ import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
 import type { JoinResponse } from '../../ports/membership.ts'
 import type { CheckList } from '../terminal/check-list.ts'
 
-/** Maximum addresses of one seed at which a member is looked for. */
+/** Maximum addresses of one seed that are tried. */
 const ADDRESSES_MAX = 8
-/** Longer than that of the mesh, which tries again: here, a slow member would lose its seed. */
+/**
+ * Longer than the connection timeout between controllers, which retry: a seed whose member is slow
+ * would be removed here.
+ */
 const TIMEOUT_MS = 10_000
 
 /**
- * Seeds for the configuration of a joining controller: those of its existing configuration that
- * lead to members, then the mesh addresses of the members. A seed is removed if it has addresses
- * and no member listens at any of them, because then it belongs to a removed controller. A name
- * without addresses stays, because an operator may prepare a name before it exists.
+ * Seeds for the configuration of a joining controller: first the seeds of its existing
+ * configuration that lead to members, then the mesh addresses of the members. A seed is removed if
+ * its name resolves and no member listens at any of its addresses, because it then belongs to a
+ * removed controller. A name that does not resolve stays, because an operator may have configured
+ * it before creating its DNS record.
  */
 export async function seedsForJoin(
   { id: selfId, cluster, trustDomain }: ControllerConfig,
@@ -46,12 +50,12 @@ export async function seedsForJoin(
     const sentence = `removed from cluster.seeds, because no member of the cluster listens there: ${removed.join(', ')}`
     checks.warn('seeds', sentence)
   }
-  // Host names from the operator come first, because names change less often than addresses.
+  // Host names from the operator come first, because addresses change more often than names.
   const kept = judged.filter(({ isKept }) => isKept).map(({ seed }) => seed)
   return [...new Set([...kept, ...addresses])].slice(0, SEEDS_MAX)
 }
 
-/** host:port with the IP addresses of a seed. */
+/** The IP addresses of a seed, each as host:port. */
 async function addressesOf(seed: string): Promise<readonly string[]> {
   const target = parseHostPort(seed)
   if (target === null) return []

@@ -6,7 +6,8 @@ import { printLine } from '../terminal/output.ts'
 
 const POLL_MS = 300
 /**
- * A new line is printed each time the number of missing entries has decreased by this fraction.
+ * A new progress line is printed each time the number of missing entries has decreased by this
+ * fraction.
  */
 const BEHIND_STEP = 0.25
 
@@ -95,8 +96,8 @@ export class JoinProgress {
   }
 
   /**
-   * A lag of a few entries is not reported, because a controller under load is always slightly
-   * behind.
+   * A lag of a few log entries is not printed, because a controller under load always lags
+   * slightly.
    */
   #reportBehind(entries: number): boolean {
     if (entries <= 1000) {

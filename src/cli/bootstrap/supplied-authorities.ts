@@ -21,9 +21,9 @@ export interface SuppliedAuthorities {
 }
 
 /**
- * Reads the files that the configuration names, and checks that they match each other, before
- * anything is written.
- * @param isHalfFormed true after an interrupted attempt, which may have left a key without a
+ * Reads the certificate and key files that the configuration names, and checks that they match each
+ * other, before anything is written.
+ * @param isHalfFormed true after an interrupted `cluster init`, which may have left a key without a
  * certificate.
  * @returns null when the configuration names no authority.
  * @throws {CommandFailure} exit 1 with one sentence.

@@ -34,8 +34,8 @@ export function verifyJoinResponse(
   const leaf = judgedLeaf(config, state, answer, checks, nowMs)
   const lacking = missingHosts(leaf, advertisedHosts(config))
   if (lacking.length > 0) {
-    // The hosts differ: a ticket always yields the certificate of its first request, even if a
-    // later attempt requests other hosts.
+    // The hosts can differ because a ticket always returns the certificate of its first request,
+    // even if a later attempt requests other hosts.
     checks.fail(
       'certificate',
       `the certificate lacks ${lacking.join(', ')}, which the first attempt with this ticket did not request; rerun the join with a new ticket ('flotilla cluster invite'), or with the addresses of the first attempt`,
@@ -74,10 +74,11 @@ function judgedLeaf(
 }
 
 /**
- * Writes all files in an order in which each step can be repeated. The join's marker file is
- * removed last.
+ * Writes all files, in an order in which each step can be repeated after a crash. It removes the
+ * marker file of the join last.
  *
- * @param seeds mesh addresses for a controller that does not have the list of members yet.
+ * @param seeds mesh addresses of members, which the controller uses until it has the list of
+ * members.
  */
 export function writeJoinFiles(
   planned: PlannedConfig,

@@ -60,8 +60,8 @@ export async function sendToAdminSocket(
 }
 
 /**
- * Sends a request and yields the response while the controller produces it.
- * @param silenceMsMax maximum time between two pieces.
+ * Sends a request and yields the parts of the response as they arrive.
+ * @param silenceMsMax maximum time between two parts.
  * @throws {AdminError} also when the controller ends the response early.
  */
 export async function* streamFromAdminSocket(

@@ -35,8 +35,8 @@ import type { RenewedSession } from './session-tokens.ts'
 
 export const clientResponseLimits = {
   /**
-   * Maximum bytes of one response. High, because a page of a list may contain records that are each
-   * as large as a request.
+   * Maximum bytes of one response. High, because a list page may contain records that are each as
+   * large as a request may be.
    */
   answerBytesMax: 64 * 1024 * 1024,
 } as const
@@ -50,15 +50,18 @@ export interface ApiClientOptions {
   readonly session?: RenewedSession | undefined
   readonly client?: HttpsServerTarget['client']
   readonly names?: HttpsServerTarget['names']
-  /** The command that logs in again; completes the message "…: " when the session has ended. */
+  /**
+   * Command that logs in again; it follows the colon in the message for a session that has ended.
+   */
   readonly logInAgain: string
   /**
-   * Called when another controller responds, so that the next command tries that controller first.
+   * Called when another controller than before responds, so that the next command tries that
+   * controller first.
    */
   readonly onMoved?: (controller: string) => void
   /**
-   * True: the client neither waits for a leader nor skips a controller that has applied less of the
-   * log than an earlier controller.
+   * True: the client does not wait for a leader, and accepts a response from a controller that has
+   * applied less of the log than the controller of an earlier response.
    */
   readonly isImpatient?: boolean
 }
@@ -167,8 +170,8 @@ export class ApiClient {
         ...(method === 'GET' ? {} : { body, text }),
         caPem,
         client,
-        // A request that must be sent only once opens a new connection: on a reused connection that
-        // the controller has just closed, the outcome would be unknown.
+        // A request that must be sent only once uses a new connection. On a reused connection, the
+        // controller might have just closed it, and the outcome would be unknown.
         connections: isOnceOnly ? undefined : this.#connections,
       },
       clientResponseLimits.answerBytesMax,
@@ -210,7 +213,7 @@ function clientSession({ token, session }: ApiClientOptions): SessionTokenSource
 }
 
 /**
- * Whether the session has ended: a controller sends a challenge only when a new session would help.
+ * Whether the session has ended: only then does a controller send a `www-authenticate` challenge.
  */
 function isSessionOver({ status, code, hasChallenge }: ApiRefusalError): boolean {
   return status === 401 && code === 'UNAUTHORIZED' && hasChallenge

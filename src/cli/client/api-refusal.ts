@@ -22,8 +22,8 @@ export class ApiRefusal extends CommandFailure {
 }
 
 /**
- * Remedies for users, for codes whose API message only addresses programs that repeat a request by
- * its id.
+ * Advice for users, by error code. The API message of these codes addresses only programs that
+ * repeat a request by its ID.
  */
 const remedies: Readonly<Record<string, string>> = {
   CLUSTER_NO_LEADER:
@@ -33,7 +33,7 @@ const remedies: Readonly<Record<string, string>> = {
 }
 
 /**
- * The refusal in an unsuccessful response; its code is '' when the response does not come from a
+ * Parses an unsuccessful response. The code is '' when the response does not come from a
  * controller.
  */
 export function parseApiRefusal(status: number, body: unknown): ApiRefusal {
@@ -56,7 +56,7 @@ export function toApiRefusal({
   return new ApiRefusal(status, code, sentence, fault?.field ?? null)
 }
 
-/** @param detail the missing permission; '' from a controller that does not send it. */
+/** @param detail the missing permission; '' if the controller does not send it. */
 function deniedText(detail: string): string {
   if (detail === '') return 'permission denied; ask an administrator for the permission'
   return `permission denied: ${detail}; ask an administrator`

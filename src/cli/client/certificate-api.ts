@@ -29,7 +29,7 @@ interface CertificateApiOptions {
 
 /** API client that logs in to the controllers of a cluster with an identity's certificate. */
 export class CertificateApi implements ControllerApi {
-  /** Controller addresses from the identity file, used after all others have failed. */
+  /** Controller addresses from the identity file, used after all other addresses have failed. */
   readonly #named: readonly string[]
   readonly #options: CertificateApiOptions
   #client: ApiClient
@@ -44,7 +44,8 @@ export class CertificateApi implements ControllerApi {
   async logIn(): Promise<ApiLogInResult> {
     this.#token = null
     const body = {
-      // Requests all config types; otherwise a session gets no config data of services.
+      // Requests all config types; otherwise the services in this session would have no config
+      // data.
       configTypes: ['all'],
       sdkInfo: { type: 'flotilla tunnel', version: programVersion(), appId: 'flotilla' },
       envInfo: {
@@ -111,7 +112,7 @@ export class CertificateApi implements ControllerApi {
   }
 
   useCertificate(certificatePem: string): void {
-    // A new client, because kept connections present the earlier certificate.
+    // A new client is needed, because open connections still present the previous certificate.
     this.#client = this.#clientFor(certificatePem, this.#client.controllers)
   }
 

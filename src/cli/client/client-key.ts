@@ -19,8 +19,8 @@ export function parseClientTlsKey(cert: string, key: string): ClientTlsKey {
 }
 
 /**
- * The key with which all connections of a context authenticate. An OIDC session that was opened
- * with a certificate is valid only on connections with the same key.
+ * Client certificate and key for all connections of a context. An OIDC session that was opened with
+ * a client certificate is valid only on connections with the same key.
  * @throws {CommandFailure} exit 1.
  */
 export function contextTlsKey({ logIn, renewal }: Context): { readonly client?: ClientTlsKey } {

@@ -33,8 +33,8 @@ import { ApiRefusal } from './api-refusal.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * Options of a cluster verb that select the controller: the controller on this host, or any
- * controller that a session reaches.
+ * Options of a cluster verb that select the controller: the one on this host, or one that a session
+ * can reach.
  */
 export interface ConnectionOptions {
   readonly config?: string
@@ -119,7 +119,7 @@ const shapes: Readonly<Record<ClusterVerb, Shape<unknown>>> = {
   'set-log-level': logLevelShape,
 }
 
-/** Verbs whose request is about the named controller, so that no other controller may respond. */
+/** Verbs whose request concerns one controller, so that no other controller may respond. */
 const ofOneController: ReadonlySet<ClusterVerb> = new Set([
   'debug',
   'backups',
@@ -207,8 +207,8 @@ function askAtSocket(path: string): AskOperation {
 }
 
 /**
- * Message when the admin socket does not respond. A starting controller already locks its data
- * folder, votes and may lead before its admin socket is open.
+ * Message when the admin socket does not respond, although a controller uses the data folder: a
+ * starting controller locks the folder, votes and may lead before it opens its admin socket.
  */
 function notAnswering(path: string, { data }: ControllerConfig): string {
   const pid = findRunningPid(path, data)
@@ -234,8 +234,8 @@ function askInContext(wanted: string | undefined): AskOperation {
 
 /**
  * Uses the session from the given files, or the session that `flotilla login` stored for that
- * controller. Any controller of the context may respond to a request that is not about one
- * controller.
+ * controller. If a request does not concern one controller, any controller of the context may
+ * respond.
  */
 function askThrough(
   base: string,
@@ -259,7 +259,7 @@ function askThrough(
 
 /**
  * The context with a session for the controller.
- * @throws {CommandFailure} exit 1 when no context has one.
+ * @throws {CommandFailure} exit 1 when no context has such a session.
  */
 function contextFor(base: string): { readonly name: string; readonly context: Context } | null {
   const known = contextsForController(readContexts(), base)
@@ -290,7 +290,7 @@ interface SessionFiles {
   readonly sessionFile: string
 }
 
-/** @param origin origin of the named controller; null: no controller is named. */
+/** @param origin origin of the controller that the options name; null: the options name none. */
 function askWith(client: ApiClient, origin: string | null): AskOperation {
   return async ({ method, path, body, timeoutMs, isOfAny }) => {
     if (isOfAny !== true && origin === null) {
@@ -298,7 +298,8 @@ function askWith(client: ApiClient, origin: string | null): AskOperation {
         'this command is about one controller; name it: --url URL, or --config FILE on its host',
       )
     }
-    // Do not repeat these requests: cluster operations do not deduplicate repeated requests.
+    // Requests other than GET are sent only once, because cluster operations do not recognize a
+    // repeated request.
     const isOnceOnly = method !== 'GET'
     const request = {
       api: '',

@@ -47,9 +47,7 @@ export function contextClient(
   })
 }
 
-/**
- * The renewable session of a context whose token expires; undefined if the token does not expire.
- */
+/** The renewable session of a context; undefined if its token does not expire. */
 export function contextSession(
   name: string,
   context: Context,
@@ -60,7 +58,7 @@ export function contextSession(
 
 /**
  * Stores the controller that responded as the first one of the context, so that the next command
- * does not wait for an unreachable controller.
+ * does not begin with an unreachable controller.
  */
 function askFirst(name: string, controller: string): void {
   changeContexts((file) => {

@@ -21,7 +21,7 @@ export const contextLimits = {
   controllersMax: 16,
   /** Maximum bytes of the context file; a command refuses to read a larger file. */
   fileBytesMax: 4 * 1024 * 1024,
-  /** Time that a command waits to change the file while another command changes it. */
+  /** Time that a command waits to change the file while another command is changing it. */
   lockWaitMs: 5000,
   /** Age above which a command ignores another command's lock on the file. */
   lockStaleMs: 10_000,
@@ -39,14 +39,14 @@ export type LogInMethod =
 /** One network that the user administers. */
 export interface Context {
   /**
-   * Base URLs of the controllers, including those that the cluster listed; requests are sent to the
+   * Base URLs of the controllers, including those that the cluster listed; a command tries the
    * first one first.
    */
   readonly controllers: readonly string[]
   /**
-   * Controllers that the user named when logging in. Only these controllers select the context and
-   * its CA: a server listed the others, and a server must not decide which CA this host trusts for
-   * other addresses.
+   * Controllers that the user named at log-in. Only these controllers select the context and its
+   * CA: the other addresses came from a server, and a server must not decide which CA this host
+   * trusts for other addresses.
    */
   readonly named: readonly string[]
   /**
@@ -160,7 +160,7 @@ export function findContext(
   )
 }
 
-/** The contexts in which the user named the controller when logging in. */
+/** The contexts for whose log-in the user named this controller. */
 export function contextsForController(
   { contexts }: ContextFile,
   controller: string,
@@ -202,7 +202,7 @@ function parsedFile(path: string, text: string): ContextFile {
     const isFile = typeof contexts === 'object' && Object.values(contexts).every(isContext)
     if (isFile) return { current, contexts: withNamed(contexts) }
   } catch {
-    // The parser's message is omitted, because it could contain a token.
+    // The parser's message is not shown, because it could contain a token.
   }
   throw new CommandFailure(
     EXIT_FAILED,
@@ -213,9 +213,9 @@ function parsedFile(path: string, text: string): ContextFile {
 type StoredContext = Omit<Context, 'named'> & Partial<Pick<Context, 'named'>>
 
 /**
- * Adds the controllers that the user named; a file of version 0.1.0 does not contain them. In such
- * a file, a context is named after the address of its first controller, unless the user chose
- * another name.
+ * Adds the controllers that the user named at log-in, which a file of version 0.1.0 does not
+ * contain. In such a file, the name of a context is the address of its first controller, unless the
+ * user chose another name.
  */
 function withNamed(
   contexts: Readonly<Record<string, StoredContext>>,

@@ -14,8 +14,8 @@ const PAUSE_MS = 20
 const pause = new Int32Array(new SharedArrayBuffer(4))
 
 /**
- * Acquires a lock file that only one process can create, for short critical sections. A lock whose
- * process was killed is ignored.
+ * Creates a lock file, for short critical sections; only one process can hold the lock. A lock
+ * whose process has died is ignored.
  * @returns the function that releases the lock.
  * @throws {CommandFailure} exit 1 when another command holds the lock for too long.
  */
@@ -29,8 +29,8 @@ export function lockFileNow(name: string, times: LockTimes): () => void {
 }
 
 /**
- * Like {@link lockFileNow}, but waits without blocking the process; for critical sections that send
- * one or two requests.
+ * Acquires the same lock as {@link lockFileNow}, but waits without blocking the process; for
+ * critical sections that send one or two requests.
  */
 export async function waitForFileLock(name: string, times: LockTimes): Promise<() => void> {
   const endMs = performance.now() + times.waitMs
@@ -66,8 +66,8 @@ function isLeftBehind(name: string, staleMs: number): boolean {
 }
 
 /**
- * Whether the process that holds the lock has died. Several hosts may share a home folder, and a
- * process id is valid only on its own host.
+ * Whether the process that held the lock has died. False for a lock of another host: several hosts
+ * may share a home folder, and a process ID is valid only on its own host.
  */
 function isOfDeadProcess(name: string): boolean {
   try {

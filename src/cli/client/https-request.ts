@@ -17,13 +17,13 @@ export interface HttpsRequest extends HttpsServerTarget {
   readonly url: string
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent as JSON. */
+  /** The body, sent as JSON. */
   readonly body?: unknown
   /** Body that is sent instead of `body`, as text/plain unless the headers set another type. */
   readonly text?: string | undefined
   /**
-   * Connections that several requests share, and that verify the server; undefined: the request
-   * opens its own connection.
+   * Verified connections that several requests share; undefined: the request opens its own
+   * connection.
    */
   readonly connections?: VerifyingHttpsAgent | undefined
   /** Maximum time of the whole request, ms; for a stream, maximum time without data. */
@@ -134,8 +134,8 @@ function send(
     const abort = (): void => giveUp(new Error('aborted'))
     if (signal?.aborted === true) abort()
     else signal?.addEventListener('abort', abort)
-    // From here on the server is verified and the request may have been sent, so only a response
-    // shows the outcome.
+    // After this event, the server is verified and the request may have been sent, so only a
+    // response shows the outcome.
     asked.on('socket', () => (isSent = true))
     asked.on('response', (found) => {
       answer = found
@@ -159,7 +159,7 @@ export function toHttpsFault(error: unknown, isSent: boolean, timeoutMs: number)
 
 /**
  * Whether the server requires a client certificate. With TLS 1.3, a client without a certificate
- * sees the error only after it has sent its first request, which the server does not read.
+ * receives the error only after it has sent its first request, which the server does not read.
  */
 function wantsCertificate(error: unknown): boolean {
   return errorCode(error) === 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'
@@ -203,7 +203,7 @@ const clauses: Readonly<Record<string, string>> = {
     'presented a certificate without this address; use a name that is in the certificate',
 }
 
-/** The reason as a clause that completes "<address>: it …". */
+/** The reason as a clause that follows "<address>: it". */
 function reasonOf(error: unknown, timeoutMs: number): string {
   const code = errorCode(error)
   if (code === 'ETIMEDOUT') {
@@ -212,7 +212,7 @@ function reasonOf(error: unknown, timeoutMs: number): string {
   if (unknownCaCodes.has(code)) {
     return 'presented a certificate of an unknown CA; it belongs to another cluster, or is not a controller'
   }
-  // A TLS alert: the server uses TLS, and refuses this client.
+  // For a TLS alert: the server uses TLS and rejects this client.
   if (clauses[code] === undefined || code === 'EPROTO') {
     if (code.includes('_ALERT_') || /\balert\b/.test(errorMessage(error))) return REFUSED_HANDSHAKE
     if (code.startsWith('ERR_SSL_')) return NO_TLS

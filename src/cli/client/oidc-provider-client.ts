@@ -12,12 +12,12 @@ const SCOPE = 'openid offline_access'
 const ANSWER_BYTES_MAX = 256 * 1024
 const TIMEOUT_MS = 15_000
 /**
- * Allowed clock difference: clocks of two hosts differ, and the `date` header has whole seconds.
+ * Allowed difference of the clocks of two hosts; includes that the `date` header has whole seconds.
  */
 const CLOCK_TOLERANCE_SECONDS = 30
-/** Upper limit for the lifetime of a token, even if the controller grants a longer one. */
+/** Maximum lifetime of a token that is stored, even if the controller grants a longer one. */
 const TOKEN_MS_MAX = 24 * 60 * 60_000
-/** Limits for the time to wait for the user's confirmation, and for the polling interval. */
+/** Maximum time to wait for the user's confirmation; the polling interval is also limited. */
 const DEVICE_MS_MAX = 60 * 60_000
 const DEVICE_POLL_MS_MIN = 1000
 
@@ -31,7 +31,7 @@ export interface GrantedTokens {
   readonly name: string
 }
 
-/** A log-in with the authorization code flow that has been started. */
+/** A log-in by authorization code that waits for the browser. */
 export interface StartedLogIn {
   /** The address to open in a browser. It contains no secret. */
   readonly url: string
@@ -59,7 +59,7 @@ export interface DeviceLogIn {
  */
 export class OidcProviderRefusal extends CommandFailure {
   readonly code: string
-  /** True if another controller may accept the request, or the same controller later. */
+  /** True if another controller, or the same controller later, may accept the request. */
   readonly isPassing: boolean
 
   constructor(code: string, message: string, isPassing: boolean, cause?: unknown) {
@@ -71,9 +71,9 @@ export class OidcProviderRefusal extends CommandFailure {
 
 /**
  * One controller as an OpenID provider. Each address of a controller is a separate issuer, so a
- * flow stays with the controller where it started; every issuer accepts a refresh token. The
- * certified library `oauth4webapi` implements the rules of OAuth, and sends its requests with the
- * HTTPS client of all other verbs.
+ * log-in is completed at the controller where it started; every issuer accepts a refresh token. The
+ * certified library `oauth4webapi` implements the OAuth protocol, and uses the same HTTPS client as
+ * all other verbs.
  */
 export class OidcProviderClient {
   readonly controller: string
@@ -147,8 +147,8 @@ export class OidcProviderClient {
   }
 
   /**
-   * @param answer the parameters that arrived at the redirect URI. State, issuer and nonce in them
-   * are verified.
+   * @param answer the parameters that arrived at the redirect URI; this method verifies state,
+   * issuer and nonce in them.
    * @throws {OidcProviderRefusal}
    */
   async redeem(begun: StartedLogIn, answer: URLSearchParams): Promise<GrantedTokens> {
@@ -188,7 +188,10 @@ export class OidcProviderClient {
     })
   }
 
-  /** Ends the session of the refresh token, no matter which controller opened it. */
+  /**
+   * Ends the session to which the refresh token belongs; any controller of the cluster may have
+   * opened the session.
+   */
   async revoke(refreshToken: string): Promise<void> {
     await refusalsOf(this.controller, async () => {
       const response = await oauth.revocationRequest(
@@ -233,8 +236,8 @@ export class OidcProviderClient {
   }
 
   /**
-   * @throws {OidcProviderRefusal} `authorization_pending` or `slow_down` until the user confirms
-   * the log-in.
+   * @throws {OidcProviderRefusal} `authorization_pending` or `slow_down` as long as the user has
+   * not confirmed the log-in.
    */
   async pollDevice({ deviceCode }: DeviceLogIn): Promise<GrantedTokens> {
     return await refusalsOf(this.controller, async () => {
@@ -265,7 +268,7 @@ export class OidcProviderClient {
   }
 }
 
-/** Metadata members with the addresses that a controller publishes for the log-in steps. */
+/** Metadata members that contain the addresses for the steps of a log-in. */
 const endpoints = [
   'authorization_endpoint',
   'token_endpoint',
@@ -274,9 +277,9 @@ const endpoints = [
 ] as const
 
 /**
- * Requires that a published address has the controller's origin with https, because a browser opens
- * the address, or a secret is sent to it. Another scheme would start another program, and another
- * host would be trusted instead of the host that the user named.
+ * Requires that an address in the metadata has the controller's origin with https, because a
+ * browser opens the address, or this program sends a secret to it. Another scheme could start
+ * another program, and another host would be trusted instead of the host that the user named.
  * @throws {OidcProviderRefusal}
  */
 function ofController<T extends string | undefined>(controller: string, name: string, url: T): T {
@@ -307,7 +310,7 @@ function granted(found: oauth.TokenEndpointResponse, refreshToken?: string): Gra
 
 type FetchOptions = oauth.CustomFetchOptions<string, URLSearchParams | string | null | undefined>
 
-/** A `fetch` for the library that verifies the controller before any byte is sent. */
+/** A `fetch` function for the library that verifies the controller before it sends any byte. */
 function fetchOf(
   peer: HttpsServerTarget,
   onAnswer: (answer: HttpsResponse) => void = () => undefined,
@@ -343,7 +346,7 @@ const NO_PROVIDER =
   'it is no OpenID provider under this address; use one of its advertised addresses'
 
 /**
- * Converts the library's errors.
+ * Runs a call of the library and converts its errors.
  * @throws {OidcProviderRefusal} instead of the library's errors; an {@link HttpsFault} is thrown
  * unchanged.
  */
@@ -365,7 +368,7 @@ async function refusalsOf<T>(controller: string, run: () => Promise<T>): Promise
       const { error: code, error_description: description } = error
       throw new OidcProviderRefusal(code, `${controller}: ${described(code, description)}`, false)
     }
-    // Only the library's message is used: it describes the fault, while its cause could contain a
+    // The library's message describes the fault. Its cause is omitted, because it could contain a
     // token.
     const { cause, message } = error as Error
     const isStatus = cause instanceof Response && cause.status >= 500

@@ -1,9 +1,9 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { isJsonObject } from '../../lib/text/json-value.ts'
 
-// Shapes with which responses are checked, because a server may have another version or be hostile.
-// A shape defines the members that a verb needs. A response may have more members, and may lack
-// optional ones.
+// Shapes to check responses, because a server may have another version or be hostile. A shape lists
+// the members that a verb needs. A response may have more members, and may lack members that are
+// marked optional.
 
 /**
  * @returns the path of the first unexpected value: '' for the value itself, null if everything
@@ -11,7 +11,7 @@ import { isJsonObject } from '../../lib/text/json-value.ts'
  */
 export interface Shape<T> {
   (value: unknown): string | null
-  /** Exists only in the type. */
+  /** Never set; it only gives the shape its type parameter. */
   readonly type?: T
 }
 
@@ -23,7 +23,7 @@ export const unknownShape: Shape<unknown> = () => null
 export const textShape: Shape<string> = shapeOf((value) => typeof value === 'string')
 export const flagShape: Shape<boolean> = shapeOf((value) => typeof value === 'boolean')
 export const numberShape: Shape<number> = shapeOf((value) => Number.isFinite(value))
-/** UTC ms, within the range of `Date`. */
+/** Time as UTC ms, within the range of `Date`. */
 // @guard answers-of-a-hostile-server--time
 export const timeShape: Shape<number> = shapeOf(
   (value) => typeof value === 'number' && !Number.isNaN(new Date(value).getTime()),

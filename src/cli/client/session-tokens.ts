@@ -16,7 +16,7 @@ export const renewalLimits = {
   earlyMs: 60_000,
   /** Maximum time that a command waits while another command renews the same tokens. */
   renewalWaitMs: 60_000,
-  /** Age above which a command ignores another command's renewal lock. */
+  /** Age above which a command ignores another command's lock for renewing the tokens. */
   renewalStaleMs: 55_000,
   /** Maximum time of one renewal, over all controllers that are tried. */
   renewalMs: 40_000,
@@ -40,8 +40,9 @@ interface Held extends Renewal {
 }
 
 /**
- * The tokens of a context. If several commands run at once, only one of them renews the tokens,
- * because a refresh token may be accepted only once. The others read the new tokens from the file.
+ * The tokens of a context. If several commands run at the same time, only one of them renews the
+ * tokens, because a controller may accept a refresh token only once. The others read the new tokens
+ * from the file.
  */
 export class SessionTokens implements RenewedSession {
   readonly #name: string
@@ -68,8 +69,8 @@ export class SessionTokens implements RenewedSession {
       const renewed = await this.renewed(token)
       if (renewed !== null) return renewed
     } catch (error) {
-      // The renewal failed, but the token is still valid for a moment, so this command uses it. A
-      // controller may respond to the renewal of the next command.
+      // The renewal failed but the token is still valid, so this command uses it. When the next
+      // command renews the token, a controller may be reachable again.
       if (!(error instanceof CommandFailure) || leftMs <= 0) throw error
       return token
     }
@@ -92,7 +93,7 @@ export class SessionTokens implements RenewedSession {
       const context = this.#context()
       const held = context === undefined ? null : heldIn(context)
       if (context === undefined || held === null) return null
-      // Another command has renewed it meanwhile.
+      // Another command has renewed the tokens while this one waited for the lock.
       // @guard log-in-at-the-terminal--renewal
       if (held.token !== refused) return held
       return await this.#refreshed(context, held)
@@ -128,9 +129,7 @@ export class SessionTokens implements RenewedSession {
     throw new CommandFailure(EXIT_UNREACHABLE, sentence)
   }
 
-  /**
-   * Stores renewed tokens, unless another log-in or command has written tokens in the meantime.
-   */
+  /** Stores renewed tokens, unless another log-in or command has stored tokens in the meantime. */
   #kept({ token, refreshToken, expiresAtMs }: Held, used: string): Held | null {
     changeContexts((file) => {
       const context = file.contexts[this.#name]
@@ -143,7 +142,8 @@ export class SessionTokens implements RenewedSession {
   }
 
   /**
-   * The newer tokens, if another command has already renewed the refused ones; null otherwise.
+   * The tokens in the file, if another command has already replaced the refused ones; null
+   * otherwise.
    */
   #since(refused: string): Held | null {
     const context = this.#context()

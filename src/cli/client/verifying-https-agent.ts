@@ -26,7 +26,7 @@ export interface HttpsServerTarget {
   readonly caPem?: string | null | undefined
   /**
    * What TLS verifies before `judge` runs. `chain`: `judge` must verify the name in the
-   * certificate. `nothing`: `judge` must verify the chain as well. By default, TLS verifies both.
+   * certificate. `nothing`: `judge` must verify both chain and name. Default: TLS verifies both.
    */
   readonly verified?: 'chain and name' | 'chain' | 'nothing'
   /** Throws to refuse the server, before any byte of a request is sent. */
@@ -72,8 +72,8 @@ export class VerifyingHttpsAgent extends Agent {
     const socket = isPlain
       ? connectPlain(socketPath)
       : await this.#connectTls({ host: host ?? '', port: Number(port) })
-    // Ignored here: an error may also occur while the server is verified, and the socket is then
-    // destroyed.
+    // Without a listener, a socket error while the server is verified would be an uncaught
+    // exception.
     socket.on('error', () => undefined)
     const timer = setTimeout(() => socket.destroy(timeoutError()), this.#timeoutMs)
     try {

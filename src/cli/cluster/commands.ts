@@ -39,7 +39,7 @@ export async function showStatus(
 
 async function watch(options: ClusterOptions): Promise<void> {
   const onTerminal = process.stdout.isTTY ? 'screen' : 'lines'
-  // Called first, so that an invalid option ends the command before it waits for a controller.
+  // Called first, so that an invalid option ends the command before it contacts a controller.
   const ask = openClusterConnection(options)
   // Exit if the process that reads the output closes the pipe.
   process.stdout.once('error', () => process.exit(EXIT_SUCCESS))
@@ -88,7 +88,7 @@ export async function transferLeadership(
   else printLine(`leader: ${printableLine(leaderId)}`)
 }
 
-/** Finds the new leader: the response confirms the transfer, but does not name the leader. */
+/** The new leader: the response to the transfer confirms it, but does not name the leader. */
 async function leaderOf(ask: SendClusterRequest): Promise<string | null> {
   const members = (await ask('list', {})) as readonly ListedMember[]
   return members.find(({ leader }) => leader)?.id ?? null

@@ -20,7 +20,10 @@ interface Observed {
   readonly statuses: readonly ClusterStatus[]
   /** Why the other controllers did not respond. */
   readonly faults: readonly string[]
-  /** True: the statuses come from one controller, which reports the members that it can reach. */
+  /**
+   * True if the statuses come from one controller, which also reports the members that it can
+   * reach.
+   */
   readonly isOneView: boolean
 }
 
@@ -46,8 +49,8 @@ export async function showHealth(options: ClusterOptions): Promise<void> {
 }
 
 /**
- * Through the admin socket, one controller reports about all; with a session, each controller is
- * queried.
+ * Through the admin socket, one controller reports the whole cluster; with a session, the command
+ * queries each controller.
  */
 async function observe(options: ClusterOptions): Promise<Observed> {
   if (options.config !== undefined || options.url !== undefined) {
@@ -77,8 +80,8 @@ async function observe(options: ClusterOptions): Promise<Observed> {
 
 /**
  * Why a controller did not respond.
- * @throws {CommandFailure} if a controller refuses the request, because a refusal does not show a
- * fault.
+ * @throws {CommandFailure} if the controller refuses the request, because a refusal does not show a
+ * fault of the controller.
  */
 function faultOf(origin: string, error: unknown): string {
   if (!(error instanceof CommandFailure)) throw error

@@ -338,6 +338,7 @@ function withLayout(command: Command, config = '<config>'): Command {
 }
 
 /**
+ * Adds the options that select the controller.
  * @param example words after `flotilla cluster`; undefined when the verb adds its own examples.
  */
 function withAsked(command: Command, example?: string): Command {

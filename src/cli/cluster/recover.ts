@@ -44,8 +44,8 @@ const FILE_BYTES_MAX = 1024 * 1024
  */
 export async function recoverCluster(path: string, options: RecoverOptions): Promise<void> {
   const config = loadConfigOrFail(path)
-  // Read the survivor files now, before the switch to the owner of the data folder: root may own
-  // these files.
+  // The survivor files are read before the process changes to the owner of the data folder, because
+  // only root may be able to read them.
   const others = (options.survivor ?? []).map(readSurvivorFile)
   await runAsFileOwner(config.data, () => recoverFrom(path, config, others, options))
 }
@@ -104,8 +104,8 @@ async function recover(path: string, found: Found, options: RecoverOptions): Pro
 }
 
 /**
- * Refuses the recovery if another member runs: that member is part of a majority, or another
- * operator has recovered the cluster with it.
+ * Refuses the recovery if another member runs: that member may be part of a majority, or another
+ * operator may have recovered the cluster with it.
  */
 async function refuseIfAnyRuns(
   config: ControllerConfig,

@@ -11,8 +11,8 @@ export function statusText(clusterStatus: ClusterStatus): string {
   const lines = [
     `cluster ${clusterId}, generation ${generation}, seen from ${selfId}`,
     leaderId === null ? 'no leader: writes wait until one is elected' : `leader: ${leaderId}`,
-    // Omit the risk without a leader: the number of voters that may fail then says nothing about
-    // writes.
+    // Without a leader, the line with the next risk is omitted: the number of voters that may fail
+    // then says nothing about writes.
     ...(leaderId === null && failureTolerance >= 0 ? [] : [nextRisk]),
     ...levelLines(status),
     ...alarms.map((alarm) => alarmLine(alarm, status)),
@@ -23,8 +23,8 @@ export function statusText(clusterStatus: ClusterStatus): string {
 }
 
 /**
- * One alarm as text. An alarm stays for some time after its cause has ended, so that a voter that
- * repeatedly disconnects raises it only once.
+ * One alarm as text. An alarm stays active for some time after its cause has ended, so that a voter
+ * that repeatedly disconnects raises it only once.
  */
 function alarmLine(
   { code, text }: ClusterStatus['alarms'][number],
@@ -95,8 +95,8 @@ function memberTable({ members }: ClusterStatus): string {
 }
 
 /**
- * Whether the values of a member are unknown, because the member is disconnected. Zeros would be
- * read as the member's term and index.
+ * Whether the term and index of a member are unknown, because the member is disconnected; zeros
+ * would look like real values.
  */
 function isUnknown({ role }: MemberStatus): boolean {
   return role === 'unknown'

@@ -6,8 +6,8 @@ import { statusLine, statusText } from './status-screen.ts'
 
 const LOOK_MS = 1000
 /**
- * Moves the cursor to the top left. Each line is then cleared to its end, and finally everything
- * below. Clearing the screen first would flicker.
+ * Moves the cursor to the top left. Each line is then cleared to its end when it is written, and
+ * the rest of the screen last; clearing the whole screen first would flicker.
  */
 const HOME = '\u001b[H'
 const TO_LINE_END = '\u001b[K'

@@ -25,7 +25,7 @@ export function addUpgradeCommands(cluster: Command, withConnection: WithConnect
 }
 
 interface UpgradeOptions extends ClusterOptions {
-  /** Time in ms. */
+  /** How long to wait for a response, ms. */
   readonly wait?: number
 }
 
@@ -39,8 +39,8 @@ async function showUpgrade(options: UpgradeOptions): Promise<void> {
 }
 
 /**
- * Requests the status again after a failure, until the deadline, because a restarted controller
- * does not respond at once.
+ * Requests the status until the deadline, because a controller that restarts does not respond
+ * immediately.
  */
 async function statusWithin(ask: SendClusterRequest, waitMs: number): Promise<UpgradeStatus> {
   const deadline = performance.now() + waitMs

@@ -18,7 +18,8 @@ import { hasNoData } from '../../controller/start/set-aside.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * `controller check CONFIG` reports everything that would prevent a start, and changes nothing.
+ * `controller check CONFIG` reports everything that would prevent a start of the controller, and
+ * changes nothing.
  * @throws {CommandFailure} exit 2 for the configuration, 1 for other faults.
  */
 export async function checkController(
@@ -37,8 +38,8 @@ export async function checkController(
     else printLine(`${loaded.path}: the configuration is valid`)
     return
   }
-  // Run as the owner of the data folder: root would create files that the controller cannot read,
-  // and can read files that the controller cannot.
+  // Checks as the owner of the data folder: root would create files that the controller cannot
+  // read, and can itself read files that the controller cannot.
   const { found, log } = await runAsFileOwner(config.data, async () => {
     const found = await runPreflight(config, systemClock.nowMs())
     return { found, log: found.faults.length > 0 ? NO_FINDINGS : checkLog(config) }
@@ -66,8 +67,8 @@ interface Findings {
 export const NO_FINDINGS: Findings = { faults: [], warnings: [] }
 
 /**
- * Reports whether a start would find the log damaged, and what the start would do about it. No
- * controller may be running on this data folder.
+ * Reports whether the Raft log is damaged, and how the controller would repair it at its next
+ * start. No controller may be running on this data folder.
  */
 export function checkLog(config: Checked): Findings {
   const { id, data } = config

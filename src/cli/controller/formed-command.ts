@@ -10,11 +10,11 @@ import { printJson, printLine } from '../terminal/output.ts'
 const UNFINISHED = ['.forming', '.joining']
 
 /**
- * `controller formed CONFIG`, for scripts that create or join a cluster only once. A controller
- * with a key but without data has lost its disk: it counts as formed, because creating it again
- * would create a second cluster.
- * @throws {CommandFailure} exit 1 when the controller is not formed, 2 when the configuration is
- * invalid.
+ * `controller formed CONFIG` reports whether the controller has been created, for scripts that run
+ * `cluster init` or `cluster join` only once. A controller with a key but without data has lost its
+ * disk. It counts as created, because `cluster init` would create a second cluster.
+ * @throws {CommandFailure} exit 1 when the controller has not been created, 2 when the
+ * configuration is invalid.
  */
 export function requireCreatedController(path: string, isJson: boolean): void {
   const reason = unformedReason(path)

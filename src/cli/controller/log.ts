@@ -9,10 +9,13 @@ import { stdoutSink, jsonLogger, type LineSink } from '../terminal/log-lines.ts'
 import { RotatingFile, type RotatingFileOptions } from '../../lib/runtime/rotating-file.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-/** The log lines and audit lines of a controller, in order in one output. */
+/**
+ * Writers for the log lines, audit lines and events of a controller, which share one output in
+ * their order.
+ */
 export interface ControllerLog {
   readonly log: Logger
-  /** null: the configuration disables audit lines. */
+  /** null if the configuration disables audit lines. */
   readonly audit: AuditTrail | null
   /** Writer for events on standard output. */
   readonly lines: LineWriter
@@ -21,14 +24,14 @@ export interface ControllerLog {
 type LogConfig = Pick<ControllerConfig, 'id' | 'logLevel' | 'audit'>
 
 /**
- * Writes JSON lines to stdout or to the configured file; if stdout is a terminal, writes readable
- * lines. Buffered lines are written when the process ends. May be called once per process.
+ * Opens the log: writes JSON lines to stdout or to the configured file, or readable lines if stdout
+ * is a terminal. Writes buffered lines when the process ends. May be called once per process.
  * @throws {CommandFailure} when the file cannot be written.
  */
 export function createLog(config: LogConfig & Pick<ControllerConfig, 'logFile'>): ControllerLog {
   const { path, ...bounds } = config.logFile
   const writer = new LineWriter(path === null ? openLineOutput() : openLogFile({ path, ...bounds }))
-  // One writer for each output, because two writers would interleave parts of lines.
+  // Both share one writer, because two writers would mix parts of lines in the same output.
   const lines = path === null ? writer : new LineWriter(openLineOutput())
   process.on('exit', () => {
     writer.flushSync()
@@ -62,8 +65,8 @@ export function createLogWithSink(
 }
 
 /**
- * Writes one audit line for each write request. Under normal load the cost is one short text; under
- * overload lines are dropped.
+ * Writes one audit line for each write request. Formatting a line is cheap; under overload, lines
+ * are dropped.
  */
 class AuditLines implements AuditTrail {
   readonly #log: Logger
@@ -71,8 +74,8 @@ class AuditLines implements AuditTrail {
   readonly #isVerbose: () => boolean
 
   /**
-   * @param isVerbose true: writes a line for each request, traced or not. Evaluated for each
-   * request, because the log level can change.
+   * @param isVerbose returns true if a line is written for each request, traced or not; called for
+   * each request, because the log level can change.
    */
   constructor(log: Logger, writer: LineWriter, isVerbose: () => boolean) {
     this.#log = log
@@ -127,7 +130,7 @@ class AuditLines implements AuditTrail {
   }
 }
 
-/** Truncates the text to the length that the audit log stores. */
+/** Truncates the text to the maximum length in an audit line. */
 function bounded(text: string): string {
   return text.slice(0, auditLimits.textCharactersMax)
 }

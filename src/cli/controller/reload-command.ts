@@ -37,7 +37,7 @@ const resultShape = objectShape<ReloadResult>({
 
 /**
  * `controller reload CONFIG` makes the running controller reload its configuration, and prints for
- * each changed option whether it is in force.
+ * each changed option whether the controller uses the new value.
  * @throws {CommandFailure} exit 2 for an invalid configuration; 1 if the controller refuses it,
  * does not respond, or rejects certificate files.
  */

@@ -39,30 +39,32 @@ import { programVersion } from '../../controller/version.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * Maximum time to stop; after that the process exits at once, because a service manager kills it
- * some time after SIGTERM.
+ * Maximum time to stop; after that the process exits immediately, because a service manager kills
+ * it some time after SIGTERM.
  */
 const STOP_MS_MAX = 9_500
 
 /**
- * A garbage collection of young objects starts when buffers, for example those of large bodies,
- * have grown by this size.
+ * V8 collects young objects when their buffers, for example those of large bodies, have grown by
+ * this size.
  */
 const YOUNG_BUFFERS_BYTES_MAX = 8 * 1024 * 1024
 
 /**
  * `controller run CONFIG` runs a controller in the foreground until SIGTERM or ^C. If its disk was
  * lost or rolled back, the controller discards its data and gets the data from its peers, in the
- * same process. A removed controller ends without an error.
+ * same process. A controller that was removed from the cluster exits without an error.
  * @param options.isJoining called when the cluster has removed the controller; returns true if the
- * controller has not joined yet: its join has then failed, and so the process exits with an error.
+ * controller has not finished joining. The process then exits with an error, because the join has
+ * failed.
  * @throws {CommandFailure} exit 2 for the configuration, 1 for other faults that prevent the start.
  */
 export async function runController(
   path: string,
   { isJoining = () => false }: { readonly isJoining?: () => boolean } = {},
 ): Promise<void> {
-  // Only this user may read the files that LevelDB creates itself.
+  // LevelDB creates its files with the permissions that the umask allows: only this user may read
+  // them.
   process.umask(0o077)
   collectBufferGarbage('minor', YOUNG_BUFFERS_BYTES_MAX)
   const config = loadConfigOrFail(path)
@@ -71,7 +73,7 @@ export async function runController(
   process.exit(await run.untilEnd())
 }
 
-/** How one run of a controller on one data folder has ended. */
+/** Why one run of a controller on one data folder ended. */
 type LifeEnd =
   | { readonly type: 'stopped' }
   | (RemovalAction & { readonly addresses: readonly string[] })
@@ -86,7 +88,7 @@ class ControllerRun {
   #audit: ControllerLog['audit'] = null
   #lines: ControllerLog['lines'] | null = null
   #serviceManager: ServiceManager | null = null
-  /** Why the data folder must not be used again; null: it may be used. */
+  /** Why the controller must discard its data folder; null: it may use the folder. */
   #doubt: string | null = null
   /** Mesh addresses of the last known members. */
   #addresses: readonly string[]
@@ -126,7 +128,10 @@ class ControllerRun {
     return code
   }
 
-  /** Runs once, from an unused or missing data folder until the folder is released. */
+  /**
+   * Runs the controller once on its data folder, after re-admission if the folder is missing or
+   * discarded; returns when the folder is released.
+   */
   async #liveOnce(): Promise<LifeEnd> {
     const config = this.#config
     const { faults, warnings, credentials } = await runPreflight(config, systemClock.nowMs())
@@ -137,8 +142,8 @@ class ControllerRun {
     for (const warning of warnings) log.warn(warning)
     if (this.#doubt !== null || hasNoData(config.data)) {
       writePidFile(this.#path)
-      // Report `ready` now: re-admission may take as long as the peers are unreachable, and the
-      // start of the systemd unit must not wait for it.
+      // Reports `ready` here, because re-admission may take as long as the peers are unreachable,
+      // and the start of the systemd unit must not wait for it.
       this.#serviceManager?.ready('waits to be re-admitted with an empty data folder')
       const entered = await this.#reenter(credentials, log)
       if (entered !== null) return entered
@@ -166,8 +171,8 @@ class ControllerRun {
     }
     writePidFile(this.#path)
     this.#reportUp(log)
-    // Written now, because a process may be killed: with the compile cache on disk, the next start
-    // does not compile the code again.
+    // Writes the compile cache here, because a killed process would not write it; with the cache on
+    // disk, the next start does not compile the code again.
     flushCompileCache()
     limitHeapGrowth()
     this.#stop.onHangUp = () => void controller.reload()
@@ -180,8 +185,8 @@ class ControllerRun {
   }
 
   /**
-   * How a run ends when its data folder has lost its right to vote: in the same way as after the
-   * loss of the disk, if other members exist.
+   * How a run ends when its data folder must no longer be used for voting. If other members exist,
+   * the controller rebuilds its data from them, as after the loss of its disk; otherwise null.
    */
   #endOfLostVote(error: unknown): LifeEnd | null {
     if (!(error instanceof StoreError) || error.code !== 'VOTE_LOST') return null
@@ -194,7 +199,10 @@ class ControllerRun {
     return { type: 'rebuild', sentence: error.finding, addresses }
   }
 
-  /** @returns null once the controller has a data folder again. */
+  /**
+   * Requests re-admission to the cluster with an empty data folder.
+   * @returns null once the controller has a data folder again.
+   */
   async #reenter(credentials: Credentials, log: Logger): Promise<LifeEnd | null> {
     const addresses = this.#addresses
     const why = this.#doubt ?? `${this.#config.data} is empty`
@@ -218,8 +226,9 @@ class ControllerRun {
   }
 
   /**
-   * Renames the old data folder. Call it only after the cluster has re-admitted this controller
-   * with an empty folder: without a quorum, the old folder may be the only copy left.
+   * Renames the old data folder. The caller must wait until the cluster has re-admitted this
+   * controller with an empty folder: without a quorum, the old folder may be the only remaining
+   * copy.
    */
   #setAside(): void {
     if (this.#doubt === null) return
@@ -251,9 +260,7 @@ class ControllerRun {
     )
   }
 
-  /**
-   * Opened in the first run, not earlier, so that an invalid configuration creates no log file.
-   */
+  /** Opened in the first run, so that an invalid configuration creates no log file. */
   #openLog(): Logger {
     if (this.#log !== null) return this.#log
     const { log, audit, lines } = createLog(this.#config)
@@ -262,11 +269,11 @@ class ControllerRun {
     this.#audit = audit
     const { env, pid } = process
     this.#serviceManager = new ServiceManager({ env, pid, log })
-    // An unhandled error must end the process with a message. Otherwise the process could continue
-    // in a broken state.
+    // Ends the process with a message after an unhandled error, because the state of the process
+    // may be inconsistent.
     process.on('uncaughtException', this.#die)
     process.on('unhandledRejection', this.#die)
-    // The time limit for stopping counts from the signal, even if the signal arrives during the
+    // The time limit for stopping starts with the signal, even if the signal arrives during the
     // start.
     void this.#stop.requested.then((signal) => {
       log.info({ signal }, 'controller stopping')
@@ -277,8 +284,8 @@ class ControllerRun {
   }
 
   readonly #die = (error: unknown): never => {
-    // A failure that an operator can correct is reported in one sentence; a bug is reported with
-    // its stack.
+    // Prints one sentence for a failure that an operator can correct, and the stack for any other
+    // error, which is a bug.
     const known = toOperatorFailure(error)
     const fields = known instanceof CommandFailure ? {} : { err: error }
     this.#log?.fatal(fields, `controller exits: ${errorMessage(known)}`)
@@ -288,9 +295,7 @@ class ControllerRun {
   }
 }
 
-/**
- * The members from the data folder; an unreadable list of members is treated like a missing one.
- */
+/** The members from the data folder; null if the list is missing or unreadable. */
 function knownMembers(dataFolder: string): KnownMembership | null {
   try {
     return membershipFromRecord(readMembershipCacheFile(dataFolder))
@@ -303,8 +308,8 @@ function knownMembers(dataFolder: string): KnownMembership | null {
 class StopRequest {
   readonly requested: Promise<NodeJS.Signals>
   /**
-   * Called on SIGHUP. On a terminal, SIGHUP means that the terminal was closed, and stops the
-   * controller as well.
+   * Called on SIGHUP, unless standard input or output is a terminal: there, SIGHUP means that the
+   * terminal was closed, and stops the controller.
    */
   onHangUp: () => void = () => undefined
 

@@ -3,10 +3,10 @@ import { arch, availableParallelism, freemem, loadavg, release, totalmem, uptime
 
 import { programRevision, programVersion } from '../../controller/version.ts'
 
-/** One file of a bundle. */
+/** One file of a debug bundle. */
 export interface BundlePart {
   readonly name: string
-  /** @throws any error; the bundle then contains the error message instead. */
+  /** @throws any error; the bundle then contains its message instead of the file. */
   readonly read: () => unknown
 }
 
@@ -30,8 +30,8 @@ export function hostFacts(folder: string): unknown {
     uptimeSeconds: Math.round(uptime()),
     memory: { totalBytes: totalmem(), freeBytes: freemem() },
     dataFolder: { freeBytes: bavail * bsize, totalBytes: blocks * bsize },
-    // Only the names, because a value may be secret. The names help to explain why an option
-    // differs from the file.
+    // Only the names of environment variables, because a value may be secret. The names help to
+    // explain why an option differs from the configuration file.
     variables: Object.keys(process.env)
       .filter((name) => name.startsWith('FLOTILLA_'))
       .sort(),

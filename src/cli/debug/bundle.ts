@@ -28,15 +28,16 @@ export interface BundleOptions {
 }
 
 /**
- * Maximum bytes of one file in the bundle; a longer file is truncated, and the manifest says so.
+ * Maximum bytes of one file in the bundle; a longer file is truncated, and the manifest lists it as
+ * truncated.
  */
 const PART_BYTES_MAX = 4 * 1024 * 1024
 const ASK_MS = 10_000
 
 /**
- * Writes the information that support needs about a controller, router or tunnel on this host,
- * without secrets. An item that cannot be read is omitted, and the manifest gives the reason: a
- * bundle of a stopped program is still useful.
+ * Writes a bundle with the information about a controller, router or tunnel on this host that
+ * support needs, without secrets. If an item cannot be read, the bundle omits it and the manifest
+ * gives the reason: a bundle of a stopped program is still useful.
  * @throws {CommandFailure}
  */
 export async function writeBundle(options: BundleOptions): Promise<void> {
@@ -61,7 +62,7 @@ export async function writeBundle(options: BundleOptions): Promise<void> {
   else printLine([`wrote ${out}`, ...missing.map((one) => `not included: ${one}`)].join('\n'))
 }
 
-/** The program that a bundle describes, and its parts. */
+/** The program that the bundle describes, with the files that the bundle contains. */
 function subjectOf({ config, router, tunnel }: BundleOptions): BundleSubject {
   if (router !== undefined) return routerBundleSubject(router)
   if (tunnel !== undefined) return tunnelBundleSubject(tunnel)
@@ -124,7 +125,9 @@ function partsOf(config: ControllerConfig): BundlePart[] {
 
 type Facts = () => Promise<Readonly<Record<string, unknown>>>
 
-/** Calls `ask` once for all parts of the bundle, because seven parts come from one response. */
+/**
+ * Wraps `ask` so that it runs once, because seven files of the bundle come from the same response.
+ */
 function askOnce(ask: () => Promise<unknown>): Facts {
   let asked: ReturnType<Facts> | null = null
   return () => (asked ??= ask() as ReturnType<Facts>)
@@ -136,8 +139,8 @@ function logOf({ logFile }: ControllerConfig): Buffer {
 }
 
 /**
- * Content of the log and state of a stopped controller, read from disk; no other process may use
- * them meanwhile.
+ * Log and state of a stopped controller, read from its disk; no other process may use the data
+ * folder meanwhile.
  */
 async function diskOf({ data }: ControllerConfig, facts: Facts): Promise<unknown> {
   const isDown = await facts().then(

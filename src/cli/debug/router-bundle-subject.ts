@@ -28,7 +28,7 @@ export function routerBundleSubject(path: string): BundleSubject {
     kind: 'router',
     id,
     parts: [
-      // In the format of `router check --print`: secrets are redacted.
+      // The same content as `router check --print`: secrets are redacted.
       { name: 'configuration.json', read: () => effective },
       {
         name: 'check.json',

@@ -34,7 +34,7 @@ function fileFacts(path: string): unknown {
   return { mode: (mode & 0o777).toString(8), bytes: size, uid, changed: mtime.toISOString() }
 }
 
-/** Tests whether a controller responds to this host, without a session. */
+/** Checks whether this host can reach a controller; needs no session. */
 async function answerOf(origin: string, caPem: string): Promise<unknown> {
   const url = `${origin}/edge/client/v1/version`
   try {

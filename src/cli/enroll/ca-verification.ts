@@ -19,8 +19,8 @@ import { printableLine } from '../../lib/text/terminal-text.ts'
 import { isoTime } from '../../lib/text/format-time.ts'
 
 /**
- * Lifetime of the proof: enough time to carry the certificate from an offline machine to a
- * controller.
+ * Lifetime of the proof of possession: enough time to carry its certificate from an offline machine
+ * to a controller.
  */
 const PROOF_LIFETIME_MS = 60 * 60 * 1000
 const COMMON_NAME_CHARACTERS_MAX = 64
@@ -131,8 +131,8 @@ async function proofOf({ certificate, privateKeyPem }: Authority, token: string)
 }
 
 /**
- * Reports a failure as one line without a stack, because the operator must correct the invalid
- * files and certificates.
+ * Prints a failure as one line without a stack, because it comes from files or certificates that
+ * the operator must correct.
  */
 async function explained(step: () => Promise<void>): Promise<void> {
   try {

@@ -8,7 +8,8 @@ const LOG_OUT_MS_MAX = 2_000
 /**
  * Logs in as the new identity and requests the list of controllers.
  * @returns their addresses, beginning with the identity's controller.
- * @throws {Error} with one clause, for example if the identity needs a second factor.
+ * @throws {Error} whose message is a clause to be used within a sentence, for example if the
+ * identity needs a second factor.
  */
 export async function fetchControllerAddresses(
   identity: EnrolledIdentity,
@@ -31,7 +32,7 @@ async function askedFor(identity: EnrolledIdentity): Promise<readonly string[]> 
     const found = readControllerOrigins(await api.get('/controllers'))
     return [origin, ...found.filter((each) => each !== origin)]
   } finally {
-    // Ignore a failed log-out, because the session expires anyway.
+    // A failed log-out is ignored, because the session expires by itself.
     await api.logOut(LOG_OUT_MS_MAX).catch(() => undefined)
   }
 }

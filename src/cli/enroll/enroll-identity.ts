@@ -31,8 +31,8 @@ import { readTokenFile } from './token-file.ts'
 import { isoTime } from '../../lib/text/format-time.ts'
 
 /**
- * Maximum time by which the clock of this host may be behind: a certificate is valid from one
- * minute before it is issued, and a host whose clock is further behind rejects the certificate.
+ * How far the clock of this host may be behind. A certificate is valid from one minute before it is
+ * issued; a host whose clock is further behind rejects the certificate.
  */
 const SKEW_MS_MAX = 60_000
 
@@ -53,10 +53,13 @@ export interface EnrollOptions {
 /** Result of an enrollment, for JSON output. */
 interface Enrolled {
   readonly method: string
-  /** Id of the identity; null if the CA certificate has just created the identity. */
+  /**
+   * ID of the identity; null if the enrollment created the identity from a certificate of a
+   * third-party CA.
+   */
   readonly identityId: string | null
   readonly controller: string
-  /** Expiry of the certificate, UTC; null if no certificate was issued or accepted. */
+  /** Expiry of the certificate, UTC; null if the enrollment involves no certificate. */
   readonly notAfter: string | null
 }
 
@@ -92,8 +95,8 @@ class EnrollmentRun {
     const password = passwordFile === undefined ? '' : readSecretInput(passwordFile, 'the password')
     const client = clientKeyOf(this.#options)
     this.#judgeTargets()
-    // The result of this check is printed only after the controller has proved that it signed the
-    // token.
+    // The result of the signature check is printed only after the controller has proved that it
+    // signed the token.
     const server = await EnrollmentServer.meet(token)
     this.#checks.ok('token', tokenLine(token))
     this.#checks.ok('controller', `${token.origin} signed it; ${server.caCount} CA certificates`)
@@ -116,14 +119,14 @@ class EnrollmentRun {
     const key = this.#keyOf(token)
     let chain: [Certificate, ...Certificate[]]
     try {
-      // A token that was used before it expired is later accepted again with the same key, so its
-      // expiry is not checked for a retry.
+      // A token that was used before it expired is later accepted again with the same key. So the
+      // expiry is not checked if an earlier run has stored the key.
       if (!key.isFound) checkTokenTime(token, server.dateMs ?? systemClock.nowMs())
       this.#checks.ok('key', key.isFound ? `reused ${key.path}` : 'created on this host')
       chain = await server.ott(key.privateKeyPem)
     } catch (error) {
-      // After a refusal, the new key is useless. If the outcome is unknown, the key stays, because
-      // the retry needs it.
+      // After a refusal, the new key has no use. If the outcome is unknown, the key stays, because
+      // a retry needs it.
       if (error instanceof EnrollmentRefusedError) key.forget()
       throw error
     }
@@ -149,8 +152,8 @@ class EnrollmentRun {
   }
 
   /**
-   * Enrolls with a CA-issued certificate. After an interrupted run, the cluster may respond that it
-   * already has the certificate: that is a success.
+   * Enrolls with a certificate that a CA has issued. If the cluster responds that it already has
+   * the certificate, an earlier interrupted run has succeeded, so this run succeeds as well.
    */
   async #ca(server: EnrollmentServer, client: ClientKey): Promise<void> {
     try {
@@ -195,8 +198,8 @@ class EnrollmentRun {
   }
 
   /**
-   * Writes the CA certificates. At this point they are known to belong to the cluster. An earlier
-   * run may have written the same certificates.
+   * Writes the CA certificates, which the controller has proved to belong to its cluster. An
+   * earlier run may have written the same certificates.
    */
   #writeAuthorities({ caPem }: EnrollmentServer): void {
     const { ca, force } = this.#options
@@ -213,8 +216,8 @@ class EnrollmentRun {
   }
 
   /**
-   * The addresses of all controllers. If they are unknown, the identity file is written anyway,
-   * because the file works with the controller of the token alone.
+   * The addresses of all controllers. If the list is unavailable, the identity file is written
+   * without it, because the address in the token is sufficient.
    */
   async #controllersFor(identity: EnrolledIdentity): Promise<readonly string[]> {
     try {
@@ -246,8 +249,8 @@ class EnrollmentRun {
 }
 
 /**
- * Checks the options that the enrollment method requires or does not allow.
- * @throws {CommandFailure} exit 2, or 1 for a token of another kind.
+ * Checks that the options fit the enrollment method.
+ * @throws {CommandFailure} exit 2, or 1 if the token cannot enroll an identity.
  */
 function judgeOptions({ method, subject }: EnrollmentToken, options: EnrollOptions): void {
   const { out, cert, key, clientCert, clientKey, name, passwordFile } = options

@@ -1,4 +1,4 @@
-/** Reason why an enrollment cannot continue: one sentence for the user, with the remedy. */
+/** An enrollment cannot continue. The message is one sentence for the user, with the remedy. */
 export class EnrollmentFault extends Error {
   override readonly name = 'EnrollmentFault'
 }

@@ -10,21 +10,24 @@ import { EnrollmentFault } from './enrollment-fault.ts'
 const ENROLLING_SUFFIX = '.enrolling'
 
 /**
- * The key of an enrollment. The key is written to disk before the token is used: the controller
- * issues the same certificate again for the same token and key, so a later crash loses nothing.
+ * The private key of an enrollment. It is written to disk before the token is used: the controller
+ * issues the same certificate again for the same token and key, so a crash after that loses
+ * nothing.
  */
 export interface EnrollmentKey {
   readonly privateKeyPem: string
   readonly path: string
   /** True if the key existed before this run. */
   readonly isFound: boolean
-  /** Removes the key if this run created it; called when the token was refused. */
+  /**
+   * Deletes the key file if this run created it; called when the controller has refused the token.
+   */
   readonly forget: () => void
 }
 
 /**
- * A key in a separate file that stays. An existing key is used: it comes from an earlier run, or
- * from the caller.
+ * Uses or creates a key in a separate file that remains after the enrollment. An existing key comes
+ * from an earlier run, or from the caller.
  */
 export function loadOrCreateKeyFile(path: string, kind: KeyKind): EnrollmentKey {
   if (existsSync(path)) {
@@ -38,10 +41,10 @@ export function loadOrCreateKeyFile(path: string, kind: KeyKind): EnrollmentKey 
 }
 
 /**
- * A key file next to the future identity file; the caller removes the key file once the identity
- * file is written.
- * @throws {EnrollmentFault} when an existing key file belongs to another token, because both key
- * files would have the same name.
+ * Uses or creates a temporary key file next to the future identity file; the caller deletes it once
+ * the identity file is written.
+ * @throws {EnrollmentFault} when an existing key file belongs to another token, whose temporary key
+ * file has the same name.
  */
 export function loadOrCreateTemporaryKey(
   out: string,

@@ -23,7 +23,7 @@ const CLIENT_API = '/edge/client/v1'
 const TIMEOUT_MS = 15_000
 const ANSWER_BYTES_MAX = 2 * 1024 * 1024
 
-/** Leaf first. */
+/** Certificate chain, leaf certificate first. */
 export type CertificateChain = readonly [Certificate, ...Certificate[]]
 
 /** A certificate that an external CA has issued, with its key. */
@@ -65,8 +65,8 @@ export class EnrollmentServer {
   }
 
   /**
-   * Requests the CA certificates from the address in the token. The request is sent only after the
-   * server has proved to have the key that signed the token.
+   * Requests the CA certificates from the address in the token. Before it sends the request, it
+   * verifies that the server has the key that signed the token.
    * @throws {EnrollmentFault}
    */
   static async meet(
@@ -145,7 +145,7 @@ export class EnrollmentServer {
 
   /**
    * Verifies the issued certificate with the CA certificates from the controller, as an SDK does.
-   * Requires that the controller still presents the same key.
+   * Also requires that the controller presents the same key as before.
    */
   async #enroll(
     rest: Pick<HttpsRequest, 'body' | 'text' | 'headers' | 'client'>,
@@ -219,7 +219,7 @@ export class EnrollmentServer {
   }
 }
 
-/** Remedy for the case that it is unknown whether the token was used. */
+/** What to do if the outcome is unknown, so that the token may have been used. */
 function remedyOf({ method }: EnrollmentToken): string {
   return method === 'updb'
     ? 'try to log in with the password, and rerun the same command if that fails'
@@ -227,7 +227,8 @@ function remedyOf({ method }: EnrollmentToken): string {
 }
 
 /**
- * @param remedy remedy for a lost response, when the controller may have executed the request.
+ * @param remedy appended to the message when the response was lost, because the controller may have
+ * executed the request.
  */
 async function asked(
   origin: string,

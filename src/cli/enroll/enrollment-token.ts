@@ -8,7 +8,7 @@ import { controllerLimits } from '../../router/controllers/limits.ts'
 import { isoTime } from '../../lib/text/format-time.ts'
 
 const CLAIM_CHARACTERS_MAX = 256
-/** Claims are shown to the user, so control characters are not allowed. */
+/** The command prints claims on the terminal, so they must not contain control characters. */
 const PRINTABLE = /^[\x21-\x7e]+$/
 const COMPACT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/
 
@@ -26,7 +26,7 @@ export interface EnrollmentToken {
   /** UTC ms; null for the token of a third-party CA, which does not expire. */
   readonly expiresAtMs: number | null
   /**
-   * SHA-1 of the certificate with whose key the token claims to be signed: only a hint for
+   * SHA-1 of the certificate whose key signed the token, according to the token; used only in
    * messages.
    */
   readonly keyId: string | null
@@ -97,8 +97,8 @@ function originIn(issuer: unknown): string {
 }
 
 /**
- * Verifies that the key in the server's certificate signed the token; an attacker in the middle
- * does not have that key. The key determines the algorithm, not the header of the token.
+ * Verifies that the key in the server's certificate signed the token, which excludes a man in the
+ * middle. The algorithm follows from the key, not from the header of the token.
  * @throws {EnrollmentFault}
  */
 export async function checkTokenSignature(

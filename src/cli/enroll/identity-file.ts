@@ -3,7 +3,7 @@ export interface EnrolledIdentity {
   /** `https://host:port` of the controller. */
   readonly origin: string
   readonly privateKeyPem: string
-  /** Leaf first. */
+  /** Certificate chain as PEM, leaf certificate first. */
   readonly certificatePem: string
   /** CA certificates with which the controllers are verified. */
   readonly caPem: string
@@ -12,9 +12,9 @@ export interface EnrolledIdentity {
 const CLIENT_API = '/edge/client/v1'
 
 /**
- * The identity file that OpenZiti SDKs read. Older SDKs read only `ztAPI`; newer ones try each
+ * The identity file that OpenZiti SDKs read. Older SDKs read only `ztAPI`; newer SDKs try each
  * address in `ztAPIs` at startup, so clients can start while one controller is down.
- * @param origins of all controllers, beginning with the origin of the identity's controller.
+ * @param origins of all controllers, beginning with the identity's controller.
  */
 export function identityFileText(identity: EnrolledIdentity, origins: readonly string[]): string {
   const { origin, privateKeyPem, certificatePem, caPem } = identity

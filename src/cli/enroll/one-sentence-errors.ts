@@ -5,7 +5,7 @@ import { EnrollmentFault } from './enrollment-fault.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * Reports a problem with the token, certificate or key file in one sentence.
+ * Converts errors in the token, certificate or key file to a failure with one sentence.
  * @throws {CommandFailure}
  */
 export async function withOneSentenceErrors(enroll: () => Promise<void>): Promise<void> {

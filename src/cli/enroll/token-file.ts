@@ -9,9 +9,9 @@ import { EnrollmentFault } from './enrollment-fault.ts'
 const TOKEN_BYTES_MAX = 2 * JWT_CHARACTERS_MAX + 2
 
 /**
- * Reads an enrollment token from a file, or from standard input for `-`. Other users may be able to
- * read the file: a token is often sent by mail, and is worthless after its use.
- * @throws {CommandFailure} exit 2 if the token itself is given instead of its file.
+ * Reads an enrollment token from a file, or from standard input for `-`. The file may be readable
+ * by others: a token is often sent by mail, and is worthless once it was used.
+ * @throws {CommandFailure} exit 2 if the argument is a token instead of a file name.
  * @throws {EnrollmentFault}
  */
 export function readTokenFile(source: string): string {
@@ -22,8 +22,7 @@ export function readTokenFile(source: string): string {
       'pass the file of the token, or - for standard input; command lines are visible to other users',
     )
   }
-  // Accepts a pipe as well as a file: OpenZiti's packages pass the token as `--jwt <(echo
-  // "$TOKEN")`.
+  // The source may also be a pipe: OpenZiti's packages pass the token as `--jwt <(echo "$TOKEN")`.
   const status = statSync(source)
   const text = status.isFile() || status.isFIFO() ? readToEnd(source) : null
   if (text !== null) return text

@@ -10,9 +10,7 @@ import { sessionHeader } from '../../client/cluster-client.ts'
  */
 const SILENCE_MS = 45_000
 const REFUSAL_BYTES_MAX = 64 * 1024
-/**
- * Maximum characters of one event; sufficient, because an event contains a record at most twice.
- */
+/** Maximum characters of one event. An event contains at most two versions of a record. */
 const EVENT_CHARACTERS_MAX = 16 * 1024 * 1024
 
 interface SourceOptions {

@@ -19,8 +19,8 @@ import { readEvents, type ServerEvent } from './event-source.ts'
 
 const EVENTS = '/fabric/v1/events'
 /**
- * Interval of requests that keep the session alive, because a stream does not count as session
- * activity.
+ * Interval of requests that keep the session from expiring, because reading a stream does not count
+ * as activity of the session.
  */
 const KEEP_SESSION_MS = 20_000
 
@@ -56,9 +56,9 @@ class EventFollower {
   readonly #context: ReturnType<typeof findContext>
   readonly #session: RenewedSession | null
   readonly #stop = new AbortController()
-  /** The token with which the last stream was opened. */
+  /** The session token of the current stream. */
   #token = ''
-  /** True when the token has been renewed since the last event arrived. */
+  /** True if the token has been renewed and no event has arrived since. */
   #isRenewed = false
   #lastId: string
   #left: number
@@ -89,9 +89,10 @@ class EventFollower {
   }
 
   /**
-   * @returns why the stream ended. The reason is reported only if no other controller continues the
+   * Prints the events of one controller until the stream ends.
+   * @returns why the stream ended; shown to the user only if no other controller continues the
    * stream.
-   * @throws an error that every other controller would return as well.
+   * @throws an error that another controller would return as well.
    */
   async #follow(controller: string): Promise<Error> {
     const { context } = this.#context
@@ -151,20 +152,20 @@ class EventFollower {
   }
 
   #print(event: Readonly<Record<string, unknown>>, text: string): void {
-    // Metrics are printed only on request, because they are frequent.
+    // Metrics are printed only if the user requests their namespace, because they are frequent.
     if (this.#options.namespace === undefined && event['namespace'] === METRICS) return
     printLine(this.#options.output === 'json' ? escapeUnprintable(text) : eventLine(event))
     this.#left -= 1
     if (this.#left <= 0) this.#stop.abort()
   }
 
-  /** @throws {CommandFailure} when the stream ended because the session has ended. */
+  /** @throws {CommandFailure} when the stream ended because its session has ended. */
   async #judgeEnd(): Promise<void> {
     if (this.#closed.includes('session')) await this.#renew()
     this.#closed = ''
   }
 
-  /** Renews the token: a stream of an OIDC session ends when the token that opened it expires. */
+  /** Renews the token, because the stream of an OIDC session ends when its token expires. */
   async #renew(): Promise<void> {
     if (this.#isRenewed) throw this.#notAllowed()
     this.#isRenewed = true
@@ -193,7 +194,7 @@ export function eventLine(event: EventJson): string {
   return `${head.map(textOf).join('  ')}  ${shown(event)}`.trimEnd()
 }
 
-/** Fields that the line already shows, or that are of no use to the user. */
+/** Fields that the line shows elsewhere, or that are of no use to the user. */
 const said = new Set([
   'namespace',
   'event_src_id',
@@ -229,7 +230,7 @@ function objectIn(event: EventJson, name: string): EventJson | undefined {
   return isJsonObject(value) ? value : undefined
 }
 
-/** The value on one line without control characters, because other parties chose its content. */
+/** The value on one line without control characters, because clients can choose its content. */
 function textOf(value: unknown): string {
   if (value === undefined || value === null) return ''
   const text = typeof value === 'string' ? value : JSON.stringify(value)

@@ -102,7 +102,7 @@ const undoPreview = objectShape<UndoPreview>({
 const LIMIT = 50
 const PAGE = 500
 
-/** Prints entries of the history, or undoes one of them. */
+/** Prints entries of the change history, or undoes one of them. */
 export async function showHistory(
   kindWord: string | undefined,
   name: string | undefined,
@@ -149,7 +149,7 @@ function queryOf(
   return query
 }
 
-/** @throws {CommandFailure} exit 2. */
+/** @throws {CommandFailure} exit 2 if the text is not a time. */
 function timeOf(option: string, text: string | undefined): string | undefined {
   if (text === undefined) return undefined
   const days = /^([0-9]{1,4})d$/.exec(text)?.[1]
@@ -214,7 +214,7 @@ function changeSummary(entry: HistoryEntry): string {
   return `${text}${more}`
 }
 
-/** `name: "wiki" -> "docs"` for each changed field; nothing for a creation or deletion. */
+/** `name: "wiki" -> "docs"` for each changed field; empty for a creation or deletion. */
 function fieldTexts({ before, after, isPartial }: ChangedRecord): string[] {
   const hidden = isPartial ? ['(a secret)'] : []
   if (before === null || after === null) return hidden

@@ -105,8 +105,8 @@ function compare(a: string, b: string): number {
 }
 
 /**
- * A title followed by the value. An object, or a string that contains JSON of an object, is printed
- * as YAML.
+ * A title line followed by the value. An object, also one that a string contains as JSON, is
+ * printed as YAML.
  */
 function inspectedText({ appId, name, value }: InspectedValue): string {
   const parsed = typeof value === 'string' ? (parseJsonOrNull(value) ?? value) : value

@@ -7,7 +7,7 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { RedirectListener } from './redirect-listener.ts'
 
 /**
- * Logs in on the pages of a controller, in a browser on this host.
+ * Logs in on the log-in pages of a controller, in a browser on this host.
  * @param open opens or shows an address for the user.
  * @throws {CommandFailure}
  */
@@ -35,21 +35,24 @@ export async function logInByBrowser(
   }
 }
 
-/** Prevents a retry: it would make the user log in again, so the user decides about it. */
+/**
+ * Marks the error as not retryable: a retry would require another log-in by the user, who has to
+ * decide this.
+ */
 function withoutRetry(error: CommandFailure): CommandFailure {
   return new CommandFailure(error.exitCode, `${error.message}; log in again`, error)
 }
 
 /**
- * Opens the address in a browser. The address is always printed, because the host may have no
- * browser, or open the wrong one.
+ * Opens the address in a browser. Also prints it, because the host may have no browser, or may open
+ * an unwanted one.
  */
 function showInBrowser(url: string): void {
   printNote(`log in with a browser on this host; if none opens, open this address:\n${url}`)
   const command = browserCommand()
   if (command === null) return
   const [program = '', ...words] = command
-  // The browser is started without a shell, and continues when this command ends.
+  // The browser is started without a shell, and keeps running when this command exits.
   const browser = spawn(program, [...words, url], { stdio: 'ignore', detached: true })
   browser.on('error', () => undefined)
   browser.unref()

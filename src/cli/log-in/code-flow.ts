@@ -16,9 +16,15 @@ import {
   logInRefusedFailure,
 } from './credential.ts'
 
-/** Nothing listens at this address: the code is read from the Location header of the redirect. */
+/**
+ * Redirect URI on which no server listens: this program reads the code from the Location header of
+ * the redirect.
+ */
 const REDIRECT_URI = 'http://127.0.0.1/auth/callback'
-/** Remedy: the page of the controller supports every factor that a browser can provide. */
+/**
+ * Advice for a factor that this program does not support: the log-in page supports every factor
+ * that a browser can provide.
+ */
 const ON_PAGE = 'log in with --browser or --device, or update flotilla'
 
 export interface CodeFlowCredentials {
@@ -29,8 +35,8 @@ export interface CodeFlowCredentials {
 }
 
 /**
- * Logs in with the authorization code flow without a browser: sends the steps of the log-in page as
- * JSON to one controller.
+ * Logs in with the authorization code flow, but without a browser: sends the inputs of the log-in
+ * page as JSON to one controller.
  * @throws {HttpsFault} when the connection is lost; {@link CommandFailure}.
  */
 export async function logInByCodeFlow(
@@ -66,7 +72,7 @@ function pageOf({ method }: LogInMethod): 'password' | 'cert' | 'ext-jwt' {
   return method === 'cert' || method === 'ext-jwt' ? method : 'password'
 }
 
-/** Requires that the log-in lacks only a TOTP code, and that the identity has enrolled TOTP. */
+/** Checks that a TOTP code completes the log-in, and that the identity has enrolled TOTP. */
 function requireCodeAlone(provider: OidcProviderClient, step: HttpsResponse): void {
   const queries = queriesIn(step)
   if (queries.length === 0) throw refusalOf(provider, step)

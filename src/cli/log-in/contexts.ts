@@ -12,7 +12,7 @@ import {
   addOrReplaceContext,
 } from '../client/context-file.ts'
 
-/** Ends the session of a context; the context itself stays. */
+/** Ends the session of a context and keeps the context. */
 export async function logOut(options: ContextOptions): Promise<void> {
   const { name, context } = findContext(readContexts(), options.context)
   const fault = await endSession(name, context)
@@ -27,7 +27,7 @@ export async function logOut(options: ContextOptions): Promise<void> {
   }
 }
 
-/** @returns why the session could not be ended; null when it has ended. */
+/** @returns why the session may still exist; null when it has ended. */
 async function endSession(name: string, context: Context): Promise<string | null> {
   if (context.token === null) return null
   try {
@@ -42,7 +42,7 @@ async function endSession(name: string, context: Context): Promise<string | null
 
 /**
  * Ends an OIDC session, even if its access token has expired.
- * @returns why no controller could be reached; null when the session has ended.
+ * @returns why no controller ended the session; null when it has ended.
  */
 async function revoke(context: Context, refreshToken: string): Promise<string | null> {
   const { OidcProviderClient, OidcProviderRefusal } =
@@ -111,7 +111,7 @@ function userOf(logIn: LogInMethod): string {
   }
 }
 
-/** Selects the context that later verbs use. */
+/** Selects the context for later verbs. */
 export function useContext(asked: string, options: ContextOptions): void {
   changeContexts((file) => ({ ...file, current: findContext(file, asked).name }))
   if (options.json === true) printJson({ context: asked })

@@ -27,7 +27,7 @@ export interface Credential {
   readonly jwt?: string
 }
 
-/** @param before the current context; its log-in method is used again if no method is given. */
+/** @param before the current context, whose log-in method is used if the options contain none. */
 export async function chooseLogInMethod(
   options: CredentialOptions,
   before: Context | undefined,
@@ -117,13 +117,13 @@ export function logInRefusedFailure(method: LogInMethod, error: unknown): Comman
   return new CommandFailure(EXIT_DENIED, `log-in refused: ${reasons[method.method]}`, error)
 }
 
-/** How a controller requests a second factor for a log-in. */
+/** A factor that a controller still requires for a log-in, in the format of its response. */
 export type AuthQuery = Readonly<Record<string, unknown>>
 
 /**
- * Types of the auth queries for each second factor, in OpenID Connect and in the REST API. The
- * record must have an entry for every kind, so a new kind does not compile until this program
- * supports it or reports that it does not.
+ * Types of auth queries that request each second factor, in OpenID Connect and in the REST API. The
+ * record has an entry for every kind of factor: for a new kind, the compiler requires a decision
+ * whether this program supports it.
  */
 const queryTypes: Readonly<Record<PendingFactor['kind'], readonly string[]>> = {
   totp: ['TOTP', 'MFA'],
@@ -135,8 +135,8 @@ export function requiresTotpCode(query: AuthQuery | null): boolean {
 }
 
 /**
- * Failure of a log-in that needs a further factor which the command line does not support.
- * @param elsewhere the place where the user can provide that factor.
+ * Failure of a log-in that needs another factor, which the command line does not support.
+ * @param elsewhere where the user can provide that factor.
  */
 export function missingFactorFailure(
   queries: readonly (AuthQuery | null)[],

@@ -9,7 +9,7 @@ import {
   OidcProviderRefusal,
 } from '../client/oidc-provider-client.ts'
 
-/** RFC 8628, 3.5. */
+/** Increase of the polling interval (RFC 8628, 3.5). */
 const SLOWER_MS = 5000
 
 /**
@@ -48,11 +48,11 @@ export async function logInByDevice(
 }
 
 /**
- * @returns the increase of the polling interval.
+ * @returns by how much the polling interval increases.
  * @throws the error if it ends the log-in.
  */
 function slowerBy(error: unknown): number {
-  // RFC 8628, 3.5: increase the polling interval if the server is unreachable.
+  // RFC 8628, 3.5 requires longer polling intervals after a connection timeout.
   if (error instanceof HttpsFault) return SLOWER_MS
   if (!(error instanceof OidcProviderRefusal)) throw error
   if (error.code === 'authorization_pending') return 0

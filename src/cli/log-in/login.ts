@@ -65,16 +65,16 @@ export async function logIn(urls: readonly string[], options: LogInOptions): Pro
 }
 
 /**
- * The name of the context in which the user named this controller; if there is none, a name from
- * the controller's address.
+ * The name of the context in which the user named this controller; otherwise a name made from the
+ * controller's address.
  */
 function nameFor(file: ContextFile, controller: string): string {
   return contextsForController(file, controller)[0]?.name ?? new URL(controller).host
 }
 
 /**
- * The CA certificates that are stored for this controller. CA certificates of another network are
- * not used, nor those of a context in which only a server listed the controller.
+ * The CA certificates that a context stores for this controller. Only a context in which the user
+ * named the controller counts; a context in which a server listed the controller does not.
  */
 function knownTrust(before: Context | undefined, controller: string): { known?: string | null } {
   // @guard network-that-lists-another--trust
@@ -86,8 +86,8 @@ interface ListedController {
 }
 
 /**
- * The given controllers, followed by the other controllers of the cluster, which later commands try
- * when the first one is unreachable.
+ * The given controllers, followed by the other controllers of the cluster, so that later commands
+ * have alternatives to the first one.
  */
 async function everyController(
   { controllers: given, caPem, credential }: SessionOpeningOptions,
@@ -105,7 +105,7 @@ async function everyController(
     .ask({ method: 'GET', path: '/controllers?limit=500' })
     .then(({ data }) => data)
     .catch((error: unknown) => {
-      // An identity without permission to list controllers uses only the given ones.
+      // If the identity may not list controllers, only the given ones are stored.
       if (error instanceof ApiRefusal) return []
       throw error
     })
@@ -114,8 +114,8 @@ async function everyController(
 }
 
 /**
- * Origins of the controllers in a list of any shape. Entries that do not describe controllers are
- * ignored.
+ * Origins of the controllers in a response, whose content is not trusted. Entries that do not
+ * describe controllers are ignored.
  */
 export function managementOrigins(listed: unknown): string[] {
   if (!Array.isArray(listed)) return []

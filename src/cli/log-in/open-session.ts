@@ -31,10 +31,10 @@ async function isOidcAnnounced(opening: SessionOpeningOptions): Promise<boolean>
 }
 
 /**
- * Logs in at each controller in turn, and retries while the cluster has no leader. An interrupted
- * flow starts over at another controller, because controllers store nothing about a flow until its
- * code is redeemed.
- * @returns null if the controllers are not providers under these addresses.
+ * Logs in through each controller in turn, and retries while the cluster has no leader. An
+ * interrupted log-in starts again at another controller, because a controller stores a log-in in
+ * the cluster only when its code is redeemed.
+ * @returns null if no controller is an OpenID provider at these addresses.
  */
 async function openByProvider(opening: SessionOpeningOptions): Promise<LogInResult | null> {
   const {
@@ -88,7 +88,7 @@ async function flowOf(
   }
 }
 
-/** Returns the given controllers in turn, starting after the first one. */
+/** Returns a function that yields the given controllers in turn, starting after the first one. */
 function nextOf(
   { controllers, caPem }: SessionOpeningOptions,
   first: OidcProviderClient,

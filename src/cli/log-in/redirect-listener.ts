@@ -8,15 +8,18 @@ import { startListening, listeningPort } from '../../lib/runtime/listening.ts'
 import { escapeHtml } from '../../lib/text/escape-html.ts'
 
 export const redirectLimits = {
-  /** Time to wait for the user, equal to the time for which a controller waits. */
+  /**
+   * Time to wait for the user, equal to the time for which a controller waits for the user's input.
+   */
   logInMs: 10 * 60_000,
   /**
-   * Maximum number of requests from other programs on this host that do not belong to the log-in.
+   * Maximum requests that do not belong to the log-in, for example from other programs on this
+   * host; after that, the log-in fails.
    */
   strayRequestsMax: 100,
   /**
-   * Maximum open connections of the listener for the browser; further connections are closed at
-   * once.
+   * Maximum open connections of the listener for the browser; further connections are closed
+   * immediately.
    */
   redirectConnectionsMax: 16,
   /**
@@ -27,7 +30,7 @@ export const redirectLimits = {
 
 const PATH = '/auth/callback'
 
-/** The response that arrived at the redirect URI of a log-in. */
+/** The parameters with which the controller redirected the browser. */
 interface RedirectAnswer {
   readonly parameters: URLSearchParams
   /** Shows the result of the log-in to the user. */
@@ -35,8 +38,8 @@ interface RedirectAnswer {
 }
 
 /**
- * Receives the response to one log-in in a browser on this host, once (RFC 8252, 7.3). It binds its
- * port before the log-in begins, so that no other program receives the response. A request with
+ * Receives the redirect of one log-in in a browser on this host (RFC 8252, 7.3). It binds its port
+ * before the log-in begins, so that no other program can receive the redirect. A request with
  * another `state` does not end the log-in.
  */
 export class RedirectListener {
@@ -60,7 +63,10 @@ export class RedirectListener {
     return `127.0.0.1:${listeningPort(this.#server)}`
   }
 
-  /** @throws {CommandFailure} when no response arrives in time. */
+  /**
+   * Waits for the redirect with this `state`.
+   * @throws {CommandFailure} when it does not arrive in time.
+   */
   wait(state: string, timeoutMs: number = redirectLimits.logInMs): Promise<RedirectAnswer> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
@@ -93,9 +99,9 @@ export class RedirectListener {
     clearTimeout(timer)
   }
 
-  /** Null: the request is not the response to this log-in. */
+  /** Null if the request is not the redirect of this log-in. */
   #parametersOf({ method, url, headers }: IncomingMessage, state: string): URLSearchParams | null {
-    // A request with another host name may come from a page that scans ports of this host.
+    // A request for another host name may come from a web page that scans the ports of this host.
     // @guard log-in-at-the-terminal--host
     if (method !== 'GET' || headers.host !== this.#host) return null
     const asked = URL.parse(url ?? '', this.uri)
@@ -135,7 +141,7 @@ const style =
   'background:light-dark(#fff,#19222c)}h1{font-size:1.25rem;margin:0 0 .75rem}p{margin:0;line-height:1.5}'
 
 /**
- * Page that the browser shows at the end of a log-in; it says that the command continues in the
+ * Page that the browser shows at the end of a log-in; it tells the user to continue in the
  * terminal.
  */
 function redirectPage({

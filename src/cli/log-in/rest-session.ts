@@ -31,8 +31,8 @@ export async function openRestSession(opening: SessionOpeningOptions): Promise<L
 }
 
 /**
- * @throws {CommandFailure} when a successful response contains no session: then it did not come
- * from a controller.
+ * @throws {CommandFailure} when a successful response contains no session, because then it did not
+ * come from a controller.
  */
 export function readSessionResponse(data: unknown): SessionDetail {
   const { token, identity, authQueries } = (data ?? {}) as Readonly<Record<string, unknown>>
@@ -71,7 +71,7 @@ async function authenticate(
 }
 
 /**
- * Provides the missing second factor; without the factor, a session cannot use any administrator
+ * Provides the missing second factor; without it, the session may not use any administrator
  * operation.
  */
 async function completeFactors(
@@ -81,7 +81,7 @@ async function completeFactors(
 ): Promise<void> {
   if (authQueries.length === 0) return
   // Only a TOTP code can be provided here. A session that requires an external JWT would need the
-  // token of the identity provider in each request.
+  // identity provider's token in every request.
   if (!authQueries.every(requiresTotpCode))
     throw missingFactorFailure(authQueries, 'update flotilla')
   const body = { code: await code() }

@@ -20,16 +20,15 @@ interface TrustOptions {
   readonly ca?: string
   readonly fingerprint?: string
   /**
-   * CA certificates in the context from an earlier log-in; undefined when there was no earlier
-   * log-in.
+   * Trusted CA certificates of the context from an earlier log-in; undefined when there was none.
    */
   readonly known?: string | null
 }
 
 /**
- * The CA certificates with which a controller is verified, PEM; null: those of this host. If the CA
- * is neither given, nor known from an earlier log-in, nor trusted by this host, prints its
- * fingerprint and sends no secret until the user accepts it.
+ * The CA certificates to verify a controller, PEM; null: those of this host. If the options name no
+ * CA, an earlier log-in stored none, and this host does not trust the controller's CA, the command
+ * prints the fingerprint of that CA. It sends no secret until the user accepts it.
  * @throws {CommandFailure}
  */
 export async function loadTrustedCa(
@@ -117,7 +116,7 @@ async function confirmedCa(controller: string): Promise<string> {
 }
 
 /**
- * Verifies that the server has a certificate from the given CA. Then also trusts the CA
+ * Verifies that the server has a certificate from the given CA; then trusts also the CA
  * certificates that the server publishes.
  */
 async function verifiedCa(controller: string, root: Certificate): Promise<string> {

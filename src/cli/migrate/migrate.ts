@@ -60,7 +60,7 @@ export async function migrate(
   }
 }
 
-/** Prints what the migration would lose, and refuses it. */
+/** Prints each value that the migration would lose, and refuses to migrate if there are any. */
 function requireNoLosses(migration: Migration): void {
   if (migration.report.count('lost') > 0) printLine(migrationText(migration))
   refuseLossyMigration(migration)
@@ -104,8 +104,8 @@ async function write(migration: Migration, { file, folder, recipient }: Target):
 }
 
 /**
- * Reads the written backup back, because only the bytes on disk count. The restore checks what they
- * contain.
+ * Reads the written backup again and verifies its container, because only the bytes on disk count.
+ * A restore verifies the content.
  * @throws {BackupFault} DAMAGED.
  */
 async function readBack(file: string, written: WrittenBackup | null): Promise<string> {
@@ -115,8 +115,8 @@ async function readBack(file: string, written: WrittenBackup | null): Promise<st
 }
 
 /**
- * Removes the incomplete files that a killed run left beside a target: they contain the keys of the
- * network. Files of a process that still runs stay.
+ * Removes the incomplete files that a killed run left beside a target, because they contain the
+ * keys of the network. Files of a process that is still running stay.
  */
 function removeAbandoned(target: string): void {
   const prefix = `.${basename(target)}.`
@@ -203,8 +203,8 @@ function nextSteps(
 }
 
 /**
- * The commands to invite and join a controller. Between the two, the operator copies the ticket and
- * the controller's folder to its host.
+ * The commands that invite a controller and join it. Between the two, the operator copies the
+ * ticket and the controller's folder to its host.
  */
 function joinCommands(id: string, inviting: string, folder: string): readonly string[] {
   const [own, ticket] = [join(folder, id, 'config.yml'), join(folder, id, 'ticket')]

@@ -2,7 +2,7 @@ import type { Migration } from '../../migrate/migration.ts'
 import { type Finding, findingKinds, type StoreReport } from '../../migrate/report.ts'
 import { formatTable } from '../terminal/output.ts'
 
-/** Maximum ids that are printed for findings with the same reason. */
+/** Maximum IDs that are printed for records with the same finding. */
 const IDS_SHOWN_MAX = 3
 
 /** The report as JSON for programs. */
@@ -54,7 +54,7 @@ function findingLines(stores: readonly StoreReport[], kind: Finding['kind']): st
   return ['', `${kind}:`, ...lines, ...(hidden === 0 ? [] : [`  and ${hidden} more`])]
 }
 
-/** For example `P-a-S9TUT (edge-1)`: people know the name, and commands accept both. */
+/** For example `P-a-S9TUT (edge-1)`: users know the name, and commands accept both. */
 function titleOf({ id, name }: Finding): string {
   return name === '' || name === id ? id : `${id} (${name})`
 }

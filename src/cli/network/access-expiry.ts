@@ -4,9 +4,9 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { dateTimeMs } from '../../lib/text/date-time.ts'
 
 /**
- * Fields with the time at which access ends, by kind. If a file omits such a field, the network
- * keeps the stored time, so that an older file does not prolong access; null in a file removes the
- * time.
+ * For each kind, the field with the time at which access ends. If a file omits this field, the
+ * network keeps the stored time, so that an older file does not prolong access; null in the file
+ * removes the time.
  */
 const endFields: Readonly<Record<string, string>> = {
   servicePolicy: 'expiresAt',
@@ -14,21 +14,21 @@ const endFields: Readonly<Record<string, string>> = {
 }
 
 /**
- * Whether the network keeps its stored time at which access ends, because the file omits the field.
+ * Whether the file omits the field, so that the network keeps its stored time at which access ends.
  * The field then does not count as different.
  */
 export function isOmittedExpiry(kind: string, field: string, wanted: JsonObject): boolean {
   return endFields[kind] === field && !Object.hasOwn(wanted, field)
 }
 
-/** True for a policy that would grant nothing, because the time at which it ends has passed. */
+/** True for a policy that would grant nothing, because the time at which it expires has passed. */
 export function hasExpired(kind: string, fields: JsonObject): boolean {
   return kind === 'servicePolicy' && isPast(fields['expiresAt'])
 }
 
 /**
- * Adds to an object the times at which its access ends, as the file gives them: null or an empty
- * map removes the stored times.
+ * Adds to the fields of an object the times at which its access ends, if the file contains them:
+ * null or an empty map removes the stored times.
  */
 export function normalizeFileExpiries(
   kind: string,
@@ -43,8 +43,8 @@ export function normalizeFileExpiries(
 }
 
 /**
- * Prepares for an export the times at which the access of a record ends; omits times that have
- * passed.
+ * Converts the times at which a record's access ends to the form of an export; omits times that
+ * have passed.
  */
 export function normalizeRecordExpiries(kind: string, fields: JsonObject): JsonObject {
   const { roleAttributesExpireAt: ends, ...others } = normalizeEnds(kind, fields)

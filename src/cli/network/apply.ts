@@ -42,8 +42,8 @@ export async function applyNetworkFile(options: ApplyOptions): Promise<void> {
 
 /**
  * @param path path of the file, for messages about its faults.
- * @param over completes the objects of the file with the objects of the network; without it, the
- * file is complete.
+ * @param over completes the objects of the file with values from the network; if absent, the
+ * objects are used unchanged.
  * @throws {CommandFailure} exit 2 for faults, with nothing changed.
  */
 export async function applyNetwork(
@@ -75,7 +75,8 @@ export async function applyNetwork(
 }
 
 /**
- * Previews which access the steps would grant and revoke, as far as a preview supports the steps.
+ * Previews which access the steps would grant and revoke. The preview omits steps that the preview
+ * API does not support.
  */
 async function accessOf(
   client: ApiClient,
@@ -106,7 +107,7 @@ function printPlan(steps: readonly Step[], isDry: boolean): void {
 }
 
 /**
- * Drops the step that would delete the identity that runs the command, so that pruning never
+ * Removes the step that would delete the identity that runs the command, so that pruning never
  * deletes that identity.
  */
 async function withoutOwn(client: ApiClient, steps: readonly Step[]): Promise<readonly Step[]> {
@@ -164,7 +165,7 @@ const VALUE_CHARACTERS_MAX = 100
 const signs = { create: '+', adopt: '~', update: '~', delete: '-' } as const
 const done = { create: 'created', adopt: 'updated', update: 'updated', delete: 'deleted' } as const
 
-/** The difference as text: one line for each step, and the fields of changed objects. */
+/** The planned changes as text: one line for each step, and the changed fields below it. */
 function differenceText(steps: readonly Step[]): string {
   return steps.map(stepText).join('\n')
 }
@@ -200,7 +201,7 @@ function printDone(step: Step): void {
   printLine(`${done[step.verb]} ${labelOf(step)}`)
 }
 
-/** @param isDone false for a dry run. */
+/** @param isDone false for a dry run, which executes no step. */
 function printSteps(steps: readonly Step[], isDone: boolean, access?: unknown): void {
   printJson({
     isDone,

@@ -4,19 +4,19 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { dateTimeMs } from '../../lib/text/date-time.ts'
 
 /**
- * Fields with which a file disables an identity: permanently, or until a time. They are not fields
- * of a request body: a separate operation sets them.
+ * Fields with which a file disables an identity: permanently, or until a given time. The API sets
+ * this state in a separate operation, so these fields are not part of a request body.
  */
 export const disabledFields = ['disabled', 'disabledUntil'] as const
 
 const MINUTE_MS = 60_000
 /**
- * Times that differ by less count as equal, because the operation accepts whole minutes and clocks
- * differ by seconds.
+ * Times that differ by less than this count as equal, because the API accepts whole minutes and
+ * clocks differ by seconds.
  */
 const TOLERANCE_MS = 2 * MINUTE_MS
 
-/** The fault of a value for one of these fields; null if it is valid. */
+/** Why a value is not valid for one of these fields; null if it is valid. */
 export function disabledFault(field: (typeof disabledFields)[number], value: Json): string | null {
   if (field === 'disabled') {
     return typeof value === 'boolean' ? null : 'disabled: expected true or false'
@@ -27,10 +27,12 @@ export function disabledFault(field: (typeof disabledFields)[number], value: Jso
   return isTooFar ? 'disabledUntil: more than 100 years from now; use disabled: true' : null
 }
 
-/** The disabled state of an identity from an API response or from another controller's export. */
+/**
+ * The disabled state of an identity, from an API response or from the export of another controller.
+ */
 export function readDisabledFields(shown: JsonObject): JsonObject {
   const { disabled, disabledAt = null, disabledUntil = null } = shown
-  // Some exports omit `disabled`, which follows from `disabledAt`.
+  // Some exports omit `disabled`; `disabledAt` then shows the state.
   const isDisabled = disabled === undefined ? disabledAt !== null : disabled === true
   if (!isDisabled) return {}
   // @guard import-that-loses-rights--until
@@ -38,7 +40,8 @@ export function readDisabledFields(shown: JsonObject): JsonObject {
 }
 
 /**
- * Normalized form: empty for an identity that is enabled, or whose `disabledUntil` has passed.
+ * The disabled state in normalized form: empty if the identity is enabled, or if `disabledUntil`
+ * has passed.
  */
 export function normalizeDisabled({ disabled, disabledUntil = null }: JsonObject): JsonObject {
   if (disabledUntil === null) return disabled === true ? { disabled: true } : {}
@@ -47,7 +50,7 @@ export function normalizeDisabled({ disabled, disabledUntil = null }: JsonObject
   return { disabledUntil: new Date(ms).toISOString() }
 }
 
-/** True if two values mean the same time, within the tolerance. */
+/** True if two values denote the same time, within the tolerance. */
 export function isSameTime(a: Json, b: Json): boolean {
   const [first, second] = [timeOf(a), timeOf(b)]
   return first !== null && second !== null && Math.abs(first - second) <= TOLERANCE_MS

@@ -35,7 +35,7 @@ function networkDocument({ objects }: LiveNetwork): Readonly<Record<string, unkn
   return document
 }
 
-/** Moves the fields that identify the object to the front. */
+/** Moves the fields that identify the object to its beginning. */
 function keyFirst({ key }: NetworkSection, fields: JsonObject): JsonObject {
   const own = key.filter((name) => Object.hasOwn(fields, name))
   return { ...Object.fromEntries(own.map((name) => [name, fields[name] ?? null])), ...fields }

@@ -7,7 +7,10 @@ import { readTextFile } from '../terminal/text-file.ts'
 import type { BodyChecks, FileFault } from './network-file.ts'
 import { networkLimits } from './sections.ts'
 
-/** Checks with the schemas of the API: a command reports a fault before it changes anything. */
+/**
+ * Checks bodies with the schemas of the API, so that a command reports a fault before it changes
+ * anything.
+ */
 export function schemaChecks(): BodyChecks {
   const validator = new Validator()
   return (entity) => validator.checkOf(requestSchema(entity, 'create'))

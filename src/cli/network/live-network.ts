@@ -16,16 +16,18 @@ import {
 /** An object that exists in the network. */
 export interface LiveObject extends NetworkObject {
   readonly id: string
-  /** True: the object cannot be deleted, because it is built in or is part of another object. */
+  /** True if the object cannot be deleted, because it is built in or is part of another object. */
   readonly isKept: boolean
-  /** True: every network has this object in this form, so a file need not contain it. */
+  /**
+   * True if every network has this object with the same fields, so that a file need not contain it.
+   */
   readonly isUsual: boolean
 }
 
-/** The current content of a network, limited to what a file can express. */
+/** The current objects of a network, limited to those that a file can describe. */
 export interface LiveNetwork {
   readonly objects: readonly LiveObject[]
-  /** The id of the record with this kind and name; undefined when there is none. */
+  /** The ID of the record with this kind and name; undefined when no such record exists. */
   idOf(kind: string, name: string): string | undefined
   /** Names of all records of a kind. */
   namesOf(kind: string): readonly string[]
@@ -40,12 +42,12 @@ const serviceConfigsShape = listShape(
 )
 const AT_ONCE = 8
 
-/** The table of a kind. Kinds that share a table also share their names and ids. */
+/** The table that stores a kind. Kinds that share a table also share their names and IDs. */
 export function tableForKind(kind: string): string {
   return entitiesByName.get(kind)?.table ?? kind
 }
 
-/** Reads the sections of the network, one page at a time. */
+/** Reads the objects of all sections from the API, one page after the other. */
 export async function readNetwork(
   client: RecordApi,
   sections: readonly NetworkSection[] = allSections(),
@@ -101,7 +103,10 @@ class NetworkReader {
     }
   }
 
-  /** Reads pages by id, so that created and deleted records do not shift the other records. */
+  /**
+   * Reads pages in the order of IDs, so that records that are created or deleted meanwhile do not
+   * shift the others.
+   */
   async *#pages({ kind }: NetworkSection): AsyncGenerator<readonly Row[]> {
     for (let last = ''; ;) {
       // Built-in records are skipped, except for auth policies: the default auth policy is built
@@ -157,8 +162,8 @@ class NetworkReader {
   }
 
   /**
-   * Reads the service configs of identities: one request for each identity, and none if the network
-   * has no configs or no services.
+   * Reads the service configs of identities. This takes one request for each identity, and none if
+   * the network has no configs or no services.
    */
   async #readServiceConfigs(section: NetworkSection): Promise<void> {
     const has = (id: string): boolean => this.#found.some(({ section: { kind } }) => kind.id === id)
@@ -213,13 +218,14 @@ export function seededConfigTypeFields(
 }
 
 /**
- * True for an identity that a router has created and whose fields are all implied by the router.
+ * True for an identity of a router that has only its name and type, both of which follow from the
+ * router.
  */
 export function isImpliedRouterIdentity(fields: JsonObject): boolean {
   return fields['type'] === 'Router' && Object.keys(fields).length === 2
 }
 
-/** Sorts objects by key. Terminators with the same key get a number to distinguish them. */
+/** Sorts objects by key. Terminators with the same key get a number, so that their keys differ. */
 export function assignDuplicateNumbers<T extends NetworkObject>(objects: readonly T[]): T[] {
   const counts = new Map<string, number>()
   const ordered = objects

@@ -28,7 +28,7 @@ import { assignDuplicateNumbers } from './live-network.ts'
 /** An object of a file. */
 export interface NetworkFileObject extends NetworkObject {
   readonly line: number
-  /** The line of each field. */
+  /** The line number of each field in the file. */
   readonly lines: ReadonlyMap<string, number>
 }
 
@@ -38,7 +38,7 @@ export interface FileFault {
   readonly problem: string
 }
 
-/** Contents of a file, with all faults that do not depend on the network. */
+/** Contents of a file, with all faults that can be found without the network. */
 export interface NetworkFile {
   readonly objects: readonly NetworkFileObject[]
   readonly faults: readonly FileFault[]
@@ -56,12 +56,13 @@ export function parseYamlDocument(text: string): {
 }
 
 /**
- * Makes the check of a body that creates a record of a kind; the check throws a `Problem`. A caller
- * that cannot compile schemas, such as a browser, leaves the check to the API.
+ * Returns a function that checks a body for creating a record of a kind; that function throws a
+ * `Problem`. A program that cannot compile schemas, for example in a browser, leaves this check to
+ * the API.
  */
 export type BodyChecks = (entity: Entity) => (body: unknown) => void
 
-/** Never throws: unusable content becomes a fault. */
+/** Parses a network file. Never throws: unusable content becomes a fault. */
 export function parseNetworkFile(text: string, checks: BodyChecks): NetworkFile {
   const { tree, faults } = parseYamlDocument(text)
   if (tree === null) return { objects: [], faults }
@@ -125,7 +126,7 @@ export class NetworkFileReader {
       return
     }
     if (tree.kind !== 'list') {
-      // An empty section.
+      // A section without content is valid.
       if (tree.kind === 'scalar' && tree.value === null) return
       this.fault(line, `${name}: expected a list of ${kindNameInWords(section.kind.plural)}`)
       return
@@ -141,7 +142,8 @@ export class NetworkFileReader {
     }
     const before = this.#faults.length
     for (const entry of tree.entries) this.#judgeEntry(section, entry)
-    // Stop at these faults, because later checks could report their consequences as faults.
+    // Ends here after the first faults, because the later checks would report consequences of the
+    // same faults.
     if (this.#faults.length > before) return
     const fields = Object.fromEntries(
       tree.entries.map(({ key, value }) => [this.#named(section, key), treeToJson(value)]),
@@ -150,7 +152,7 @@ export class NetworkFileReader {
     this.take(section, fields, tree.line, lines)
   }
 
-  /** Checks an object on its own, without other objects. */
+  /** Checks one object without regard to other objects. */
   take(
     section: NetworkSection,
     fields: JsonObject,
@@ -226,7 +228,10 @@ export class NetworkFileReader {
   }
 }
 
-/** Fault of an identity field that is not part of a request body; null if it is valid. */
+/**
+ * Why the value of an identity field that is not part of a request body is not valid; null if it is
+ * valid.
+ */
 export function identityExtraFault(
   name: (typeof identityExtraFields)[number],
   value: Json,

@@ -17,13 +17,13 @@ import { type LiveNetwork, seededConfigTypeFields } from './live-network.ts'
 import { fileFieldName, portableFields } from './portable.ts'
 import { allSections, identityExtraFields, type NetworkSection } from './sections.ts'
 
-/** Contents of an OpenZiti export, and the fields in it that Flotilla does not have. */
+/** Contents of an export from OpenZiti, and the fields in it that Flotilla does not have. */
 interface StockExport extends NetworkFile {
-  /** Notes for the user who imports the file. */
+  /** Sentences for the user who imports the file. */
   readonly notes: readonly string[]
   /**
-   * Number of service policies that may have had posture checks, which the OpenZiti export does not
-   * contain.
+   * Number of service policies that may have had posture checks: an OpenZiti export does not
+   * contain this reference.
    */
   readonly policiesInDoubt: number
 }
@@ -111,7 +111,7 @@ class StockReader {
     const lines = new Map(tree.entries.map(({ key, line }) => [fileKey(section, key), line]))
     const before = this.#faults
     for (const { key, line } of tree.entries) this.#judgeExtra(section, item, key, line)
-    // Do not read an item with a fault: a disabled identity could be read as enabled.
+    // An item with a fault is not read, because a disabled identity could be read as enabled.
     if (this.#faults > before) return
     this.#reader.take(section, this.#fieldsOf(section, item), tree.line, lines)
   }
@@ -121,7 +121,9 @@ class StockReader {
     if (kind.id === 'servicePolicy') this.#policies += 1
   }
 
-  /** Checks the fields that determine who may log in, because no schema describes them. */
+  /**
+   * Checks the fields that determine which identities may log in; no schema describes these fields.
+   */
   #judgeExtra({ kind }: NetworkSection, item: JsonObject, key: string, line: number): void {
     const extra =
       kind.id === 'identity' ? identityExtraFields.find((one) => one === key) : undefined
@@ -161,7 +163,7 @@ class StockReader {
   }
 }
 
-/** Removes the leading `@` with which the export marks references. */
+/** Removes the leading `@` of references in the export. */
 function withoutSign(value: Json): Json {
   if (Array.isArray(value)) return (value as readonly Json[]).map(withoutSign)
   return typeof value === 'string' && value.startsWith('@') ? value.slice(1) : value
@@ -182,7 +184,7 @@ function fileKey({ kind }: NetworkSection, key: string): string {
 }
 
 /**
- * Why an object is omitted, as a phrase such as the kind of object; null if it is not omitted.
+ * The reason why an import omits an object, for example its kind; null if the import contains it.
  */
 function leftOut(section: NetworkSection, item: JsonObject): string | null {
   const { name, isDefaultAdmin, semantic, identityRoles, edgeRouterRoles } = item

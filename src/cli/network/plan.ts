@@ -17,16 +17,14 @@ import type { NetworkObject } from './sections.ts'
 /** One field that differs. */
 export interface FieldChange {
   readonly field: string
-  /** null: not set. */
+  /** null if the field has no value. */
   readonly from: Json
   readonly to: Json
 }
 
 export type Step =
   | { readonly verb: 'create'; readonly wanted: NetworkFileObject }
-  /**
-   * The router creates this identity, so its differences are known only after the router exists.
-   */
+  /** The router creates this identity, so its differences are known only when the router exists. */
   | { readonly verb: 'adopt'; readonly wanted: NetworkFileObject }
   | {
       readonly verb: 'update'
@@ -58,8 +56,8 @@ export function planOf(
 }
 
 /**
- * Built-in objects that the file does not contain. They are planned with their original fields, so
- * that omitting them from the file does not delete them.
+ * Built-in objects that the file does not contain. They are added with their original fields, so
+ * that pruning does not delete them.
  */
 function unsaid(objects: readonly NetworkFileObject[], live: LiveNetwork): NetworkFileObject[] {
   const named = new Set(objects.map(keyIn))
@@ -85,7 +83,7 @@ class Planner {
     for (const object of objects) this.#take(object)
   }
 
-  /** Adds an object. Its name must be unique in its table, which several kinds may share. */
+  /** Adds an object. Its name must be unique among all kinds that share its table. */
   #take(object: NetworkFileObject): void {
     const { kind } = object.section
     if (!kind.hasName) return
@@ -130,13 +128,13 @@ class Planner {
     return isImpliedRouterIdentity(wanted.fields) ? [] : [{ verb: 'adopt', wanted }]
   }
 
-  /** The router in the file that creates this identity. */
+  /** The router in the file that creates this identity; undefined if there is none. */
   #tunneler({ fields }: NetworkFileObject): NetworkFileObject | undefined {
     const router = this.#fileByName.get(nameKey('edgeRouter', String(fields['name'])))
     return router?.fields['isTunnelerEnabled'] === true ? router : undefined
   }
 
-  /** Reports a fault for a changed field that can only be set at creation. */
+  /** Reports a fault if a field differs that can only be set at creation. */
   #judgeFixed(wanted: NetworkFileObject, changes: readonly FieldChange[]): void {
     for (const field of portableFields(wanted.section.kind)) {
       const change = changes.find((one) => one.field === fileFieldName(field))
@@ -178,8 +176,8 @@ class Planner {
   }
 
   /**
-   * Reports a second config of the same type for one identity and service, because it would replace
-   * the first one.
+   * Reports a second config of the same type for one identity and service, because the network
+   * would keep only one of the two.
    */
   #judgeServiceConfigs(): void {
     const seen = new Map<string, NetworkFileObject>()
@@ -203,7 +201,10 @@ class Planner {
     return String((inFile ?? live)?.fields['configType'])
   }
 
-  /** Orders steps so that referenced objects come first; a remaining cycle is a fault. */
+  /**
+   * Orders steps so that a referenced object comes before the objects that reference it; a cycle is
+   * a fault.
+   */
   #ordered(steps: readonly Writing[]): readonly Step[] {
     const made = new Map<string, Writing>()
     const routers = new Map<string, Writing>()
@@ -248,7 +249,7 @@ class Planner {
     }
     const needed = ({ live }: (typeof steps)[number]): (typeof steps)[number][] =>
       holders.get(nameKey(live.section.kind.id, String(live.fields['name']))) ?? []
-    // A cycle is not a fault here: the API reports which object is still referenced.
+    // A cycle is not a fault here: the API will report which object is still referenced.
     return inOrder(steps, needed, () => undefined)
   }
 
@@ -259,8 +260,8 @@ class Planner {
 }
 
 /**
- * Orders each step after the steps that it depends on, and reports steps that depend on each other
- * as a cycle.
+ * Orders each step after the steps that it depends on; calls a function for steps that depend on
+ * each other in a cycle.
  */
 function inOrder<T>(
   steps: readonly T[],
@@ -285,7 +286,7 @@ function inOrder<T>(
   return ordered
 }
 
-/** Keys of the objects that an object references. */
+/** Keys of the objects to which an object refers. */
 function namesIn({ section, fields }: NetworkObject): readonly string[] {
   const named: string[] = []
   translateReferences(section.kind, fields, (to, word) => {

@@ -21,7 +21,7 @@ export function portableFields(kind: Kind): readonly KindField[] {
   return kind.fields.filter(({ settable, isSecret, isShown, field, name }) => {
     if (settable === 'never' || isSecret) return false
     if (name === kind.idFrom) return true
-    // True for a field that can be set only at creation, if a read returns another value under the
+    // True for a field that sets a value at creation, while a read returns another value under the
     // same name.
     const isWish =
       field?.computed !== null && field?.computed !== undefined && settable === 'create'
@@ -45,8 +45,8 @@ export function readPortableFields(kind: Kind, row: Row): JsonObject {
 }
 
 /**
- * Replaces an embedded record with its id or name, and null with the empty value that null
- * represents.
+ * Replaces an embedded record with its ID or name, and a null that stands for an empty value with
+ * that empty value.
  */
 function plainValue({ reference, field }: KindField, value: Json | undefined): Json | undefined {
   if (value === null && field?.isNullIfEmpty === true) return field.zero
@@ -54,7 +54,7 @@ function plainValue({ reference, field }: KindField, value: Json | undefined): J
   return reference === null ? value['name'] : value['id']
 }
 
-/** True for a default value, which is omitted from the file. */
+/** True if the field has its default value, which the file omits. */
 function isUsual(
   kind: Kind,
   { name, field, isRequired }: KindField,
@@ -69,7 +69,7 @@ function isUsual(
   return (Array.isArray(value) || isObject(value)) && Object.keys(value).length === 0
 }
 
-/** Sorts members at every depth, so that equal networks yield equal files. */
+/** Sorts the members of objects at every depth, so that equal networks yield equal files. */
 function sorted(value: Json): Json {
   if (Array.isArray(value)) return (value as readonly Json[]).map(sorted)
   if (!isObject(value)) return value
@@ -90,8 +90,8 @@ export function toRequestBody(kind: Kind, fields: JsonObject): JsonObject {
 /**
  * Normalizes an object to the form in which the API returns it: sorted, completed, without default
  * values.
- * @throws {Problem} COULD_NOT_VALIDATE for content that the API would refuse whatever other records
- * exist.
+ * @throws {Problem} COULD_NOT_VALIDATE for content that the API would always refuse, regardless of
+ * other records.
  */
 export function canonicalFields(kind: Kind, fields: JsonObject): JsonObject {
   const entity = entityForKind(kind)
@@ -105,7 +105,7 @@ export function canonicalFields(kind: Kind, fields: JsonObject): JsonObject {
   for (const field of portableFields(kind)) {
     const { name } = field
     const isStored = Object.hasOwn(normal, name) && entity.fields[name]?.computed === null
-    // The `Default` policy exists in every network, so a reference to it is a default value.
+    // The `Default` auth policy exists in every network, so a reference to it is a default value.
     if (field.reference?.to === 'authPolicy' && body[name] === 'Default') continue
     const value = ownForm(kind, name, (isStored ? normal[name] : body[name]) ?? null)
     if (!isUsual(kind, field, value)) result[fileFieldName(field)] = sorted(value)
@@ -116,7 +116,7 @@ export function canonicalFields(kind: Kind, fields: JsonObject): JsonObject {
   return { ...ended, ...isDefaultAdmin, ...normalizeDisabled(fields) }
 }
 
-/** Normalizes fields whose form the descriptor does not define. */
+/** Normalizes the value of a field for which the descriptor defines no form. */
 function ownForm(kind: Kind, name: string, value: Json): Json {
   if (value === null) return null
   if (name === 'certPem') return firstPemBlock(String(value)) ?? value
@@ -125,7 +125,7 @@ function ownForm(kind: Kind, name: string, value: Json): Json {
   return value
 }
 
-/** Translates a name or id that refers to a record of the kind `to`. */
+/** Translates the name or ID of a record of the kind `to` into the ID or name. */
 type Translate = (to: string, word: string, path: string) => string
 
 /** Translates every reference in an object: names to ids, or ids to names. */

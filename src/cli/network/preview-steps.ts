@@ -19,8 +19,8 @@ const previewed: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Temporary mark for references to records that the preview does not contain; the references are
- * then removed.
+ * Marks a reference to a record that the preview does not contain, until `present` removes the
+ * reference.
  */
 const ABSENT = '\u0000'
 
@@ -32,8 +32,8 @@ interface PreviewOfSteps {
 }
 
 /**
- * The steps that affect access, as preview changes. References to records that omitted steps create
- * are removed.
+ * Converts the steps that affect access to changes for the preview API. References to records that
+ * the omitted steps would create are removed.
  */
 export function toPreviewChanges(steps: readonly Step[], live: LiveNetwork): PreviewOfSteps {
   const made = new Map<string, string>()
@@ -63,7 +63,7 @@ export function toPreviewChanges(steps: readonly Step[], live: LiveNetwork): Pre
 }
 
 /**
- * The body for creating a record in the preview. An identity without a type becomes a Device,
+ * The body with which the preview creates a record. An identity without a type becomes a Device,
  * because only a router can create an identity of type Router.
  */
 function createdAs({ id }: Kind, body: JsonObject): JsonObject {

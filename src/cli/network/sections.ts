@@ -38,7 +38,8 @@ function section(id: string, key: readonly string[] = byName): NetworkSection {
 }
 
 /**
- * Configs that an identity uses instead of a service's configs. The API has no such kind of record.
+ * Configs that replace a service's configs for one identity. The API has no separate kind of record
+ * for them.
  */
 const serviceConfigs: Kind = {
   id: 'serviceConfig',
@@ -58,8 +59,8 @@ const serviceConfigs: Kind = {
 let made: readonly NetworkSection[] | null = null
 
 /**
- * Sections of a network file, in order: referenced objects come first. Credentials, enrollments,
- * sessions and revocations are omitted, because they are secret or temporary.
+ * Sections of a network file, in an order in which referenced objects come first. Credentials,
+ * enrollments, sessions and revocations have no section, because they are secret or temporary.
  */
 export function allSections(): readonly NetworkSection[] {
   made ??= [
@@ -83,7 +84,7 @@ export function allSections(): readonly NetworkSection[] {
   return made
 }
 
-/** Identity fields that are not read and written with the record itself. */
+/** Identity fields that the API reads or writes separately from the identity record. */
 export const identityExtraFields = ['isDefaultAdmin', ...disabledFields] as const
 
 /** One object in a network: its fields as in the file, with references by name. */
@@ -91,12 +92,14 @@ export interface NetworkObject {
   readonly section: NetworkSection
   /** Unique in its section. */
   readonly key: string
-  /** `service web`. */
+  /** Text for messages, such as `service web`. */
   readonly label: string
   readonly fields: JsonObject
 }
 
-/** Key of the default administrator, whose name may differ from network to network. */
+/**
+ * Key of the default administrator in every network, because its name may differ between networks.
+ */
 const DEFAULT_ADMIN = '(default administrator)'
 
 /** Key that identifies an object within its section. */

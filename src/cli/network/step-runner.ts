@@ -70,8 +70,7 @@ export class StepRunner {
   }
 
   /**
-   * Updates the identity that the router in the file has created. The identity has the same id as
-   * its router.
+   * Updates the identity that the router in the file has created. It has the same ID as its router.
    */
   async #adopt(wanted: NetworkFileObject): Promise<void> {
     const { kind } = wanted.section
@@ -95,8 +94,8 @@ export class StepRunner {
   }
 
   /**
-   * Enables an identity, or disables it permanently or for a number of minutes. This state is
-   * changed by a separate operation from the other fields of the identity.
+   * Enables an identity, or disables it permanently or for a number of minutes. The API changes
+   * this state in a separate operation.
    */
   async #setDisabled(id: string, before: JsonObject, after: JsonObject): Promise<void> {
     const isSame = disabledFields.every((name) => before[name] === after[name])
@@ -112,8 +111,8 @@ export class StepRunner {
   }
 
   /**
-   * The controller's current time. The controller counts the minutes, and its clock may differ from
-   * the clock of this host.
+   * The controller's current time, because the controller counts the minutes and its clock may
+   * differ from the clock of this host.
    */
   async #nowMs(path: string): Promise<number> {
     const { header } = await this.#client.ask({ method: 'GET', path })
@@ -139,7 +138,7 @@ export class StepRunner {
 
   #idOf(kind: string, name: string): string {
     const id = this.#made.get(`${tableForKind(kind)} ${name}`) ?? this.#live.idOf(kind, name)
-    // The record existed when the steps were planned, but has been deleted since.
+    // The record existed when the steps were planned, but another client has deleted it.
     if (id === undefined) throw new ApiRefusal(404, 'NOT_FOUND', `${name} does not exist any more`)
     return id
   }

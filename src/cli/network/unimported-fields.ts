@@ -5,8 +5,8 @@ import type { NetworkSection } from './sections.ts'
 import { disabledFields } from './disabled-state.ts'
 
 /**
- * Fields that a network derives, or receives from devices and routers, so that an import need not
- * contain them. Every other field that an import cannot contain is a loss.
+ * Fields that a network computes, or receives from devices and routers, so that an import need not
+ * contain them. Every other field that an import cannot contain is lost.
  */
 const regained: Readonly<Record<string, readonly string[]>> = {
   externalJwtSigner: ['commonName', 'fingerprint', 'notBefore', 'notAfter'],
@@ -54,8 +54,8 @@ const regained: Readonly<Record<string, readonly string[]>> = {
 
 const enrollRouters = 'enroll these routers again'
 /**
- * Remedies for lost fields. For fields without a remedy here, the operator has to check the
- * objects.
+ * What the operator can do about a lost field. For a field without an entry, the operator has to
+ * check the objects.
  */
 const remedies: Readonly<Record<string, string>> = {
   'ca isVerified': 'verify them with: flotilla ca verify',
@@ -73,12 +73,12 @@ type Kinded = Pick<NetworkSection, 'kind'>
 
 /** Counts the fields of an export that an import cannot carry over. */
 export class UnimportedFields {
-  /** Names of the objects that lose a field, by section and field. */
+  /** Names of the objects that lose a field, for each section and field. */
   readonly #lost = new Map<string, { readonly names: string[]; readonly remedy: string }>()
   readonly #unknown = new Map<string, number>()
 
   /**
-   * Records a field that a network file does not have.
+   * Records a field that does not exist in a network file.
    * @param sectionName name of the section in the export.
    */
   add({ kind }: Kinded, sectionName: string, item: JsonObject, key: string): void {

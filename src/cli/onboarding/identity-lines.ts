@@ -7,14 +7,14 @@ import { findField, type Kind } from '../records/kinds.ts'
 
 export const onboardingLimits = {
   fileBytesMax: 4 * 1024 * 1024,
-  /** Identities in one file. */
+  /** Maximum identities in one file. */
   identitiesMax: 10_000,
   columnsMax: 64,
-  /** Maximum faults that are printed before the message only gives their number. */
+  /** Maximum faults that are printed; further faults are only counted. */
   faultsMax: 100,
 } as const
 
-/** An identity in a line of the file, with names that are not resolved yet. */
+/** An identity in one line of the file; references to other records are still names. */
 export interface IdentityLine {
   readonly line: number
   readonly name: string
@@ -105,7 +105,7 @@ function listCell(cell: string): string {
   return cell.startsWith('[') ? cell : cell.replaceAll(';', ',')
 }
 
-/** The message of the failure that the step throws; null if it throws none. */
+/** The message of the failure that the step throws, as a list; null if it throws none. */
 function faultOf(step: () => unknown): string[] | null {
   try {
     step()

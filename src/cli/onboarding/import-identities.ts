@@ -24,22 +24,22 @@ export interface ImportIdentitiesOptions extends ContextOptions {
   readonly tokens: string
 }
 
-/** Number of identities that are created before their tokens are read and written. */
+/** Number of identities to create before the command reads and writes their tokens. */
 const BATCH = 50
-/** Concurrent requests: a few hide the latency without slowing down other clients. */
+/** Number of concurrent requests: a few hide the latency without slowing down other clients. */
 const REQUESTS = 4
 const FILE_NAME_BYTES_MAX = 200
 
 interface Outcome {
   readonly created: string[]
   readonly existing: string[]
-  /** Files of tokens. */
+  /** Paths of the token files. */
   readonly tokens: string[]
 }
 
 /**
- * Creates the identities in a CSV file, and writes their enrollment tokens. If the command is run
- * again, it continues where it stopped.
+ * Creates the identities in a CSV file, and writes their enrollment tokens. If the user runs the
+ * command again, it continues where it stopped.
  * @throws {CommandFailure} exit 2 for faults in the file, with nothing changed.
  */
 export async function importIdentities(
@@ -191,8 +191,8 @@ function tokenOf(row: Row): string | null {
 }
 
 /**
- * File name for the token, made from the name of the identity. Characters that are not safe in a
- * file name, or that lead to another path, are encoded.
+ * File name for the token, made from the name of the identity. Characters that are unsafe in a file
+ * name, such as the path separator, are encoded.
  */
 function fileName({ id, name }: Row): string {
   const safe = encodeURIComponent(String(name)).replace(/^\./, '%2E').replaceAll('*', '%2A')

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { addContextOption } from '../client/connection-options.ts'
 import type { ImportIdentitiesOptions } from './import-identities.ts'
 
-/** Adds `flotilla identity import` to the group of `identity enroll`. */
+/** Adds `flotilla identity import` to the command group that contains `identity enroll`. */
 export function addOnboardingCommands(program: Command): void {
   const identity = program.commands.find((group) => group.name() === 'identity')
   if (identity === undefined) throw new Error('the identity verbs are added first')

@@ -53,11 +53,12 @@ const DAY_MS = 24 * 60 * 60 * 1000
 const INSTALL_TIMEOUT_MS = 30_000
 
 /**
- * Validity in days; short, because the certificate is needed only until its controller runs again.
+ * Validity of a certificate that the root key signs, in days. It is short, because the controller
+ * renews the certificate as soon as it runs.
  */
 const ROOT_SIGNED_DAYS = 7
 
-/** Options of verbs to which any controller can respond. */
+/** Options of verbs to which any controller may respond. */
 type AskedOptions = ConnectionOptions & { readonly json?: boolean }
 
 interface PkiOptions {
@@ -66,8 +67,8 @@ interface PkiOptions {
 }
 
 /**
- * Renews the certificate of a controller, or signs a new one for another member. The controller on
- * this host need not be running.
+ * Renews the certificate of a controller, or signs a new certificate for another member. The
+ * controller on this host need not be running.
  */
 export async function renewCertificate(
   options: AskedOptions & {
@@ -111,10 +112,11 @@ export async function renewCertificate(
 }
 
 /**
- * Renews the certificate with the root key: for a controller that cannot start because its
+ * Renews the certificate with the root key. Use it for a controller that cannot start because its
  * certificate has expired, while no other member runs. A temporary authority with the name of the
- * cluster's authority signs the leaf, so the controller accepts the leaf as a certificate of its
- * cluster. Once the controller runs, it replaces the leaf with one from the current authority.
+ * cluster's authority signs the certificate, so the controllers accept it as a certificate of their
+ * cluster. Once the controller runs, it replaces the certificate with one from the current
+ * authority.
  */
 async function renewByRoot(options: PkiOptions, rootKey: string): Promise<void> {
   const config = loadConfigOrFail(options.config)
@@ -179,8 +181,8 @@ function printLeaf({ json }: AskedOptions, view: ActiveCertificates): void {
 }
 
 /**
- * Gives the cluster a new issuing authority: created here and signed with the root key, or supplied
- * and already signed by the operator's CA.
+ * Gives the cluster a new issuing authority: either generated here and signed with the root key, or
+ * supplied by the operator and signed by the operator's CA.
  */
 export async function replaceIssuingAuthority(
   options: PkiOptions & {
@@ -278,13 +280,13 @@ function readSecret(path: string): string {
 }
 
 /**
- * The root certificate of the key.
- * @throws {CertificateError} when the key belongs to none of the root certificates.
+ * The root certificate that belongs to the root key.
+ * @throws {CertificateError} when no root certificate has this key.
  */
 function rootOf(caPath: string, keyPath: string, keyPem: string): Certificate {
   const key = parsePrivateKey(keyPem)
   const anchors = readCertificates(caPath, BUNDLE_CERTIFICATES_MAX)
-  // The root that expires last, because the new authority can be valid only as long as its root
+  // The root that expires last, because the new authority must not be valid longer than its root
   // certificate.
   const [root] = anchors
     .filter(({ isAuthority, native }) => isAuthority && native.checkPrivateKey(key))
@@ -308,8 +310,8 @@ export async function issueExternalCertificate(
   },
 ): Promise<void> {
   const keyPath = options.key ?? `${options.out}.key`
-  // A new key is written only after the certificate was issued, so that invalid options leave no
-  // useless key file.
+  // Writes a new key only after the certificate was issued, so that invalid options leave no key
+  // file behind.
   const privateKeyPem = await withOneLineErrors(() =>
     existsSync(keyPath) ? readSecretFile(keyPath).text : generatePrivateKeyPem(),
   )
@@ -336,8 +338,8 @@ export async function issueExternalCertificate(
 }
 
 /**
- * Reports a failure as one line without a stack, because the operator must correct the invalid
- * files and certificates.
+ * Prints a failure as one line without a stack, because it comes from files or certificates that
+ * the operator must correct.
  */
 export async function withOneLineErrors<T>(step: () => T | Promise<T>): Promise<T> {
   try {

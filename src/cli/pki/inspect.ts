@@ -38,8 +38,8 @@ interface Found extends InspectedCertificate {
 }
 
 /**
- * @throws {CommandFailure} exit 1, after printing all certificates, when one of them has expired,
- * is not valid yet, or is not trusted.
+ * @throws {CommandFailure} exit 1 if one of the certificates has expired, is not valid yet, or is
+ * not trusted; all certificates are printed first.
  */
 export async function printCertificates(
   files: readonly string[],
@@ -87,7 +87,7 @@ function inspectFiles(
       if (cert !== null) found.push(...inLeafOrder(cert, read(cert), own, nowMs))
       if (cert !== null && key !== null && existsSync(key)) readSigner({ cert, key }, own, nowMs)
       for (const { cert: path } of config.serverCertificates) {
-        // A missing file is skipped. A partly written file is listed; the running controller
+        // Skips a missing file. A partly written file is listed anyway; the running controller
         // reports that it does not use the file.
         if (existsSync(path)) found.push(...inLeafOrder(path, read(path), [], nowMs))
       }
@@ -109,8 +109,8 @@ function isSelfSigned({ isAuthority, native }: Certificate): boolean {
 }
 
 /**
- * The certificates in a file: if it contains a leaf, in the order of the chain. A bundle of CA
- * certificates keeps its order.
+ * The certificates in a file: in the order of the chain if the file contains a leaf, otherwise in
+ * the order of the file.
  */
 function inLeafOrder(
   file: string,
@@ -121,7 +121,7 @@ function inLeafOrder(
   return inspectChain(chain, anchors, nowMs).map((one) => ({ ...one, file }))
 }
 
-/** CA certificates to which none of the printed chains leads. */
+/** CA certificates that are not part of a printed chain. */
 function others(
   file: string,
   certificates: readonly Certificate[],
@@ -136,7 +136,7 @@ function others(
 
 const IN_FORCE = { method: 'GET', path: '/fabric/v1/pki/certificates' } as const
 
-/** @returns null when the controller does not run; only the files are then shown. */
+/** @returns null when the controller does not run; the command then prints only the files. */
 async function askRunning(config: ControllerConfig): Promise<ActiveCertificates | null> {
   try {
     return (await sendToAdminSocket(config.data, IN_FORCE)) as ActiveCertificates
@@ -148,8 +148,8 @@ async function askRunning(config: ControllerConfig): Promise<ActiveCertificates 
 }
 
 /**
- * Adds the authority with which the cluster currently signs, if no file contains it: an earlier
- * authority or another CA may have issued the leaf.
+ * Adds the authority with which the cluster currently signs, if no file contains it: the
+ * certificate files may come from an earlier authority or another CA.
  */
 function inspectRunning(
   { issuingPem }: ActiveCertificates,

@@ -17,7 +17,7 @@ import { printJson, printLine } from '../terminal/output.ts'
 import { withOneLineErrors } from './commands.ts'
 
 /**
- * Creates the key of a controller, unless it exists, and the certificate request for the operator's
+ * Creates a controller's key, unless it exists, and a certificate request (CSR) for the operator's
  * CA.
  */
 export async function request(options: {

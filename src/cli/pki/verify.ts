@@ -139,9 +139,7 @@ class Verification {
     }
   }
 
-  /**
-   * Signs a test certificate, and verifies it as a router does: by the names in it, and with TLS.
-   */
+  /** Signs a test certificate with the authority, and verifies it as a router's peers do. */
   async #issueByWay(
     authority: { readonly certificatePem: string; readonly privateKeyPem: string },
     anchors: readonly [Certificate, ...Certificate[]],
@@ -196,7 +194,7 @@ function nameOf({ commonName, native }: Certificate): string {
   return commonName ?? native.serialNumber
 }
 
-/** True if the chain leads to a public CA in Node's built-in list. */
+/** True if the chain ends at one of the public CAs that Node.js trusts. */
 function isOfPublicAuthority(
   chain: readonly [Certificate, ...Certificate[]],
   nowMs: number,

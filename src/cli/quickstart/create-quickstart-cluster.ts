@@ -18,8 +18,8 @@ const ADMIN_NAME = 'admin'
 const TICKET_LIFETIME_MS = 10 * 60 * 1000
 
 /**
- * Creates the first controller like `cluster init`, which is safe to repeat; the controller's
- * admin.json stays until everything is written.
+ * Creates the first controller like `cluster init`; repeating it is safe. Its admin.json stays
+ * until everything is written.
  */
 export async function createFirstController(controller: ControllerPlan): Promise<void> {
   const trustDomain = `quickstart-${randomBytes(4).toString('hex')}.flotilla.internal`
@@ -27,8 +27,8 @@ export async function createFirstController(controller: ControllerPlan): Promise
 }
 
 /**
- * Joins a controller like `cluster join`, which is safe to repeat, with a ticket from the first
- * controller, which is the leader.
+ * Joins a controller like `cluster join`, with a ticket from the first controller, which is the
+ * leader; repeating it is safe.
  * @throws {CommandFailure}
  */
 export async function joinNextController(
@@ -43,8 +43,8 @@ export async function joinNextController(
 }
 
 /**
- * Adds the other controllers as seeds to the configuration of the first one, which started without
- * seeds. The first controller needs seeds if its disk is lost.
+ * Adds the other controllers as seeds to the configuration of the first controller, which started
+ * without seeds. It needs them if it loses its disk.
  */
 export function addSeedsToFirstController({
   controllers: [first, ...others],
@@ -57,7 +57,7 @@ export function addSeedsToFirstController({
   )
 }
 
-/** Writes DIR/admin.json, which marks that everything else is written. */
+/** Writes DIR/admin.json; the existence of this file shows that everything else is written. */
 export function finishClusterCreation(plan: QuickstartPlan, password: string): void {
   const [first] = plan.controllers
   if (first === undefined) return
@@ -73,14 +73,17 @@ export function finishClusterCreation(plan: QuickstartPlan, password: string): v
 }
 
 /**
- * Removes the first controller's admin.json if an earlier run was killed between writing
- * DIR/admin.json and removing it.
+ * Removes the first controller's admin.json, which is left over if an earlier run was killed
+ * between writing DIR/admin.json and removing this file.
  */
 export function removeFirstAdminFile({ controllers: [first] }: QuickstartPlan): void {
   if (first !== undefined) rmSync(join(first.folder, ADMIN_FILE_NAME), { force: true })
 }
 
-/** The configuration of a controller: from its file, or as `init` or `join` will write it. */
+/**
+ * The configuration of a controller: read from its file if it exists, otherwise as `init` or `join`
+ * will write it.
+ */
 export function planQuickstartConfig(
   controller: ControllerPlan,
   trustDomain: string,

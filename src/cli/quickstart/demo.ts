@@ -17,7 +17,7 @@ const ANSWER_MS_MAX = 5_000
 const POLL_MS = 250
 const PAGE_BYTES_MAX = 64 * 1024
 /**
- * Tag on records that the demo created. The demo does not touch a user's records with the same
+ * Tag on records that the demo created. The demo does not change a user's records with the same
  * names.
  */
 const MADE_BY = 'flotilla demo'
@@ -76,7 +76,10 @@ interface OnlineRouter {
   readonly plan: RouterPlan
 }
 
-/** The first and the last router, when both are online; they may be the same router. */
+/**
+ * The first and the last router of the quickstart, when both are online; they may be the same
+ * router.
+ */
 async function bothOnline(
   admin: DemoRecords,
   plans: readonly RouterPlan[],
@@ -101,7 +104,7 @@ async function bothOnline(
   }
 }
 
-/** Records that the demo creates: one service and the records that reference it. */
+/** The records that the demo creates: a service and the records that refer to it. */
 class DemoRecords {
   readonly #options: ApiClientOptions
   readonly #client: ApiClient
@@ -125,7 +128,7 @@ class DemoRecords {
     const named = { name: DEMO_SERVICE, encryptionRequired: false }
     const service = await this.#create('services', named, tags)
     const only = { semantic: 'AnyOf', serviceRoles: [`@${service}`] }
-    // Enable the tunnel, because the first router dials as its own identity.
+    // The first router needs its tunnel, because it dials the service as its own identity.
     if (!hadTunnel) await this.#setTunnel(entryId, true)
     await this.#create('service-policies', {
       ...only,
@@ -212,8 +215,8 @@ async function servePage(): Promise<Server> {
 }
 
 /**
- * Fetches with retries, because it takes a moment until the routers receive the terminator and open
- * a link.
+ * Fetches the page with retries, because it takes a moment until the routers know the terminator
+ * and have opened a link.
  */
 async function fetched(url: string, agent: Agent): Promise<string> {
   const endMs = performance.now() + ONLINE_MS_MAX

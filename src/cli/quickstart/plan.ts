@@ -21,7 +21,7 @@ export interface ProcessPlan {
   readonly folder: string
   readonly configPath: string
   readonly logPath: string
-  /** Null for a router. */
+  /** Null for a router, which has no data folder. */
   readonly dataFolder: string | null
 }
 
@@ -46,7 +46,7 @@ export interface RouterPlan extends ProcessPlan {
 }
 
 export interface QuickstartPlan {
-  /** Absolute. */
+  /** Absolute path. */
   readonly dir: string
   readonly port: number
   readonly controllers: readonly ControllerPlan[]
@@ -116,15 +116,15 @@ function filesOf(root: string, program: string, id: string) {
 type FolderState = 'empty' | 'half-made' | 'complete'
 
 /**
- * Files that may be left over: from an interrupted write (first alternative), or from earlier
- * releases (second alternative).
+ * Files from an interrupted write (first alternative), or from earlier releases (second
+ * alternative).
  */
 const LEFTOVER = /\.partial$|^\.forming$/
 
 /**
- * Inspects an existing DIR.
+ * Determines the state of DIR.
  * @throws {CommandFailure} when DIR is not a quickstart folder, contains another cluster than the
- * requested one, or lacks a part.
+ * requested one, or lacks required files.
  */
 export function inspectFolder(plan: QuickstartPlan): FolderState {
   const names = readdirSync(plan.dir).filter((name) => !LEFTOVER.test(name))
@@ -189,8 +189,8 @@ function checkSameCluster(plan: QuickstartPlan): void {
 }
 
 /**
- * Checks that DIR is complete. A missing data folder is not a fault: its controller gets the data
- * from the others, if at least one of them has a data folder.
+ * Checks that DIR is complete. A missing data folder is not a fault if another controller has a
+ * data folder, from which the controller gets its data.
  */
 function checkComplete({ controllers, dir }: QuickstartPlan): void {
   const missing = controllers.find(({ configPath }) => !existsSync(configPath))
@@ -211,7 +211,7 @@ export function readAdminFile(path: string): AdminFile {
     const admin = JSON.parse(readFileSync(path, 'utf8')) as Partial<AdminFile> | null
     if (Array.isArray(admin?.controllers)) return admin as AdminFile
   } catch {
-    // The parser's message is omitted, because it could contain the password.
+    // The parser's message is not shown, because it could contain the password.
   }
   throw new CommandFailure(
     EXIT_FAILED,

@@ -4,7 +4,7 @@ import { closeSync, copyFileSync, openSync, renameSync, statSync, truncateSync }
 import { removePidFile, findRunningPid, writePidFile } from '../../controller/admin/pid-file.ts'
 import type { ProcessPlan } from './plan.ts'
 
-/** Size at which a log is rotated; the previous rotated log is then overwritten. */
+/** Maximum size of a log. A larger log replaces the previous rotated log. */
 export const LOG_BYTES_MAX = 16 * 1024 * 1024
 const POLL_MS = 250
 const STOP_MS_MAX = 10_000
@@ -12,7 +12,7 @@ const STOP_MS_MAX = 10_000
 interface Watched {
   readonly plan: ProcessPlan
   child: ChildProcess | null
-  /** Process id at the last poll; null: not running. */
+  /** Process ID at the last poll; null: not running. */
   pid: number | null
 }
 
@@ -21,9 +21,8 @@ export type ProcessEvent =
   | { readonly type: 'running'; readonly plan: ProcessPlan; readonly pid: number }
 
 /**
- * The processes of the controllers and routers in one DIR: those started here, those found running,
- * and those started by hand later. A process is identified by the pid file that the controller
- * writes.
+ * The processes of the controllers and routers in one DIR, including processes that an operator or
+ * an earlier quickstart started. A process is found by its pid file.
  */
 export class QuickstartProcesses {
   readonly #watched: readonly Watched[]
@@ -45,14 +44,14 @@ export class QuickstartProcesses {
     this.#onEvent = onEvent
   }
 
-  /** Id of a process that runs now, or that ran when this object was created. */
+  /** ID of the process that runs, or that ran when this object was created. */
   pidOf(plan: ProcessPlan): number | null {
     return this.#watched.find((one) => one.plan === plan)?.pid ?? null
   }
 
   /**
-   * Starts those of the given processes (by default all) that do not run, and watches all
-   * processes. May be called again with other processes.
+   * Starts those of the given processes (default: all) that do not run, and watches all processes.
+   * The caller may call it again with other processes.
    */
   start(plans?: readonly ProcessPlan[]): void {
     for (const one of this.#watched) {
@@ -62,7 +61,7 @@ export class QuickstartProcesses {
   }
 
   /**
-   * Sends SIGTERM to all processes, and SIGKILL to those that still run after 10 s, or at once when
+   * Sends SIGTERM to all processes, and SIGKILL to those that still run after 10 s, or as soon as
    * `hasToHurry` resolves.
    */
   async stop(hasToHurry: Promise<void>): Promise<void> {
@@ -86,10 +85,10 @@ export class QuickstartProcesses {
   #spawn(one: Watched): void {
     putLogAside(one.plan.logPath)
     const log = openSync(one.plan.logPath, 'a', 0o600)
-    // Children run in the same session as quickstart. Linux shares the processor between sessions
-    // first (autogroup), so with separate sessions the password hashes of one controller would slow
-    // down the others at any priority. The terminal's ^C therefore also reaches the controllers,
-    // which then stop in order, as they do at the signal from quickstart.
+    // The children stay in the session of quickstart. Linux first shares the processor between
+    // sessions (autogroup): with a session for each controller, the password hashes of one would
+    // slow down the others at any priority. The terminal therefore sends ^C also to the
+    // controllers, which then stop in order, as on the signal from quickstart.
     const child = spawn(this.#program, [one.plan.program, 'run', one.plan.configPath], {
       stdio: ['ignore', log, log],
     })
@@ -98,13 +97,13 @@ export class QuickstartProcesses {
     one.pid = child.pid ?? null
     const { configPath } = one.plan
     const { pid } = child
-    // Written at once: if quickstart is killed before the controller writes its pid file, the next
-    // quickstart must find the controller running.
+    // Written here and not only by the controller: if quickstart is killed before the controller
+    // writes its pid file, the next quickstart must find the controller.
     if (pid !== undefined) writePidFile(configPath, pid)
     child.once('error', (error) => this.#end(one, `could not be started: ${error.message}`))
     child.once('exit', () => {
-      // Remove the pid file here: a process that ended before it could handle a signal has not
-      // removed it.
+      // Removes the pid file, because a process that ended before it installed its signal handlers
+      // has not removed it.
       if (pid !== undefined) removePidFile(configPath, pid)
       if (this.#timer !== null) this.#look()
     })
@@ -115,9 +114,9 @@ export class QuickstartProcesses {
       keepLogShort(one.plan.logPath)
       const before = one.pid
       const now = livePid(one)
-      // The process that holds the data folder is the controller. If a quickstart is killed between
-      // starting a controller and writing its pid file, the next quickstart finds the controller
-      // only once the controller holds its folder.
+      // The process that holds the data folder counts as the controller. If a quickstart was killed
+      // after it started a controller and before it wrote the pid file, this quickstart finds the
+      // controller only when it holds its data folder.
       if (before !== null && now === null) this.#end(one, howEnded(one))
       if (now !== null && now !== before) {
         one.pid = now
@@ -141,7 +140,7 @@ export class QuickstartProcesses {
       try {
         process.kill(pid, signal)
       } catch {
-        // Ignored: the process exited between the poll and the signal.
+        // The process exited between the poll and the signal.
       }
     }
   }
@@ -168,16 +167,19 @@ function howEnded({ child }: Watched): string {
   return 'has ended'
 }
 
-/** @param path path of a log to which no process is writing. */
+/**
+ * Renames the log of an earlier run.
+ * @param path path of a log to which no process writes.
+ */
 function putLogAside(path: string): void {
   if (isTooLarge(path)) renameSync(path, `${path}.1`)
 }
 
 /**
- * Rotates the log of a running process. The process keeps appending to its file, so the log is
- * copied and truncated. A line written between the two steps is lost; operators who need every line
- * should store the output of controllers themselves. Controllers report a full disk themselves, and
- * stop writing long before.
+ * Rotates the log of a running process by copying and truncating it, because the process keeps
+ * appending to the same file. A line written between the two steps is lost; operators who need
+ * every line should store the output of controllers in another way. If the disk is full,
+ * controllers report this and stop writing before.
  */
 function keepLogShort(path: string): void {
   try {
@@ -185,7 +187,7 @@ function keepLogShort(path: string): void {
     copyFileSync(path, `${path}.1`)
     truncateSync(path)
   } catch {
-    // The next poll retries.
+    // The rotation failed; the next poll tries again.
   }
 }
 

@@ -41,12 +41,13 @@ const POLL_MS = 100
 const ANSWER_MS_MAX = 5_000
 const LOG_TAIL_BYTES = 2000
 
-/** The launcher script, which finds a suitable Node.js. */
+/** The launcher script, which finds a suitable version of Node.js. */
 const PROGRAM = join(PACKAGE_ROOT, 'bin/flotilla')
 
 /**
  * `quickstart` creates a cluster in DIR or resumes the existing one, runs one process for each
- * controller, and stays in the foreground. At a signal it stops every controller in DIR.
+ * controller, and runs in the foreground. When it receives a signal, it stops every controller in
+ * DIR.
  * @throws {CommandFailure}
  */
 export async function runQuickstart(options: {
@@ -56,7 +57,7 @@ export async function runQuickstart(options: {
   readonly routers: number
 }): Promise<void> {
   const plan = planQuickstart(options.dir, options.nodes, options.port, options.routers)
-  // Created files, including the logs of the controllers, are readable only by their owner.
+  // All created files, including the logs of the controllers, are readable only by their owner.
   process.umask(0o077)
   const signals = new StopSignals()
   makeFolder(plan.dir, 0o700)
@@ -100,9 +101,7 @@ async function runAll(plan: QuickstartPlan, isWhole: boolean, signals: StopSigna
   printLine('stopped')
 }
 
-/**
- * Starts a router. If the router cannot start, a message is printed and the cluster keeps running.
- */
+/** Starts a router. If that fails, prints a message and keeps the cluster running. */
 async function startRouter(router: RouterPlan, { plan, processes }: Start): Promise<void> {
   if (processes.pidOf(router) !== null) return
   try {
@@ -127,8 +126,8 @@ interface Start {
 
 /**
  * Creates the cluster as an operator would: creates and runs the first controller, then joins the
- * others with tickets. Results of an earlier attempt are reused.
- * @returns false when a signal came first.
+ * others with tickets. Continues with the results of an interrupted attempt.
+ * @returns false when a stop signal arrived.
  */
 async function form(start: Start): Promise<boolean> {
   const { plan, processes } = start
@@ -173,8 +172,8 @@ async function notVotersBecause(
 }
 
 /**
- * Fails the start if a controller exits before `ready`. Later exits are only printed; no process is
- * restarted.
+ * Fails the start if a controller exits before quickstart prints `ready`. After that, an exit is
+ * only printed, and no process is restarted.
  */
 class StartWatch {
   isReady = false
@@ -201,9 +200,9 @@ class StartWatch {
 }
 
 /**
- * Waits until nothing is missing.
- * @param missing returns the missing part as text, or null when nothing is missing.
- * @returns false when a signal came first.
+ * Waits until `missing` returns null.
+ * @param missing describes the missing part, or returns null when nothing is missing.
+ * @returns false when a stop signal arrived.
  * @throws {CommandFailure} when a controller exits, or at the deadline.
  */
 async function waitFor(
@@ -232,7 +231,10 @@ async function waitFor(
   )
 }
 
-/** @returns null once every controller responds and knows the leader. */
+/**
+ * What prevents the cluster from being ready.
+ * @returns null once every controller responds and knows the leader.
+ */
 async function notReadyBecause(plan: QuickstartPlan): Promise<string | null> {
   const ca = readFileSync(join(plan.dir, 'ca.pem'), 'utf8')
   const answers = await Promise.all(plan.controllers.map((one) => controllerAnswers(one, ca)))
@@ -311,7 +313,7 @@ function usesOfRouter(of: RouterPlan): PortUse[] {
 }
 
 /**
- * Refuses ports that are in use, and names all of them, before anything is started.
+ * Refuses to start if ports are in use, and names all of them.
  * @throws {CommandFailure}
  */
 async function checkPorts(
@@ -332,7 +334,10 @@ async function checkPorts(
   throw new CommandFailure(EXIT_FAILED, `${faults.join('\n')}\n(--port chooses other ports)`)
 }
 
-/** @throws {CommandFailure} when another quickstart runs in DIR. */
+/**
+ * Locks DIR for this process.
+ * @throws {CommandFailure} when another quickstart runs in DIR.
+ */
 async function lockFolder(plan: QuickstartPlan): Promise<Server> {
   const realPath = realpathSync(plan.dir)
   try {
@@ -347,8 +352,8 @@ async function lockFolder(plan: QuickstartPlan): Promise<Server> {
 }
 
 /**
- * Signals ^C, SIGTERM and SIGHUP: the first one stops all processes in order, the second one at
- * once.
+ * Handles SIGINT (^C), SIGTERM and SIGHUP: the first signal stops all processes in order, the
+ * second one immediately.
  */
 class StopSignals {
   count = 0
@@ -387,8 +392,8 @@ function logTailOf(path: string): string {
 }
 
 /**
- * Message about a controller or router that has exited. A process that was stopped or failed can be
- * started again; a removed controller would exit again.
+ * Message about a controller or router that has exited. It suggests to start the process again,
+ * unless the controller was removed from the cluster and would exit again.
  */
 export async function exitMessage(
   { id, program: kind, dataFolder, logPath, configPath }: ProcessPlan,
@@ -406,8 +411,8 @@ export async function exitMessage(
 }
 
 /**
- * Whether the controller was removed: a running member that does not list the controller proves it.
- * Members that lag behind may still list it.
+ * Whether the controller was removed from the cluster: true if a running member no longer lists it.
+ * A member that lags behind may still list it, so all members are asked.
  */
 async function wasRemoved(id: string, others: readonly ControllerPlan[]): Promise<boolean> {
   const listing = clusterVerbRequest('list', {}, ANSWER_MS_MAX)
@@ -416,7 +421,7 @@ async function wasRemoved(id: string, others: readonly ControllerPlan[]): Promis
       const members = await sendToAdminSocket(dataFolder, listing)
       if (!(members as readonly ListedMember[]).some((member) => member.id === id)) return true
     } catch {
-      // This member does not run, or is about to exit as well: try the next one.
+      // This member does not run, or is about to exit as well; continues with the next member.
     }
   }
   return false

@@ -11,7 +11,7 @@ import { ADMIN_FILE_NAME } from '../bootstrap/admin-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { LOOPBACK, type QuickstartPlan, readAdminFile, type RouterPlan } from './plan.ts'
 
-/** Name of the service for which the routers in DIR listen. */
+/** Name of the service that the `proxy` listeners of the routers in DIR offer. */
 export const DEMO_SERVICE = 'demo'
 /** Role attribute of the routers in DIR, the same as in OpenZiti's quickstart. */
 const ROUTER_ROLE = 'public'
@@ -34,7 +34,7 @@ export async function prepareRouter(
   }
   if (existsSync(join(folder, `${name}.cert`))) return
   const token = await tokenOf(name, plan)
-  // Remove the key of an earlier enrollment: it belongs to an earlier token and is useless.
+  // Removes the key of an earlier enrollment, which belongs to another token and cannot be used.
   rmSync(join(folder, `${name}.key.enrolling`), { force: true })
   const words = ['router', 'enroll', configPath, '--jwt', '-', '--force']
   const enrolling = promisify(execFile)(program, words, { timeout: ENROLL_MS_MAX })
@@ -47,8 +47,8 @@ export async function prepareRouter(
 }
 
 /**
- * Sections of the router's configuration: clients, links to the other routers in DIR, TCP
- * terminators, a port for the demo's service.
+ * Sections of the router's configuration: listeners for clients and for links to the other routers
+ * in DIR, TCP terminators, and a port for the demo's service.
  */
 function sectionsOf({
   linkPort,
@@ -73,7 +73,7 @@ function sectionsOf({
   }
 }
 
-/** @returns options with which an API client acts as the first administrator of DIR. */
+/** @returns options for an API client that acts as the first administrator of DIR. */
 export async function administratorClientOptions(dir: string): Promise<ApiClientOptions> {
   const { username, password, controllers, ca } = readAdminFile(join(dir, ADMIN_FILE_NAME))
   const at = { controllers, caPem: readFileSync(ca, 'utf8'), logInAgain: 'flotilla login' }
@@ -83,7 +83,7 @@ export async function administratorClientOptions(dir: string): Promise<ApiClient
   return { ...at, token: String((logIn.data as Row)['token']) }
 }
 
-/** Enrollment token of the router with this name; the router is created if it does not exist. */
+/** Enrollment token for the router with this name; creates the router if it does not exist. */
 async function tokenOf(name: string, { dir }: QuickstartPlan): Promise<string> {
   const client = new ApiClient(await administratorClientOptions(dir))
   const ask = async (method: 'GET' | 'POST', below: string, sent?: unknown): Promise<unknown> =>
@@ -92,7 +92,8 @@ async function tokenOf(name: string, { dir }: QuickstartPlan): Promise<string> {
   const made = { name, roleAttributes: [ROUTER_ROLE] }
   const [found] = (await ask('GET', `?filter=${filter}`)) as readonly Row[]
   const id = String((found ?? ((await ask('POST', '', made)) as Row))['id'])
-  // The router exists: it has lost its files after an enrollment, or its token may have expired.
+  // The router exists, so it needs a new token: it has lost its files after an enrollment, or its
+  // token may have expired.
   if (found !== undefined) await ask('POST', `/${id}/re-enroll`, {})
   const { enrollmentJwt } = (await ask('GET', `/${id}`)) as Row
   if (typeof enrollmentJwt === 'string') return enrollmentJwt

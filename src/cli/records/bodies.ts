@@ -16,14 +16,14 @@ type WriteMode = 'create' | 'patch'
 export interface ChangeArguments {
   readonly body: JsonObject
   /**
-   * Fields for which the command line gives only some members, although a patch replaces the whole
-   * field. The current value must be read first.
+   * Fields of which the command line gives only some members, although a patch replaces the whole
+   * field. The command must first read their current value.
    */
   readonly partial: readonly { readonly path: readonly string[]; readonly value: Json }[]
 }
 
 /**
- * The request body from `field=value` words and a file, with names that are not resolved yet.
+ * The request body from `field=value` words and a file; references in it are still names.
  * @throws {CommandFailure} exit 2 with one sentence.
  */
 export function bodyFromArguments(
@@ -61,7 +61,7 @@ function assignmentOf(kind: Kind, mode: WriteMode, word: string): Assignment {
   }
   const [first = '', ...rest] = left.split('.')
   const field = writableField(kind, mode, first)
-  // The rest is one key: users choose the keys of a map, and a key may contain dots.
+  // In a map, the rest of the path is one key: users choose the keys, and a key may contain dots.
   const members = field.field?.kind === 'map' && rest.length > 0 ? [rest.join('.')] : rest
   let schema = field.schema
   const path = [field.name]
@@ -105,7 +105,7 @@ function writableField(kind: Kind, mode: WriteMode, word: string): KindField {
   return field
 }
 
-/** @returns the reason why the field cannot be written; null when it can. */
+/** @returns why a request cannot contain the field; null when it can. */
 function whyNotWritable(kind: Kind, mode: WriteMode, { name, settable }: KindField): string | null {
   const one = withArticle(kindNameInWords(kind.name))
   if (settable === 'never') return `${name} of ${one} is read-only`

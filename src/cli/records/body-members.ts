@@ -31,7 +31,8 @@ export function findUnknownMember(
 }
 
 /**
- * Adds default values to the body, and the missing members of objects that are given only in part.
+ * Adds default values to the body. Also completes objects of which the body contains only some
+ * members.
  */
 export function addDefaultValues(kind: Kind, body: JsonObject): JsonObject {
   const result: Record<string, Json> = { ...defaultValues[kind.id], ...body }

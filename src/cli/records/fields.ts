@@ -4,8 +4,8 @@ import type { Field } from '../../entities/fields.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
 /**
- * How a field refers to records. `one` and `many`: by ids. `roles`: by ids with the prefix `@`,
- * mixed with role attributes. `keys`: the keys of a map are ids.
+ * How a field refers to records. `one` and `many`: by IDs. `roles`: by IDs with the prefix `@`,
+ * mixed with role attributes. `keys`: the keys of the map are IDs.
  */
 export interface ReferenceShape {
   /** Descriptor name of the referenced kind. */
@@ -16,21 +16,30 @@ export interface ReferenceShape {
 /** A field in the bodies and details of a kind that a user can write or read. */
 export interface KindField {
   readonly name: string
-  /** For a field that ends in `Id`: the alias under which the field accepts a record's name. */
+  /**
+   * For a field whose name ends in `Id`: the other name of the field, with which a user can give
+   * the record's name.
+   */
   readonly alias: string | null
   readonly settable: 'always' | 'create' | 'never'
   readonly isRequired: boolean
-  /** True: a patch must contain the field, although it cannot change. */
+  /** True: a patch must contain the field, although its value cannot change. */
   readonly isRepeated: boolean
-  /** JSON Schema of the value in a body; if the field cannot be set, of the value in a detail. */
+  /**
+   * JSON Schema of the value in a body; for a field that cannot be set, of the value in a detail
+   * response.
+   */
   readonly schema: JsonObject
   readonly reference: ReferenceShape | null
-  /** It is never returned. */
+  /** True if the API never returns the field. */
   readonly isSecret: boolean
   readonly isShown: boolean
-  /** True if a patch replaces the whole value; false: it merges the given members. */
+  /**
+   * True if a patch replaces the whole value; false if it changes only the members that it
+   * contains.
+   */
   readonly isReplacedWhole: boolean
-  /** Default members that an object gets at creation if it is given only in part. */
+  /** Default members of an object, for those that the body does not contain at creation. */
   readonly filledFrom: JsonObject | null
   readonly field: Field | null
 }
@@ -40,7 +49,9 @@ export interface NestedReference extends ReferenceShape {
   readonly path: readonly string[]
 }
 
-/** Default values that a user may omit, by kind. */
+/**
+ * Default values, by kind, of fields that a user may omit although the request must contain them.
+ */
 export const defaultValues: Readonly<Record<string, JsonObject>> = {
   identity: { type: 'Default', isAdmin: false },
 }
@@ -59,7 +70,7 @@ export function fieldsOf(entity: Entity): readonly KindField[] {
   const usual = defaultValues[entity.name] ?? {}
   const fields = [...names].flatMap((name): KindField[] => {
     const schema = schemaProperties(create)[name] ?? patch[name] ?? detail[name]
-    // An id that the client chooses can be written, so it is not a base field.
+    // An ID that the client chooses can be set, so it does not count as a base field.
     const isBase = baseFields.has(name) && name !== entity.idFrom
     if (schema === undefined || isBase || isSaidBefore(entity, name)) return []
     const field = entity.fields[name] ?? null
@@ -85,8 +96,8 @@ export function fieldsOf(entity: Entity): readonly KindField[] {
 }
 
 /**
- * True for a field that only repeats another field: the details of a record that another field
- * references, or an id that the body contains under another name.
+ * True for a field that repeats another field: the name and links of a record that another field
+ * references, or an ID that the body contains under another name.
  */
 function isSaidBefore(entity: Entity, name: string): boolean {
   if (Object.hasOwn(entity.body, name)) return false
@@ -97,7 +108,7 @@ function isSaidBefore(entity: Entity, name: string): boolean {
   return (field?.reference ?? null) !== null && Object.hasOwn(entity.body, name.replace(/Id$/, ''))
 }
 
-/** The fields of a kind without a descriptor: taken from its schema, never written. */
+/** The fields of a kind without a descriptor, from its response schema; none of them can be set. */
 export function readOnlyFields(schema: JsonObject): readonly KindField[] {
   return Object.entries(schemaProperties(schema))
     .filter(([name]) => !baseFields.has(name))
@@ -127,8 +138,8 @@ function readOnly(name: string, schema: JsonObject): KindField {
 }
 
 /**
- * References inside an object. They remain even if the field is hidden, with the path that error
- * messages use.
+ * References inside an object, with the path that error messages contain. Includes references in
+ * hidden fields.
  */
 export function nestedReferences(entity: Entity): readonly NestedReference[] {
   const hidden = Object.values(entity.fields).flatMap((field): NestedReference[] => {
@@ -181,7 +192,8 @@ function referenceOf(entity: Entity, name: string): ReferenceShape | null {
   const { computed } = field
   const isNamedInBodies = Object.hasOwn(entity.body, name)
   if (computed?.from !== 'entityRef' || !isNamedInBodies) return null
-  // If the body's schema is an enum, the field is not a reference: its value is a word, not an id.
+  // If the body's schema is an enum, the field is not a reference: its value is one of the words,
+  // not an ID.
   return 'enum' in (entity.body[name]?.schema ?? {}) ? null : { to: computed.to, shape: 'one' }
 }
 

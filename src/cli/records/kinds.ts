@@ -20,9 +20,9 @@ export type Shape = Exclude<OperationShape, 'replace'>
 export interface Kind {
   /** Name of the descriptor, such as `servicePolicy`. */
   readonly id: string
-  /** `service-policy`. */
+  /** Name on the command line, such as `service-policy`. */
   readonly name: string
-  /** Prefix of its paths. */
+  /** Base path of the API that contains the kind. */
   readonly api: typeof MANAGEMENT_API_PATH | typeof FABRIC_API_PATH
   /**
    * True: each controller has its own records, so a list combines the records of all controllers.
@@ -30,15 +30,15 @@ export interface Kind {
   readonly isOfEachController: boolean
   /** Names of the table columns; null: the first fields that fit into a cell. */
   readonly columns: readonly string[] | null
-  /** Plural, such as `service-policies`; also the path of the kind. */
+  /** Plural, such as `service-policies`; also the last part of the kind's path. */
   readonly plural: string
-  /** Short name, such as `sp`; null for a kind whose name is one word. */
+  /** Abbreviation, such as `sp`; null for a kind whose name is one word. */
   readonly short: string | null
-  /** Operations on the kind by shape, with the permission that each needs. */
+  /** Operations that the kind has, each with the permission that it needs. */
   readonly shapes: Readonly<Partial<Record<Shape, string>>>
   readonly fields: readonly KindField[]
   readonly nested: readonly NestedReference[]
-  /** True: records have names, so users can name a record without its id. */
+  /** True if records have names, so that users can refer to a record without its ID. */
   readonly hasName: boolean
   /** Field of the create body that becomes the id; null: the controller generates the id. */
   readonly idFrom: string | null
@@ -49,8 +49,8 @@ type Shapes = Kind['shapes']
 const ops: Shapes = { list: 'ops.read', detail: 'ops.read', delete: 'ops.delete' }
 
 /**
- * Operations that are not generated from a descriptor; a test in test/cli/records compares them
- * with the API.
+ * Operations that do not follow from a descriptor; a test in test/cli/records compares them with
+ * the API.
  */
 const handWritten: Readonly<Record<string, Shapes>> = {
   apiSession: ops,
@@ -61,7 +61,7 @@ const handWritten: Readonly<Record<string, Shapes>> = {
   },
 }
 
-/** Columns for kinds whose state is more useful than their first fields. */
+/** Columns for kinds whose first fields are less useful than their state. */
 const columnsOfKinds: Readonly<Record<string, readonly string[]>> = {
   edgeRouter: [
     'name',
@@ -79,12 +79,12 @@ const columnsOfKinds: Readonly<Record<string, readonly string[]>> = {
 
 const managed = { api: MANAGEMENT_API_PATH, isOfEachController: false, columns: null } as const
 
-/** Path prefix for writes, for kinds where it differs from the prefix for reads. */
+/** Path prefix of writes, for kinds whose reads have another prefix. */
 const writtenBelow: Readonly<Record<string, string>> = { controllerSetting: '/effective' }
 
 let made: readonly Kind[] | null = null
 
-/** Every kind of the management API, sorted by name. */
+/** Every kind of record in the management and fabric API, sorted by name. */
 export function allKinds(): readonly Kind[] {
   made ??= [...entities.flatMap(kindOf), controllerKind(), ...liveKinds()].sort((a, b) =>
     a.name < b.name ? -1 : 1,
@@ -172,7 +172,7 @@ function initials(name: string): string | null {
   return words.length === 1 ? null : words.map((word) => word[0] ?? '').join('')
 }
 
-/** @throws {CommandFailure} exit 2, with the kind that the user probably meant. */
+/** @throws {CommandFailure} exit 2; the message suggests the kind that the user probably meant. */
 export function findKind(word: string): Kind {
   const folded = fold(word)
   const found = allKinds().find((kind) => kindSynonyms(kind).some((one) => fold(one) === folded))
@@ -184,7 +184,7 @@ export function findKind(word: string): Kind {
 
 /**
  * The kind with this descriptor name.
- * @throws when a reference names a kind that the API does not serve, which is a bug.
+ * @throws when the API does not serve this kind, which means that the reference is a bug.
  */
 export function kindById(id: string): Kind {
   const found = allKinds().find((kind) => kind.id === id)
@@ -225,7 +225,7 @@ export function kindNameInWords(name: string): string {
   return name.replaceAll('-', ' ')
 }
 
-/** @throws {CommandFailure} exit 2, with the field that the user probably meant. */
+/** @throws {CommandFailure} exit 2; the message suggests the field that the user probably meant. */
 export function findField(kind: Kind, word: string): KindField {
   const found =
     kind.fields.find(({ name }) => name === word) ??

@@ -19,7 +19,7 @@ import {
 const SUGGESTIONS_MAX = 500
 const IDS_PER_QUERY = 100
 
-/** Finds records by name; each name is requested once. */
+/** Finds records by name; requests each name only once. */
 export class RecordNameResolver {
   readonly #client: ApiClient
   readonly #ids = new Map<string, string>()
@@ -29,7 +29,7 @@ export class RecordNameResolver {
     this.#client = client
   }
 
-  /** Registers a record that does not exist in the API yet. */
+  /** Registers a record that will be created later, so that its name can already be used. */
   know(kind: Kind, word: string, id: string): void {
     this.#ids.set(`${kind.id} ${word}`, id)
   }
@@ -63,8 +63,8 @@ export class RecordNameResolver {
   }
 
   /**
-   * Names of the records with these ids. If no record has the id, or the record has no name, the id
-   * is used as the name.
+   * Names of the records with these IDs. If a record does not exist or has no name, its ID is used
+   * as the name.
    */
   async namesOf(kind: Kind, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const unknown = [...new Set(ids)].filter((id) => !this.#names.has(`${kind.id} ${id}`))
@@ -161,8 +161,8 @@ export class RecordNameResolver {
 }
 
 /**
- * Sends a request about a record of a kind. If each controller has its own records, sends it to one
- * controller after the other until one of them has the record.
+ * Sends a request about a record of a kind. If each controller has its own records of this kind,
+ * sends it to one controller after the other until one of them has the record.
  * @throws {CommandFailure}
  */
 export async function sendKindRequest<T>(
@@ -180,15 +180,15 @@ export async function sendKindRequest<T>(
       if (!(error instanceof CommandFailure)) throw error
       const isMissing = error instanceof ApiRefusal && error.status === 404
       if (error instanceof ApiRefusal && !isMissing) throw error
-      // A failed connection is reported rather than "not found": that controller may have the
-      // record.
+      // A failed connection takes precedence over "not found", because the unreachable controller
+      // may have the record.
       if (refusal === null || !isMissing) refusal = error
     }
   }
   throw refusal
 }
 
-/** Describes a reference for help and error messages. */
+/** Text about a reference, for help and error messages. */
 export function describeReference({ to, shape }: ReferenceShape): string {
   const kind = kindById(to)
   switch (shape) {

@@ -22,7 +22,7 @@ export interface RecordListOptions extends ReadOptions {
 
 const LIMIT = 100
 const PAGE = 500
-/** Maximum number of rows from the API: a user must filter a longer list. */
+/** Maximum number of rows that a command reads; a user must filter a longer list. */
 const ROWS_MAX = 100_000
 
 /** Prints one record. */
@@ -76,8 +76,8 @@ const syntax: Readonly<Record<string, string>> = {
 }
 
 /**
- * Adds the filter syntax to an error: the API's message quotes the text that it could not parse,
- * but does not explain the syntax.
+ * Adds the filter syntax to an error, because the API's message only quotes the text that it could
+ * not parse.
  */
 function withSyntax(error: unknown, plural: string): unknown {
   if (!(error instanceof ApiRefusal)) return error
@@ -159,7 +159,9 @@ async function readRowsAt(
   }
 }
 
-/** Names for shell completion: at most one screenful, and none without a session. */
+/**
+ * Record names for shell completion: at most one screenful, and none if the user is not logged in.
+ */
 export async function completionNames(
   kind: Kind,
   client: ApiClient,

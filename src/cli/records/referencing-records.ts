@@ -45,12 +45,12 @@ async function rowsWith(
     return (await readRows(client, kind, { filter }, SHOWN_MAX + 1)).rows
   } catch (error) {
     if (!(error instanceof ApiRefusal)) throw error
-    // A caller that may not read these records is not an error: the response to the deletion also
-    // lists the changed records.
+    // If the caller may not read these records, the deletion continues: its response also lists the
+    // changed records.
     if (error.code === 'UNAUTHORIZED') return []
     if (error.code !== 'INVALID_FILTER') throw error
   }
-  // The API has no such filter for routers. A network has few routers, so all of them are read.
+  // The API has no such filter for routers, so all routers are read; a network has few of them.
   const { rows } = await readRows(client, kind, {}, ROWS_MAX)
   return rows.filter((row) => [row[field]].flat().includes(id))
 }

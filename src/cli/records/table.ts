@@ -18,8 +18,8 @@ const TEXT_CHARACTERS_MAX = 4096
 
 /**
  * Prints records of one kind.
- * @param shown the columns of the table or, in JSON, the members; undefined: the columns of the
- * kind or, in JSON, all members.
+ * @param shown the columns of the table, or the members in JSON; undefined: the default columns of
+ * the kind, or all members in JSON.
  */
 export async function printRows(
   kind: Kind,
@@ -44,7 +44,10 @@ export async function printRows(
   }
 }
 
-/** Prints names as arguments for other commands; an id may begin with `-`, like an option. */
+/**
+ * Prints names as arguments for other commands. If one begins with `-` like an option, also prints
+ * how to pass it.
+ */
 function printNames(names: readonly string[]): void {
   for (const name of names) printLine(name)
   const optionLike = names.find((name) => name.startsWith('-'))
@@ -73,7 +76,7 @@ function columnsOf(kind: Kind): readonly KindField[] {
 
 /**
  * The column that the user requested.
- * @throws {CommandFailure} exit 2.
+ * @throws {CommandFailure} exit 2 if the kind has no such column.
  */
 export function findColumn(kind: Kind, word: string): KindField {
   return baseColumns.find(({ name }) => name === word) ?? findField(kind, word)
@@ -110,7 +113,10 @@ async function tableOf(
   )
 }
 
-/** Replaces ids with names, if the response or another request contains the names. */
+/**
+ * Replaces the IDs in a value with names, if the response contains the names or another request has
+ * returned them.
+ */
 async function shownValue(
   { name, alias, reference }: KindField,
   row: Row,
@@ -138,7 +144,7 @@ function nodesOf(value: Json): Json | null {
   )
 }
 
-/** True for the form in which records reference another record. */
+/** True for an object in the form in which the API embeds a referenced record. */
 function isRef(value: Json | undefined): value is JsonObject {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   return 'name' in value && 'entity' in value
@@ -172,7 +178,7 @@ function withoutLinks({ _links, ...rest }: Row): JsonObject {
 }
 
 /**
- * Name of a record on one line, in a form that another command accepts. The id is used if the kind
+ * The name of a record on one line, as an argument for another command. The ID is used if the kind
  * has no names, or if the name contains control characters or looks like an option.
  */
 export function rowName(kind: Kind, row: Row): string {

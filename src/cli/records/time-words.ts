@@ -12,7 +12,7 @@ const DURATION = /^\+?(?:[0-9]{1,6}[mhdw]){1,4}$/
 const PART = /([0-9]+)([mhdw])/g
 const expected = 'expected a time such as 2030-01-31T18:00:00Z, or a duration from now such as 7d'
 
-/** The time that is this long from now, RFC 3339; null for a text that is not a duration. */
+/** The time that is a duration after now, RFC 3339; null if the text is not a duration. */
 function timeAfter(text: string): string | null {
   if (!DURATION.test(text)) return null
   let ms = systemClock.nowMs()
@@ -24,7 +24,7 @@ function timeAfter(text: string): string | null {
 }
 
 /**
- * A time on the command line: RFC 3339, or a duration from now.
+ * A time on the command line: RFC 3339, or a duration, which is added to the current time.
  * @throws {CommandFailure} exit 2.
  */
 export function parseTimeWord(path: string, word: string): string {
@@ -35,7 +35,7 @@ export function parseTimeWord(path: string, word: string): string {
 }
 
 /**
- * A duration from now, as a time.
+ * The current time plus a duration.
  * @throws {CommandFailure} exit 2.
  */
 export function parseDurationWord(path: string, word: string): string {

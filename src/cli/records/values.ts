@@ -6,8 +6,8 @@ import { schemaProperties, schemaTypes } from './fields.ts'
 import { isJsonObject } from '../../lib/text/json-value.ts'
 
 /**
- * Parses a word of the command line according to its schema.
- * @param path completes the message "…: expected …".
+ * Parses a word of the command line according to the schema of its field.
+ * @param path name of the field; the message begins with it.
  * @throws {CommandFailure} exit 2.
  */
 export function parseFieldValue(path: string, word: string, schema: JsonObject): Json {
@@ -28,9 +28,7 @@ function isTime(schema: JsonObject): boolean {
   return format === 'date-time'
 }
 
-/**
- * A value for a map that allows any values: parsed as JSON, or used as a string if it is not JSON.
- */
+/** A value in a map that allows any values: parsed as JSON, or a string if the word is not JSON. */
 function freeValue(word: string): Json {
   if (!/^(true|false|null|-?\d+(\.\d+)?|[[{"].*)$/s.test(word)) return word
   try {
@@ -96,7 +94,7 @@ function parsed(path: string, word: string): Json {
 }
 
 /**
- * The schema of a member, or the reason why the member has none.
+ * The schema of one member of an object.
  * @returns null if the object has no such member.
  */
 export function memberSchema(schema: JsonObject, name: string): JsonObject | null {

@@ -105,9 +105,7 @@ export async function updateRecord(
   else printLine(`updated ${label}`)
 }
 
-/**
- * The assignment to `expiresAt` that follows from `--until` or `--for`; none without these options.
- */
+/** The assignment to `expiresAt` for `--until` or `--for`; none without these options. */
 function endAssignments(kind: Kind, options: RecordWriteOptions): readonly string[] {
   const { until, for: duration } = options
   if (until === undefined && duration === undefined) return []
@@ -125,15 +123,18 @@ function endAssignments(kind: Kind, options: RecordWriteOptions): readonly strin
   return [`expiresAt=${time}`]
 }
 
-/** Fields that a patch of the record must contain although they cannot change. */
+/**
+ * The fields, with their current values, that a patch of the record must contain although they
+ * cannot change.
+ */
 export function fieldsRequiredInPatch(kind: Kind, row: JsonObject): JsonObject {
   const names = kind.fields.filter(({ isRepeated }) => isRepeated).map(({ name }) => name)
   return Object.fromEntries(names.map((name) => [name, row[name] ?? null]))
 }
 
 /**
- * @param body body in which references are ids.
- * @param etag ETag of the record on which the body is based; null: unconditional.
+ * @param body body in which references are IDs.
+ * @param etag the patch fails if the record has another ETag; null: the patch is unconditional.
  */
 export async function sendRecordPatch(
   client: ApiClient,
@@ -149,8 +150,8 @@ export async function sendRecordPatch(
 }
 
 /**
- * Merges the given members into the current value of each map. The write fails if the record has
- * changed since the value was read.
+ * Merges the given members into the current value of each map, because a patch replaces a map as a
+ * whole. The write fails if the record has changed since the value was read.
  */
 async function wholeValues(
   client: ApiClient,
@@ -172,8 +173,8 @@ async function wholeValues(
 }
 
 /**
- * Deletes records after a confirmation. If a deletion is refused, the records deleted before stay
- * deleted and are reported.
+ * Deletes records after a confirmation. If the API refuses a deletion, the records that were
+ * deleted before stay deleted, and the message lists them.
  */
 export async function deleteRecords(
   word: string,
@@ -217,7 +218,7 @@ export async function sendRecordDelete(
 }
 
 /**
- * One sentence for each record that references a record to be deleted and would lose the reference.
+ * One sentence for each record that refers to a record to be deleted and would lose this reference.
  */
 async function lossesOf(
   client: ApiClient,
@@ -277,8 +278,8 @@ function labelOf(kind: Kind, { name }: JsonObject): string {
 }
 
 /**
- * Sends a request. Adds the attempted action to an error, and prints ignored fields and warnings
- * from the response.
+ * Sends a request. Adds the attempted action to the message of an error, and prints warnings and
+ * ignored fields from the response.
  */
 async function asked(
   client: ApiClient,

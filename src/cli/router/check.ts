@@ -8,7 +8,7 @@ import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { type CheckedRouterConfig, findHostStartFaults } from './host-faults.ts'
 
 export interface CheckRouterOptions {
-  /** True: checks only the configuration, and nothing about this host. */
+  /** True: checks only the configuration, not this host. */
   readonly configOnly?: boolean
   readonly print?: boolean
   readonly json?: boolean
@@ -28,8 +28,8 @@ export function loadCheckedRouterConfig(path: string): CheckedRouterConfig {
 }
 
 /**
- * Checks the configuration of a router, and what the router needs on this host, without starting
- * it.
+ * Checks the configuration of a router and whether the router can run on this host, without
+ * starting it.
  * @throws {CommandFailure} exit 2 for the configuration, 1 for the host.
  */
 export async function checkRouter(path: string, options: CheckRouterOptions): Promise<void> {

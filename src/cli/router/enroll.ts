@@ -45,9 +45,9 @@ export interface EnrollRouterOptions {
 }
 
 /**
- * Enrolls a router with an enrollment token and writes its identity files. The key is written
- * before the token is used, so the same command can be repeated after an interruption. Nothing is
- * overwritten without `force`.
+ * Enrolls a router with an enrollment token and writes its identity files. It writes the key before
+ * it uses the token, so that the user can repeat the command after an interruption. It overwrites
+ * files only with `force`.
  * @throws {CommandFailure} one sentence; exit 2 for an invalid configuration.
  */
 export async function enrollRouter(path: string, options: EnrollRouterOptions): Promise<void> {
@@ -103,8 +103,8 @@ class RouterEnrollmentRun {
   }
 
   /**
-   * The token; an option may replace the address of its controller. The controller at either
-   * address must prove that it signed the token.
+   * The token. An option may replace the controller's address in it: at either address, the
+   * controller must prove that it signed the token.
    */
   #token(): EnrollmentToken {
     const { jwt, controller } = this.#options
@@ -128,13 +128,13 @@ class RouterEnrollmentRun {
   ): Promise<T> {
     this.#checks.ok('key', key.isFound ? `reused ${key.path}` : 'created on this host')
     try {
-      // A token that was used before it expired is later accepted again with the same key, so its
-      // expiry is not checked for a retry.
+      // A token that was used before it expired is later accepted again with the same key. So the
+      // expiry is not checked if an earlier run has stored the key.
       if (!key.isFound) checkTokenTime(token, server.dateMs ?? systemClock.nowMs())
       return await ask()
     } catch (error) {
-      // After a refusal, the new key is useless. If the outcome is unknown, the key stays, because
-      // the retry needs it.
+      // After a refusal, the new key has no use. If the outcome is unknown, the key stays, because
+      // a retry needs it.
       if (error instanceof EnrollmentRefusedError) key.forget()
       throw error
     }
@@ -158,8 +158,8 @@ class RouterEnrollmentRun {
   }
 
   /**
-   * Writes the certificate last, because it completes the enrollment: before that, the same command
-   * can be repeated.
+   * Writes the certificate last: until it exists, the enrollment is incomplete and the user can
+   * repeat the command.
    */
   #write(
     files: IdentityFiles,
@@ -173,8 +173,8 @@ class RouterEnrollmentRun {
   }
 
   /**
-   * The configured controllers, or else the controllers in the token. Checked before the token is
-   * used.
+   * The controllers in the configuration, otherwise those in the token. Called before the token is
+   * used, because it fails if there are none.
    */
   #endpoints({ controllers }: EnrollmentToken): readonly string[] {
     const configured = configuredEndpoints(this.#config).map(({ text }) => text)
@@ -194,7 +194,10 @@ class RouterEnrollmentRun {
     writeEndpoints(this.#config.ctrl.endpointsFile, known)
   }
 
-  /** Hosts in `csr.sans` that the server certificate lacks, so that clients cannot use them. */
+  /**
+   * Hosts in `csr.sans` that are missing in the server certificate, so that clients cannot connect
+   * with these names.
+   */
   #leftOut([{ names }]: CertificateChain): string[] {
     const { dns = [], ip = [] } = this.#config.csr?.sans ?? {}
     const named = new Set(normalizedHosts(names))
@@ -221,8 +224,8 @@ class RouterEnrollmentRun {
 }
 
 /**
- * Requires that the certificate contains the id of the router, because controllers identify the
- * router by it.
+ * Requires that the certificate contains the router's ID, because controllers identify the router
+ * by its certificate.
  */
 function checkSubject([leaf]: CertificateChain, { subject, origin }: EnrollmentToken): void {
   if (leaf.commonName === subject) return

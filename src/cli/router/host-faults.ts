@@ -12,19 +12,16 @@ import { acquirePathLock } from '../terminal/process-lock.ts'
 
 export type CheckedRouterConfig = Extract<LoadedRouterConfig, { ok: true }>
 
-/**
- * Faults on this host that would prevent the start of a router, although its configuration is
- * valid.
- */
+/** Faults on this host that would prevent the start of a router with a valid configuration. */
 export interface HostStartFaults {
   readonly faults: readonly ConfigFault[]
-  /** One sentence each. */
+  /** Notes for the user, each a sentence. */
   readonly notes: readonly string[]
 }
 
 /**
- * Finds everything that would prevent the start of a router on this host. All tested ports are
- * closed again.
+ * Finds everything that would prevent the start of a router on this host. Opens its ports and
+ * closes them again.
  */
 export async function findHostStartFaults(checked: CheckedRouterConfig): Promise<HostStartFaults> {
   const [controllers, ports] = [controllerFindings(checked), await portFindings(checked)]
@@ -52,7 +49,7 @@ interface ListenedAddress extends HostPort {
   readonly transport: 'tcp' | 'udp'
 }
 
-/** Listens on all addresses at once, because two of them may conflict with each other. */
+/** Listens on all addresses at the same time, because two of them may conflict with each other. */
 async function portFindings({
   config,
   path,

@@ -43,8 +43,8 @@ export interface RunRouterOptions {
  */
 export async function runRouter(path: string, options: RunRouterOptions): Promise<void> {
   const { config, effective } = loadCheckedRouterConfig(path)
-  // With a tunnel listener, root may use the folders of another user, because mode tproxy may need
-  // root.
+  // With a tunnel listener, root may run the router with folders of another user, because mode
+  // tproxy may need root.
   if (!config.listeners.some(({ binding }) => binding === TUNNEL_BINDING))
     refuseForeignFolders(
       [config.identity.key.path ?? path, config.ctrl.endpointsFile],
@@ -76,14 +76,14 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
       await router.start({ extends: options.extend === true })
       log.info({ version: programVersion(), pid }, 'router running')
       serviceManager.ready('runs')
-      // Written before the V8 flags change, because these flags are part of the key of the compile
-      // cache.
+      // Writes the compile cache here, because the V8 flags that change next are part of the key of
+      // the cache.
       flushCompileCache()
       limitHeapGrowth()
       await Promise.race([stopped, router.failed])
     } finally {
       serviceManager.stopping()
-      // Stop even after a failed start, which leaves open what it had opened.
+      // Stops the router also after a failed start, which may have opened ports and connections.
       await exitUnlessStopped(routerProgramLimits.stopMsMax, router.stop())
     }
     log.info({}, 'router stopped')
@@ -96,8 +96,8 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
 }
 
 /**
- * Locks the configuration: two processes of one router would disconnect each other from every
- * controller.
+ * Locks the configuration: if two processes ran the same router, each would make every controller
+ * disconnect the other.
  * @throws {CommandFailure} when another router with the same configuration runs on this host.
  */
 async function lockConfiguration(path: string): Promise<Server> {
@@ -111,7 +111,7 @@ async function lockConfiguration(path: string): Promise<Server> {
 }
 
 /**
- * Path of the file with the last resolved addresses; for `endpoints.yml`, it is
+ * Path of the file that stores the last resolved addresses; for `endpoints.yml`, it is
  * `endpoints.addresses.json` in the same folder.
  */
 function lastAddressesPath(endpointsFile: string): string {
@@ -120,7 +120,7 @@ function lastAddressesPath(endpointsFile: string): string {
 }
 
 /**
- * Requests an extension of the certificates at the client API of a controller, with the current
+ * Requests new certificates from the client API of a controller, authenticated with the current
  * certificate.
  */
 async function askExtension(

@@ -5,7 +5,10 @@ import { addContextOption } from '../client/connection-options.ts'
 import type { CreateSignerOptions, DiscoverOptions } from './set-up.ts'
 import type { TestTokenOptions } from './token-test.ts'
 
-/** Help of the options for values of a provider; `clientId` is the option `--client-id`. */
+/**
+ * Help texts for the options with values of an identity provider; `clientId` is the option
+ * `--client-id`.
+ */
 const fieldTexts: Readonly<Record<(typeof presetFieldNames)[number], string>> = {
   clientId: 'ID of the public client that is registered at the provider',
   tenant: 'entra: directory (tenant) ID, a UUID',

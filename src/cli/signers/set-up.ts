@@ -30,7 +30,7 @@ interface Discovered {
   readonly jwksEndpoint: string
   readonly authorizationEndpoint: string | null
   readonly scopes: readonly string[]
-  /** Null: the keys could not be fetched. */
+  /** Null if the keys could not be fetched. */
   readonly keyIds: readonly string[] | null
   readonly keysFault: string | null
 }
@@ -44,10 +44,13 @@ const discovered = objectShape<Discovered>({
   keysFault: nullableShape(textShape),
 })
 
-/** The controller makes two requests to the provider, each within its own limit. */
+/**
+ * Time limit for the controller's response. The controller makes two requests to the provider, each
+ * with its own limit.
+ */
 const DISCOVERY_TIMEOUT_MS = 30_000
 
-/** Prints what a provider publishes about itself. */
+/** Prints the metadata that an identity provider publishes. */
 export async function discover(options: DiscoverOptions): Promise<void> {
   const { issuer } = providerOf(options, false)
   const found = await readProvider(connect(options), issuer)
@@ -70,7 +73,10 @@ export async function discover(options: DiscoverOptions): Promise<void> {
   noteKeys(found)
 }
 
-/** Creates a signer from the values of a provider, and from what the provider publishes. */
+/**
+ * Creates an external JWT signer from the options and from the metadata that the identity provider
+ * publishes.
+ */
 export async function createSigner(name: string, options: CreateSignerOptions): Promise<void> {
   const { preset, values, issuer } = providerOf(options, true)
   const client = connect(options)
@@ -95,7 +101,10 @@ interface ChosenProvider {
   readonly issuer: string
 }
 
-/** @throws {CommandFailure} exit 2 if a value is missing or superfluous, or makes no issuer. */
+/**
+ * @throws {CommandFailure} exit 2 if a value is missing or superfluous, or if the values do not
+ * form an issuer.
+ */
 function providerOf(options: DiscoverOptions, needsClient: boolean): ChosenProvider {
   const preset = signerPreset(options.provider)
   if (preset === undefined) throw usageFailure(`no provider is named ${options.provider}`)
@@ -135,7 +144,7 @@ async function readProvider(client: ApiClient, issuer: string): Promise<Discover
     },
     discovered,
   )
-  // A signer with another issuer would refuse each token of this provider.
+  // A signer with another issuer would refuse every token of this provider.
   if (data.issuer === issuer) return data
   throw new CommandFailure(EXIT_FAILED, `${client.controller}: unexpected answer: another issuer`)
 }

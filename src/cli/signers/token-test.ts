@@ -61,12 +61,15 @@ const result = objectShape<TokenTestResult>({
   claimNames: listShape(textShape),
 })
 
-/** The controller may have to fetch the keys of the provider first. */
+/**
+ * Time limit for the test; the controller may first have to fetch the keys of the identity
+ * provider.
+ */
 const TEST_TIMEOUT_MS = 20_000
 
 /**
- * Prints each check of a log-in with a token.
- * @throws {CommandFailure} exit 1 if the token does not log in.
+ * Prints each check that a log-in with the token would go through.
+ * @throws {CommandFailure} exit 1 if the token does not permit a log-in.
  */
 export async function runTokenTest(
   signer: string | undefined,

@@ -32,7 +32,7 @@ function isMissing(path: string, error: unknown): boolean {
 }
 
 /**
- * Refuses a file that exists, or whose folder does not, before anything is read.
+ * Refuses a target file that exists, or whose folder does not exist, before anything is read.
  * @throws {CommandFailure} exit 1.
  */
 export async function refuseExisting(path: string): Promise<void> {

@@ -23,7 +23,8 @@ export function backupOriginText(manifest: BackupManifest): string {
 }
 
 /**
- * The manifest of a backup for scripts, without the certificates and wrapped keys in the file.
+ * The manifest of a backup for scripts, without the CA certificates and the encrypted keys that the
+ * file contains.
  */
 export function manifestJson({ caPem: _ca, encryption, ...shown }: BackupManifest): object {
   return { ...shown, recipientSha256: encryption?.recipientSha256 ?? null }
@@ -41,8 +42,8 @@ export function backupPositionJson({
 }
 
 /**
- * Adds a hint to an error: without a leader, a backup of the state that this controller has applied
- * may be sufficient.
+ * Adds a hint to the error message if the cluster has no leader: the user can request a backup of
+ * the state that this controller has applied.
  */
 export function addStaleBackupHint({ code, message }: AdminError): string {
   return code === 'CLUSTER_NO_LEADER'

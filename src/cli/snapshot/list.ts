@@ -21,13 +21,13 @@ interface Listed {
   /** null if the head of the file cannot be read. */
   readonly manifest: BackupManifest | null
   readonly summary: BackupSummary | null
-  /** null: the head and the end of the file are intact. */
+  /** null if the beginning and the end of the file are intact. */
   readonly fault: string | null
 }
 
 /**
- * `cluster snapshot list DIR|FILE` reads the head and the end of each backup; `verify` reads the
- * rest.
+ * `cluster snapshot list DIR|FILE` reads only the beginning and the end of each backup; `cluster
+ * snapshot verify` reads the whole file.
  */
 export async function listSnapshots(path: string, options: ListOptions): Promise<void> {
   const found = await prefixErrorsWithFile(path, async () => {
@@ -42,7 +42,7 @@ export async function listSnapshots(path: string, options: ListOptions): Promise
   else printLine(formatTable(TITLES, found.map(rowOf)))
 }
 
-/** Files in the folder that begin like a backup, under any name. */
+/** Files in the folder that begin like a backup, regardless of their names. */
 async function backupsIn(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true })
   const files = entries
@@ -72,7 +72,10 @@ async function isBackup(path: string): Promise<boolean> {
   }
 }
 
-/** Never throws, so that an unreadable file does not hide the others. */
+/**
+ * Reads the beginning and the end of one backup. Never throws, so that an unreadable file does not
+ * prevent the list of the others.
+ */
 async function look(file: string): Promise<Listed> {
   let bytes = 0
   let manifest: BackupManifest | null = null

@@ -12,8 +12,8 @@ type WithLayout = (command: Command, config?: string) => Command
 
 /**
  * Adds `flotilla cluster snapshot …`.
- * @param withLayout adds to a command the CONFIG argument, and the options from which a
- * configuration can be composed.
+ * @param withLayout adds the CONFIG argument to a command, and the options from which it can
+ * compose a configuration.
  */
 export function addSnapshotCommands(cluster: Command, withLayout: WithLayout): void {
   const snapshot = cluster

@@ -45,13 +45,13 @@ export interface RestoreRunningResult extends Partial<RestoreProgress> {
   readonly clusterId: string
   readonly from: BackupPosition
   readonly changes: readonly KindChangeCounts[]
-  /** False: no record differs, and nothing was changed. */
+  /** False if no record differs, so that nothing was changed. */
   readonly isRestored: boolean
 }
 
 /**
- * Time limit for one step: without a leader, a step waits until there is one, and the last step
- * waits for every voter.
+ * Time limit for one step. A step waits until the cluster has a leader, and the last step waits for
+ * every voter.
  */
 const STEP_TIMEOUT_MS = 120_000
 const PROGRESS_PERCENT = 10
@@ -59,7 +59,7 @@ const PROGRESS_PERCENT = 10
 /**
  * `cluster snapshot restore FILE --config CONFIG` replaces the records of the running cluster with
  * those in a backup, in one step.
- * @throws {CommandFailure} with nothing changed, unless its message says that the outcome is
+ * @throws {CommandFailure} with nothing changed, unless its message states that the outcome is
  * unknown.
  */
 export async function restoreIntoCluster(
@@ -101,7 +101,7 @@ async function load(path: string, { key, sha256 }: RestoreRunningOptions): Promi
 }
 
 /**
- * Refuses an unsuitable backup before the prompt for a confirmation.
+ * Refuses an unsuitable backup before it prompts for a confirmation.
  * @throws {BackupFault} for a backup that the controllers would refuse.
  */
 function refuseOther(
@@ -146,11 +146,14 @@ interface Restoring {
   readonly options: RestoreRunningOptions
 }
 
-/** Stages the content and then activates it. If a step fails, the staged content is dropped. */
+/**
+ * Sends the content to the controllers, which store it without using it, and then activates it with
+ * one last step. If a step fails, the stored content is discarded.
+ */
 async function carryOut(restoring: Restoring): Promise<RestoreProgress> {
   const id = newShortId()
-  // Until the last step, an interrupt drops the staged content. During the last step, the restore
-  // can no longer be cancelled.
+  // Before the last step, an interrupt discards the stored content. During the last step, the
+  // restore can no longer be cancelled.
   const interrupts = watchInterrupts('nothing was changed')
   let isSwapping = false
   try {
@@ -205,7 +208,7 @@ function endParams({ content, backup, options }: Restoring, id: string): StepBod
 
 async function abandon({ data, content }: Restoring, id: string): Promise<void> {
   const params = { id, isAbandoned: true, sha256: content.sha256, ifIndex: 0, reason: 'abandoned' }
-  // If the staged content cannot be dropped now, it expires later.
+  // If the stored content cannot be discarded here, the controllers discard it later.
   await ask(data, 'end', params).catch(() => undefined)
 }
 
@@ -225,7 +228,7 @@ async function ask<S extends keyof StepBodies>(
   return await sendToAdminSocket(data, { method: 'POST', path, body, timeoutMs: STEP_TIMEOUT_MS })
 }
 
-/** True if the controller reported that nothing changed. */
+/** True if the controller reported that it changed nothing. */
 function isRefusal({ code }: AdminError): boolean {
   return !['NO_ANSWER', 'OUTCOME_UNKNOWN', 'UNHANDLED'].includes(code)
 }
@@ -250,7 +253,7 @@ function outcomeUnknown(error: unknown): CommandFailure {
 }
 
 /**
- * Shows progress on stderr: on a terminal one line that is overwritten, elsewhere one line for each
+ * Shows progress on stderr: on a terminal one line that is overwritten, otherwise one line for each
  * tenth.
  */
 class Progress {

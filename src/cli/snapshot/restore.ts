@@ -53,9 +53,9 @@ export interface RestoreResult {
 }
 
 /**
- * `cluster snapshot restore FILE CONFIG` creates the first controller of a new cluster, which
- * continues from the backup. It is safe to repeat: the data folder is created last and complete,
- * and no controller can run without it.
+ * `cluster snapshot restore FILE CONFIG` creates the first controller of a new cluster with the
+ * content of a backup. Repeating it is safe: the data folder appears complete and last, and no
+ * controller can run without it.
  * @throws {CommandFailure} exit 2 for flags and configuration, 1 for files that it would have to
  * overwrite.
  */
@@ -116,7 +116,7 @@ async function restore(restoring: Restoring, options: RestoreOptions): Promise<R
     return filled
   })
   rmSync(restoreMarkerPath(planned), { force: true })
-  // Syncs the folder after the marker was removed: if a power failure restored the marker, a later
+  // Makes the removal of the marker durable: if a power failure restored the marker, a later
   // restore could replace these keys.
   syncFolder(folder)
   return {
@@ -138,8 +138,8 @@ function firstController({ manifest, planned }: Restoring): Omit<RestoreTarget, 
     nodeId: id,
     storeId: newOpaqueId(),
     clusterId: formatUuid(newUuidv7(timeMs)),
-    // A higher generation distinguishes the restored cluster from the old one: its members, and the
-    // log indexes that clients have stored.
+    // A higher generation distinguishes the restored cluster from the old one: controllers refuse
+    // old members, and clients do not compare their stored log indexes with new ones.
     generation: manifest.generation + 1,
     address: cluster.advertise,
     timeMs,
@@ -148,8 +148,9 @@ function firstController({ manifest, planned }: Restoring): Omit<RestoreTarget, 
 }
 
 /**
- * Refuses a missing configuration for a migrated network: a restore would write a configuration
- * with another id, key and address, which no router and no client of the network knows.
+ * Requires the configuration of a migrated network: without it, the restore would write a
+ * configuration with another ID, key and address, which no router and no client of the network
+ * knows.
  */
 function requireMigratedConfig(
   path: string,
@@ -164,8 +165,8 @@ function requireMigratedConfig(
 }
 
 /**
- * Refuses another trust domain: every issued certificate contains the trust domain, so it cannot
- * change.
+ * Refuses a configuration with another trust domain, because every certificate that the network has
+ * issued contains the trust domain of the backup.
  */
 function refuseTrustDomain({ path, config }: PlannedConfig, { trustDomain }: BackupManifest): void {
   if (config.trustDomain === trustDomain) return

@@ -29,17 +29,17 @@ const MARK = 'restored\n'
 
 /** Certificate and key of the first controller of a restored cluster. */
 export interface RestoredCredentials {
-  /** True if the files existed before and stay unchanged. */
+  /** True if the files existed and stay unchanged. */
   readonly isKept: boolean
   /** @throws {CommandFailure} when the authority in the backup can no longer sign. */
   leaf(issuing: CertifiedKey): Promise<CertifiedKey>
-  /** Writes missing files. */
+  /** Writes the files that are missing. */
   write(leaf: CertifiedKey): void
 }
 
 /**
- * Uses the old controller's files if they are in place and match the backup, because outstanding
- * enrollment tokens are verified with the old controller's key. Otherwise creates new files.
+ * Uses the old controller's files if they exist and match the backup, because clients verify unused
+ * enrollment tokens with the old controller's key. Otherwise creates new files.
  * @throws {CommandFailure} exit 1, before anything is written.
  */
 export function prepareRestoredCredentials(
@@ -62,8 +62,8 @@ export function prepareRestoredCredentials(
 }
 
 /**
- * Path of the marker file that exists until the data folder is written. The marker shows that a
- * restore wrote the files next to the marker.
+ * Path of a marker file. While it exists, the data folder is not written yet, and a restore wrote
+ * the files next to the marker.
  */
 export function restoreMarkerPath({ folder }: PlannedConfig): string {
   return join(folder, CREATION_MARKER_NAME)

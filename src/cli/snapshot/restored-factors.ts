@@ -7,14 +7,15 @@ import type { Mfa } from '../../entities/kinds/mfa.ts'
 import type { FactorSecrets } from '../../pki/secrets/sealed-factor.ts'
 import { sendToAdminSocket } from '../client/admin-socket.ts'
 
-/** Number of factors in one request, because the size of a request is limited. */
+/** Number of second factors in one request, because the size of a request is limited. */
 const BATCH = 16
 const FACTORS_PATH = '/fabric/v1/cluster/restore/factors'
 
 /**
  * Re-encrypts the second factors in a backup for the target cluster, if they are encrypted with a
- * key that this cluster does not have: a key of another cluster, or a key that was rotated since.
- * @throws {BackupFault} NO_SECRETS if the backup lacks the key as well.
+ * key that this cluster does not have: the key of another cluster, or one that this cluster has
+ * rotated.
+ * @throws {BackupFault} NO_SECRETS if the backup does not contain the key either.
  */
 export async function resealForRunningCluster(
   data: string,

@@ -26,15 +26,15 @@ export interface SaveOptions {
   readonly data?: string
   readonly recipient?: string
   readonly plaintext?: boolean
-  /** Set by `--without-secrets` under the name that Commander derives. */
+  /** Set to false by `--without-secrets`. */
   readonly withoutSecrets?: boolean
   readonly stale?: boolean
   readonly json?: boolean
 }
 
 /**
- * `cluster snapshot save FILE` writes a backup of the whole state, which the running controller
- * with the given data folder sends.
+ * `cluster snapshot save FILE` writes a backup of the whole state. The controller that runs with
+ * the data folder sends it.
  */
 export async function saveSnapshot(path: string, options: SaveOptions): Promise<void> {
   const data = chooseDataFolder(options)
@@ -43,7 +43,7 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
   try {
     await refuseExisting(file)
     await writeNewBackup(file, untilInterrupted(streamFromAdminSocket(data, request)))
-    // Reads the written backup back, because only the bytes on disk count.
+    // Reads the written backup again and verifies it, because only the bytes on disk count.
     const { manifest, summary, sha256 } = await checkBackup(readFileChunks(file))
     if (options.json === true)
       printJson({ file, sha256, manifest: manifestJson(manifest), summary })
@@ -54,7 +54,10 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
   }
 }
 
-/** Yields the parts, and throws at ^C, so that the consumer removes its partly written file. */
+/**
+ * Yields the parts of the backup, and throws at ^C, so that the consumer removes its partly written
+ * file.
+ */
 async function* untilInterrupted<T>(
   parts: AsyncGenerator<Uint8Array, T>,
 ): AsyncGenerator<Uint8Array, T> {
@@ -68,14 +71,14 @@ async function* untilInterrupted<T>(
     }
   } finally {
     interrupts.end()
-    // Ends the stream and closes its connection, so that the controller stops sending the rest.
+    // Ends the generator and closes its connection, so that the controller stops sending.
     await parts.return(undefined as T)
   }
 }
 
 /**
  * Data folder of the controller.
- * @throws {CommandFailure} exit 2 unless the options name one.
+ * @throws {CommandFailure} exit 2 unless the options determine exactly one.
  */
 export function chooseDataFolder({ config, data }: Pick<SaveOptions, 'config' | 'data'>): string {
   if (config !== undefined && data === undefined) return loadConfigOrFail(config).data

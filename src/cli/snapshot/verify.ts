@@ -13,7 +13,7 @@ export interface VerifyOptions {
   readonly json?: boolean
 }
 
-/** `cluster snapshot verify FILE` checks whether a backup can be restored, without a controller. */
+/** `cluster snapshot verify FILE` checks whether a backup can be restored; needs no controller. */
 export async function verifySnapshot(path: string, options: VerifyOptions): Promise<void> {
   const key = readBackupKey(options.key)
   const checked = await prefixErrorsWithFile(path, () => check(path, key))
@@ -44,7 +44,7 @@ export function requireSha256(path: string, found: string, wanted: string | unde
   )
 }
 
-/** `findings` null: the encrypted content was not checked, because its key is not available. */
+/** `findings` is null if the encrypted content could not be checked without its key. */
 type Checked = Omit<CheckedBackup, 'findings' | 'secrets'> & {
   readonly findings: CheckedBackup['findings'] | null
 }

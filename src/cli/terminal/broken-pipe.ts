@@ -1,12 +1,10 @@
-/**
- * Whether the handlers are installed already: tests run the program several times in one process.
- */
+/** True once the handlers are installed: tests run the program several times in one process. */
 let isWatched = false
 
 /**
- * Stops the program like SIGTERM when the process that reads its output ends first, as with `|
- * head`: a verb that prints ends at once, and a verb that runs controllers stops them in order.
- * Without this, Node.js would print a stack trace.
+ * Stops the program as SIGTERM does when the process that reads its output ends first, as with `|
+ * head`: a verb that prints exits immediately, and a verb that runs controllers stops them in
+ * order. Without this, Node.js would print a stack trace.
  */
 export function stopOnBrokenPipe(): void {
   if (isWatched) return

@@ -10,7 +10,10 @@ interface Check {
 
 const NAME_COLUMNS = 14
 
-/** Reports steps as they complete: one line for each step, or all steps in one JSON document. */
+/**
+ * Prints the result of each check when it is known: one line for each, or all of them in one JSON
+ * document.
+ */
 export class CheckList {
   readonly checks: Check[] = []
   readonly #isSilent: boolean
@@ -24,7 +27,7 @@ export class CheckList {
   }
 
   /**
-   * Reports a problem and continues with the next check.
+   * Prints a problem that does not end the list of checks.
    * @param detail a sentence with the remedy.
    */
   warn(check: string, detail: string): void {
@@ -32,7 +35,7 @@ export class CheckList {
   }
 
   /**
-   * Reports a failed check and ends the list.
+   * Prints a failed check and ends the list.
    * @param sentence the fault and its remedy.
    * @throws {CommandFailure} exit 1 with the sentence, always.
    */
@@ -41,7 +44,10 @@ export class CheckList {
     throw new CommandFailure(EXIT_FAILED, sentence, cause)
   }
 
-  /** Records a failed check and continues; its sentence is printed at the end with the others. */
+  /**
+   * Prints a failed check and does not end the list; the caller prints the sentences of all failed
+   * checks at the end.
+   */
   failed(check: string, sentence: string): void {
     this.#print({ check, result: 'failed', detail: sentence })
   }
@@ -54,8 +60,8 @@ export class CheckList {
   #print(check: Check): void {
     this.checks.push(check)
     if (this.#isSilent) return
-    // The detail is omitted here, because the last line that the program prints describes the
-    // failed check.
+    // The line of a failed check omits the detail, because the program prints the sentence at its
+    // end.
     const detail =
       check.detail === '' || check.result === 'failed' ? '' : `: ${printableLine(check.detail)}`
     printLine(`${`${check.check} `.padEnd(NAME_COLUMNS, '.')} ${check.result}${detail}`)

@@ -19,7 +19,8 @@ interface ExitCode {
   readonly code: number
   readonly meaning: string
   /**
-   * `error.code` with -o json, when the error comes neither from a controller nor from the system.
+   * `error.code` with -o json, for an error that comes neither from a controller nor from the
+   * operating system.
    */
   readonly errorCode: string
 }
@@ -70,14 +71,15 @@ const exitsOfErrorCodes: Readonly<Partial<Record<ProblemCode, number>> & Record<
   PEER_UNREACHABLE: EXIT_UNREACHABLE,
 }
 
-/** Why a verb failed, in a form for programs. */
+/** Exit code and error code of a failure, for programs. */
 interface FailureCause {
   readonly exitCode: number
   readonly errorCode: string
 }
 
 /**
- * The first error with an error code in the chain of causes, beginning with the failure itself.
+ * The exit code and error code of the first error in the chain of causes that has an error code;
+ * the chain begins with the failure itself.
  */
 export function findFailureCause(failure: CommandFailure): FailureCause {
   const { exitCode } = failure
@@ -91,8 +93,8 @@ export function findFailureCause(failure: CommandFailure): FailureCause {
 }
 
 function causeOf(error: Error): FailureCause | null {
-  // The controller may have executed the write, so the code must not suggest that the command can
-  // be repeated.
+  // The controller may have executed the write, so the exit code must not suggest that the command
+  // can be repeated.
   if (error instanceof OutcomeUnknownError) {
     return { errorCode: 'OUTCOME_UNKNOWN', exitCode: EXIT_FAILED }
   }

@@ -13,8 +13,8 @@ import { jsonText, printNote } from './output.ts'
 const COMMANDER_PREFIX = 'error: '
 
 /**
- * True if the command line requests JSON. Determined before parsing, because parsing itself may
- * fail.
+ * True if the command line requests JSON. It is determined before the command line is parsed,
+ * because parsing may fail.
  */
 export function isJsonRequested(argv: readonly string[]): boolean {
   const end = argv.indexOf('--')
@@ -57,7 +57,7 @@ function sentenceIn(message: string): string {
   return message.startsWith(COMMANDER_PREFIX) ? message.slice(COMMANDER_PREFIX.length) : message
 }
 
-/** The text of an error; a bug is printed with its stack, for the bug report. */
+/** The text of an error. For a bug, it includes the stack, which a bug report needs. */
 function textOf(error: unknown): string {
   if (error instanceof CommandFailure) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)

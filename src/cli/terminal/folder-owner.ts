@@ -9,11 +9,11 @@ const WRITABLE_FOR_ALL = 0o002
 
 /**
  * Refuses a command that root runs on folders of another user: the command would create files that
- * belong to root, so the program could not open these files when it runs as the other user.
+ * belong to root, so that the program could not open them when it runs as the other user.
  * @param paths files or folders that the command writes; for a missing path, the owner of the
  * nearest existing folder counts.
- * @param instead command to type instead; null: the same command as the owner.
- * @throws {CommandFailure} exit 2, with the command to type.
+ * @param instead command for the message; null: the same command, run as the owner.
+ * @throws {CommandFailure} exit 2; its message contains the command to use instead.
  */
 export function refuseForeignFolders(
   paths: readonly string[],
@@ -22,7 +22,7 @@ export function refuseForeignFolders(
   if (process.geteuid?.() !== 0) return
   for (const path of paths) {
     const found = nearestExisting(resolve(path))
-    // Folders of root, and folders such as /tmp in which everyone may create files, are allowed.
+    // Root's own folders, and folders such as /tmp in which everyone may create files, are allowed.
     if (found === null || found.status.uid === 0) continue
     if ((found.status.mode & WRITABLE_FOR_ALL) !== 0) continue
     const name = userName(found.status.uid)
@@ -45,7 +45,7 @@ function userName(uid: number): string | null {
   return status === 0 ? (stdout.split(':')[0] ?? null) : null
 }
 
-/** The command line with which the owner runs the same command. */
+/** The command line that runs the same command as the owner. */
 function commandAs(name: string | null, { uid, gid }: Stats): string {
   const typed = ['flotilla', ...process.argv.slice(2)].map(quoteShellWord).join(' ')
   if (name === null) return `setpriv --reuid=${uid} --regid=${gid} --clear-groups ${typed}`

@@ -19,8 +19,8 @@ export function createProgramLog(level: string): Logger {
 }
 
 /**
- * Installs a handler: SIGUSR2 switches the log level to `debug` and back; a restart resets the
- * level.
+ * Installs a handler for SIGUSR2, which switches the log level to `debug` and back to the
+ * configured level.
  */
 export function switchLevelOnSignal(log: Logger, configured: string): void {
   process.on('SIGUSR2', () => {
@@ -30,7 +30,7 @@ export function switchLevelOnSignal(log: Logger, configured: string): void {
   })
 }
 
-/** Resolves at the first SIGTERM or SIGINT. A second signal ends the process at once. */
+/** Resolves at the first SIGTERM or SIGINT. A second signal ends the process immediately. */
 export function waitForStopSignal(log: Logger, program: string): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -43,7 +43,9 @@ export function waitForStopSignal(log: Logger, program: string): Promise<void> {
   return promise
 }
 
-/** Waits for a clean stop; exits the process when the stop takes longer than the timeout. */
+/**
+ * Waits until the program has stopped; exits the process when this takes longer than the timeout.
+ */
 export async function exitUnlessStopped(timeoutMs: number, stopped: Promise<void>): Promise<void> {
   const timer = setTimeout(() => process.exit(EXIT_FAILED), timeoutMs)
   await stopped

@@ -2,16 +2,20 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts
 
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** Delays ^C and similar signals until a point where the command can undo its work. */
+/**
+ * Delays ^C and similar signals until the command calls `check`, so that it can undo its work
+ * first.
+ */
 export interface Interrupts {
   /** @throws {CommandFailure} if a signal has arrived. */
   check(): void
-  /** Restores the default behavior: signals end the program at once. */
+  /** Restores the default behavior, in which a signal ends the program immediately. */
   end(): void
 }
 
 /**
- * @param kept completes the message of the interrupted command, such as `nothing was changed`.
+ * @param kept the end of the message when a signal interrupts the command, such as `nothing was
+ * changed`.
  */
 export function watchInterrupts(kept: string): Interrupts {
   let isInterrupted = false

@@ -1,29 +1,30 @@
 import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 
-/** Limits for buffered text, in characters, because these determine the memory. */
+/** Limits of buffered text, in characters. */
 export const lineBufferLimits = {
-  /** Buffered characters above which audit lines are dropped. */
+  /** Above this number of buffered characters, audit lines are dropped. */
   crowdedCharacters: 1024 * 1024,
-  /** Buffered characters above which all lines are dropped. */
+  /** Above this number of buffered characters, all lines are dropped. */
   waitingCharactersMax: 4 * 1024 * 1024,
   /** Maximum characters that are written in one turn of the event loop. */
   chunkCharactersMax: 64 * 1024,
   /**
-   * Time for which lines are collected for one write, because a write costs several times as much
-   * as creating a line.
+   * How long lines are collected before they are written together, because a write costs several
+   * times as much as creating a line.
    */
   gatherMs: 5,
   /** Time after which a write to a full pipe is retried. */
   retryMs: 50,
-  /** Maximum time that an exiting process waits for the process that reads its output. */
+  /** Maximum time for which an exiting process waits until its output is read. */
   endMsMax: 1000,
 } as const
 
 /**
- * Output for lines. The file descriptor is chosen before each write, while no other write runs.
+ * An output to which lines are written. The file descriptor is requested before each write, while
+ * no other write runs.
  */
 interface LineOutput {
-  /** File descriptor for a write with this number of bytes. */
+  /** File descriptor for the next write, which has this number of bytes. */
   fdFor(bytes: number): number
   /** The file descriptor of the last write. */
   readonly current: number
@@ -39,11 +40,11 @@ interface LineFile {
 }
 
 /**
- * Writes lines to a file, pipe or terminal in order, without blocking its callers. If text is not
- * read fast enough, it is buffered up to a limit; further lines are dropped and counted.
+ * Writes lines to a file, pipe or terminal in order, without blocking its callers. If the output is
+ * slow, lines are buffered up to a limit; further lines are dropped and counted.
  */
 export class LineWriter {
-  /** Called with the number of dropped lines when lines can be written again. */
+  /** Called with the number of dropped lines as soon as the output accepts lines again. */
   onDropped: (count: number) => void = () => undefined
   readonly #output: LineOutput
   readonly #disk: LineFile
@@ -51,10 +52,10 @@ export class LineWriter {
   #chunks: string[] = []
   /** Remaining bytes of the current write. */
   #rest: Buffer<ArrayBuffer> | null = null
-  /** True: the output ends with an incomplete line, whose rest could not be written. */
+  /** True if the output ends with an incomplete line, because the rest could not be written. */
   #isTorn = false
   /**
-   * True: a write of the remaining bytes is in progress; false: they wait for space in a pipe.
+   * True while the remaining bytes are being written; false while they wait for space in a pipe.
    */
   #isTaken = false
   #retry: NodeJS.Timeout | undefined
@@ -68,7 +69,7 @@ export class LineWriter {
     this.#output = typeof output === 'number' ? { fdFor: () => output, current: output } : output
   }
 
-  /** True: callers should skip audit lines and count them with `drop`. */
+  /** True if callers should drop audit lines and report each with `drop`. */
   get isCrowded(): boolean {
     return this.#characters >= lineBufferLimits.crowdedCharacters
   }
@@ -77,7 +78,7 @@ export class LineWriter {
     this.#dropped += 1
   }
 
-  /** Writes a line with its newline. */
+  /** Writes a line, which must end with a newline. */
   write(line: string): void {
     if (this.#characters + line.length > lineBufferLimits.waitingCharactersMax) {
       this.drop()
@@ -106,7 +107,7 @@ export class LineWriter {
     const chunk = this.#chunks.shift()
     if (chunk === undefined) return
     this.#characters -= chunk.length
-    // The added newline ends an incomplete line, so that it does not corrupt the next line.
+    // The additional newline ends the incomplete line, so that it does not run into the next line.
     const bytes = Buffer.from(this.#isTorn ? `\n${chunk}` : chunk)
     this.#put(this.#output.fdFor(bytes.length), bytes)
   }
@@ -129,8 +130,8 @@ export class LineWriter {
   }
 
   /**
-   * Counts lost lines: if the disk is full or the reading process has ended, lines are lost, but
-   * nothing else fails.
+   * Counts lost lines. If the disk is full or the process that reads the output has ended, lines
+   * are lost and the program continues.
    */
   #onDone(lostLines: number): void {
     this.#rest = null
@@ -165,8 +166,8 @@ export class LineWriter {
 const NEWLINE = 10
 
 /**
- * Counts newlines. This is the number of lines: each ends with a newline, and an incomplete first
- * line has only its end here.
+ * Counts newlines. The result is the number of lines, because each ends with a newline; of an
+ * incomplete first line, only the end is counted here.
  */
 function linesIn(bytes: Buffer): number {
   let lines = 0
@@ -192,8 +193,8 @@ function isWrittenBy(endMs: number, fd: number, bytes: Buffer): boolean {
 
 /**
  * File descriptor of standard output for lines. A pipe is opened a second time in non-blocking
- * mode, so that a write to a full pipe fails instead of blocking a thread. A file or terminal never
- * blocks, and a socket cannot be reopened.
+ * mode, so that a write to a full pipe fails instead of blocking a thread. Other outputs are used
+ * directly: a file or terminal never blocks, and a socket cannot be opened again.
  */
 export function openLineOutput(): number {
   try {

@@ -4,14 +4,14 @@ import { type Logger, pino, stdTimeFunctions } from 'pino'
 
 import { escapeUnprintable, printableLine } from '../../lib/text/terminal-text.ts'
 
-/** Receives lines that end with newlines. */
+/** An output that receives lines with their newlines. */
 export interface LineSink {
   write(line: string): void
 }
 
 interface LogLinesOptions {
   readonly level: string
-  /** Members of each line. */
+  /** Members that every line contains. */
   readonly base: Readonly<Record<string, unknown>>
 }
 
@@ -89,7 +89,7 @@ function valueText(value: unknown): string {
   return printableLine(JSON.stringify(value))
 }
 
-/** The lines of the error's stack, indented; only the message if there is no stack. */
+/** The stack of the error as indented lines; only the message if there is no stack. */
 function errorText(error: unknown): string {
   const { stack, message } = (error ?? {}) as {
     readonly stack?: unknown

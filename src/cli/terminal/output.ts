@@ -5,7 +5,7 @@ import { escapeUnprintable, printableLine, printableText } from '../../lib/text/
 export const outputFormats = ['table', 'json', 'yaml'] as const
 export type OutputFormat = (typeof outputFormats)[number]
 
-/** Set once by the command line, before its verb runs. */
+/** Set once, before the verb runs, according to the command line. */
 let format: OutputFormat = 'table'
 
 export function setOutputFormat(chosen: OutputFormat): void {
@@ -34,7 +34,7 @@ export function formatTable(
 
 /**
  * Prints one or more lines. Makes control characters visible, so that a terminal does not execute
- * control sequences in text from other parties. Text that must stay on one line must first go
+ * control sequences in text that others chose. Text that must stay on one line must first pass
  * through {@link printableLine}.
  */
 export function printLine(text: string): void {
@@ -42,7 +42,7 @@ export function printLine(text: string): void {
   process.stdout.write(`${printableText(text)}\n`)
 }
 
-/** Prints a note on stderr, separate from the output of a verb. */
+/** Prints a note on stderr, so that it is not part of the verb's output. */
 export function printNote(text: string): void {
   // @guard names-at-a-terminal--note
   process.stderr.write(`${printableText(text)}\n`)

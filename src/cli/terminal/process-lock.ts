@@ -4,9 +4,9 @@ import { createServer, type Server } from 'node:net'
 import { startListening } from '../../lib/runtime/listening.ts'
 
 /**
- * Acquires a lock on an abstract Unix socket, which is named after the real path. The kernel gives
- * the socket to one process of a user and releases it when the process ends for any reason, so no
- * stale lock remains.
+ * Acquires a lock for a path: an abstract Unix socket whose name contains the real path. The kernel
+ * gives the socket to one process of a user and releases it when the process ends for any reason,
+ * so no stale lock remains.
  * @returns the lock, which does not keep the process alive. Rejects when another process holds the
  * lock.
  */

@@ -7,7 +7,7 @@ import { printableText } from '../../lib/text/terminal-text.ts'
 const ANSWER_CHARACTERS_MAX = 4096
 
 /**
- * Terminal for prompts. Prompts are not part of a verb's output, because the output may be piped.
+ * Terminal for prompts. They are written to stderr, because the output of the verb may be piped.
  */
 interface Terminal {
   readonly input: Readable & {
@@ -41,7 +41,7 @@ export async function promptLine(
 }
 
 /**
- * Like {@link promptLine}, but does not show the input.
+ * Prompts like {@link promptLine}, but does not show what the user types.
  * @throws {CommandFailure} exit 1 at ^C or ^D.
  */
 export async function promptHidden(question: string, terminal: Terminal = here): Promise<string> {
@@ -76,7 +76,10 @@ const BACKSPACE = new Set(['\b', '\x7f'])
 const GIVE_UP = new Set(['\x03', '\x04'])
 const KILL_LINE = '\x15'
 
-/** Reads a hidden line: in raw mode, the program itself handles Enter, corrections and ^C. */
+/**
+ * Reads a line without showing it. The terminal is in raw mode, so this class handles Enter,
+ * corrections and ^C.
+ */
 class HiddenLine {
   text = ''
 

@@ -10,7 +10,7 @@ import { decodeText } from '../../lib/text/decode-text.ts'
  * never read from the command line, which every user of a host can see. Trailing white space is
  * removed.
  * @param source path, or `-` for standard input.
- * @param what completes the sentence "… is empty".
+ * @param what name of the secret, the subject of the message "… is empty".
  * @throws {CommandFailure} exit 1.
  */
 export function readSecretInput(source: string, what: string): string {
@@ -29,7 +29,10 @@ function readFile(path: string, what: string): string {
   }
 }
 
-/** @param what completes the sentence "… is longer than". @throws {CommandFailure} exit 1. */
+/**
+ * @param what name of the input, the subject of the message "… is longer than". @throws
+ * {CommandFailure} exit 1.
+ */
 export function readStandardInput(what: string, bytesMax = SECRET_FILE_BYTES_MAX): string {
   const text = readFileDescriptor(0, bytesMax)
   if (text !== null) return text
@@ -52,7 +55,8 @@ export function readFileDescriptor(descriptor: number, bytesMax: number): string
 }
 
 /**
- * Retries on EAGAIN, which occurs if the process at the other end of a pipe made it non-blocking.
+ * Retries on EAGAIN, which a read returns if the process at the other end of a pipe made the pipe
+ * non-blocking.
  */
 function readSome(descriptor: number, bytes: Buffer, from: number): number {
   for (;;) {

@@ -4,11 +4,14 @@ import { once } from 'node:events'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * Time limit for sending: systemd does not respond to a message, and a message that cannot be sent
- * must not block the process.
+ * Time limit for sending a message. systemd does not answer messages, and a message that cannot be
+ * sent must not block the process.
  */
 const SEND_MS_MAX = 10_000
-/** Keep-alive messages per watchdog interval; several, so that one late message does no harm. */
+/**
+ * Keep-alive messages in each watchdog interval. There are several, so that systemd does not
+ * restart the process if one is late.
+ */
 const PINGS_PER_INTERVAL = 3
 const US_PER_MS = 1000
 
@@ -18,8 +21,8 @@ interface Log {
 
 interface ServiceManagerOptions {
   /**
-   * Environment. The systemd variables are read once and removed, so that hooks and other child
-   * processes send nothing.
+   * The environment. The systemd variables are removed after they are read, so that child processes
+   * such as hooks do not send messages to systemd.
    */
   readonly env: NodeJS.ProcessEnv
   readonly pid: number
@@ -28,9 +31,9 @@ interface ServiceManagerOptions {
 
 /**
  * Reports the state of this process to systemd (`sd_notify`), if systemd requests it. For a unit
- * with `WatchdogSec=` it also sends keep-alive messages as long as the main thread works; systemd
- * restarts a process that stops sending them. Node.js has no Unix datagram sockets, so the program
- * `systemd-notify` sends each message: the unit needs `NotifyAccess=all`.
+ * with `WatchdogSec=`, it also sends keep-alive messages while the main thread is responsive;
+ * systemd restarts a process that stops sending them. Node.js has no Unix datagram sockets, so the
+ * program `systemd-notify` sends each message, and the unit needs `NotifyAccess=all`.
  */
 export class ServiceManager {
   readonly #log: Log
@@ -54,8 +57,7 @@ export class ServiceManager {
   }
 
   /**
-   * Reports that the start is complete: the program works, or it has opened everything and waits
-   * for other hosts.
+   * Reports that the start is complete: the program works, or is ready and waits for other hosts.
    */
   ready(status: string): void {
     this.#send('READY=1', `STATUS=${status}`)
@@ -64,8 +66,8 @@ export class ServiceManager {
   }
 
   /**
-   * Reports that the program ends successfully. Without this report, systemd would count an end
-   * before `ready` as a failure. Resolves when systemd has received the message.
+   * Reports that the program ends successfully. Without this, systemd would count an end before
+   * `ready` as a failure. Resolves when systemd has received the message.
    */
   async ended(reason: string): Promise<void> {
     if (this.#pingTimer !== null) clearInterval(this.#pingTimer)
@@ -82,7 +84,7 @@ export class ServiceManager {
   }
 
   #ping(): void {
-    // Skip this message: one pending keep-alive message is enough.
+    // Skips this message, because one pending keep-alive message is enough.
     if (this.#isPinging) return
     this.#isPinging = true
     this.#send('WATCHDOG=1')
@@ -100,7 +102,7 @@ export class ServiceManager {
     )
   }
 
-  /** Reports only the first failure, because a permanent fault would fill the log. */
+  /** Logs only the first failure, because a permanent fault would fill the log. */
   #reportFailure(error: unknown): void {
     if (this.#hasFailed) return
     this.#hasFailed = true

@@ -11,8 +11,9 @@ type UnitProgram = keyof typeof unitFiles
 const unitFolders = ['/etc/systemd/system', '/usr/lib/systemd/system', '/lib/systemd/system']
 
 /**
- * The command that starts a program with a configuration: that of its systemd unit if this host has
- * the unit. A program that is started by hand would run beside the unit, or as another user.
+ * The command that starts a program with a configuration. If this host has a systemd unit for the
+ * configuration, the command starts the unit: a program that is started by hand would run in
+ * addition to the unit, or as another user.
  * @param folders where units are installed.
  */
 export function startCommand(
@@ -23,7 +24,10 @@ export function startCommand(
   return unitStart(program, path, folders) ?? `flotilla ${program} run ${quoteShellWord(path)}`
 }
 
-/** As {@link startCommand}; null if no unit on this host reads the configuration. */
+/**
+ * The command that starts the systemd unit for the configuration; null if no unit on this host uses
+ * it.
+ */
 export function unitStart(
   program: UnitProgram,
   path: string,

@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 
-/** The complete lines at the end of a file. */
+/** The complete lines at the end of a file, at most `bytesMax` bytes. */
 export function readTail(path: string, bytesMax: number): Buffer {
   const file = openSync(path, 'r')
   try {

@@ -9,7 +9,8 @@ const CHUNK_BYTES = 64 * 1024
 
 /**
  * Reads a file, or a pipe from a shell, whose size is not known in advance.
- * @throws {Error} with one clause when it is longer than `bytesMax`; errors from the file system.
+ * @throws {Error} whose message is a clause to be used within a sentence, if the content is longer
+ * than `bytesMax`; errors from the file system.
  */
 export function readTextFile(path: string, bytesMax = TEXT_FILE_BYTES_MAX): string {
   const file = openSync(path, 'r')

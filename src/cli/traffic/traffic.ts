@@ -45,7 +45,7 @@ interface RecordTraffic {
   readonly day: Span
 }
 
-/** Controllers whose numbers a response lacks. */
+/** Controllers whose counts are missing in a response. */
 interface Incomplete {
   readonly silentControllers: readonly string[]
 }
@@ -84,7 +84,7 @@ const topShape = objectShape<TopTraffic>({
 
 const routers = new Set(['router', 'edgeRouter', 'transitRouter'])
 
-/** Prints the traffic of a service or router, or of those with the most traffic. */
+/** Prints the traffic of one service or router, or lists those with the most traffic. */
 export async function showTraffic(
   kindWord: string | undefined,
   name: string | undefined,
@@ -131,7 +131,7 @@ function cellsOf({ rxBytes, txBytes, circuits, dialFailures, latencyMs }: Totals
   ]
 }
 
-/** The periods with traffic, the oldest first, and the sum of the span. */
+/** A line for each period with traffic, the oldest first, and the total. */
 function periodTable(span: Span): string {
   const startMs = Date.parse(span.startedAt)
   const rows = span.circuits.flatMap((circuits, at) => {
@@ -149,7 +149,7 @@ function periodTable(span: Span): string {
   return formatTable(['from', ...titles], [...rows, ['total', ...cellsOf(span.totals)]])
 }
 
-/** A server may send numbers that are no time. */
+/** A faulty server may send a number that is not a valid time. */
 function timeText(ms: number): string {
   const at = new Date(ms)
   return Number.isNaN(at.getTime()) ? '-' : at.toISOString()

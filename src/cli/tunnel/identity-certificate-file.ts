@@ -10,7 +10,7 @@ import { IDENTITY_FILE_BYTES_MAX, pathIn } from './identity-file.ts'
 
 /**
  * Field of `id` for a renewed certificate that is not in use yet. Other programs that read identity
- * files ignore it.
+ * files ignore this field.
  */
 const RENEWED = 'renewedCert'
 const PEM = 'pem:'
@@ -21,14 +21,14 @@ interface StoredCertificate {
   readonly fingerprint: string
 }
 
-/** The certificate in an identity file. Other fields of the file stay as they are. */
+/** The certificate in an identity file. Changing it keeps all other fields of the file. */
 export class IdentityCertificateFile implements IdentityCertificate {
   readonly #path: string
   readonly #identity: Pick<IdentityCredential, 'privateKeyPem' | 'caPem'>
   #current: StoredCertificate
   #renewed: StoredCertificate | null
 
-  /** @param path identity file, which `identity` was read from. */
+  /** @param path path of the identity file that contains this identity. */
   constructor(path: string, { certificatePem, privateKeyPem, caPem }: IdentityCredential) {
     this.#path = path
     this.#identity = { privateKeyPem, caPem }
@@ -46,7 +46,7 @@ export class IdentityCertificateFile implements IdentityCertificate {
 
   get renewAtMs(): number {
     const { leaf } = this.#current
-    // The time of renewal does not depend on the time at which it is calculated.
+    // The time of renewal depends only on the certificate, not on the current time.
     return certificateLifetime(leaf, leaf.notBeforeMs).renewAtMs
   }
 
@@ -86,7 +86,7 @@ export class IdentityCertificateFile implements IdentityCertificate {
     this.#renewed = null
   }
 
-  /** Writes the file with other fields below `id`. */
+  /** Writes the file with changed fields below `id`. */
   #change(
     changed: (id: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>,
   ): void {
@@ -99,7 +99,10 @@ export class IdentityCertificateFile implements IdentityCertificate {
     writeSecretFile(path, `${JSON.stringify({ ...file, id: changed(id) }, null, 2)}\n`)
   }
 
-  /** Null if there is none, or if it cannot be used; the certificate is then renewed again. */
+  /**
+   * The renewed certificate; null if there is none or it cannot be used. In the second case, the
+   * tunnel renews the certificate again.
+   */
   #readRenewed(): StoredCertificate | null {
     const file = parseJsonOrNull(readSecretFile(this.#path, IDENTITY_FILE_BYTES_MAX).text)
     const id = isJsonObject(file) ? file['id'] : null

@@ -69,7 +69,7 @@ function originsIn(file: Readonly<Record<string, unknown>>): readonly string[] {
   return [...new Set(origins)]
 }
 
-/** @throws {Error} with one clause. */
+/** @throws {Error} whose message is a clause to be used within a sentence. */
 function pemIn(value: unknown, identityPath: string, isSecret: boolean): string {
   if (typeof value !== 'string' || value === '') throw new Error('it is missing')
   if (value.startsWith('pem:')) return value.slice('pem:'.length)
@@ -77,7 +77,7 @@ function pemIn(value: unknown, identityPath: string, isSecret: boolean): string 
   return isSecret ? readSecretFile(path).text : readTextFile(path)
 }
 
-/** A path in an identity file; relative ones start at the folder of the file. */
+/** The path from an identity file; a relative path starts at the folder of the identity file. */
 export function pathIn(identityPath: string, value: string): string {
   return resolve(dirname(identityPath), value.replace(/^file:\/\//, ''))
 }

@@ -93,10 +93,10 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   })
   const metrics = await startMetrics(metricsAt, { mode, tunnels, log })
   log.info({ mode, version: programVersion(), pid }, 'tunnel running')
-  // Report `ready` now: the tunnel waits for a controller if none responds, and the start of the
+  // Reports `ready` here: the tunnel waits until a controller responds, and the start of the
   // systemd unit must not wait for that.
   serviceManager.ready(`runs in mode ${mode}`)
-  // Written before the V8 flags change, because these flags are part of the key of the compile
+  // Writes the compile cache here, because the V8 flags that change next are part of the key of the
   // cache.
   flushCompileCache()
   limitHeapGrowth()
@@ -150,7 +150,10 @@ async function startMetrics(
   }
 }
 
-/** Resolves with the signal. Rejects if one of the tunnels cannot continue. */
+/**
+ * Starts all tunnels, and resolves when the program must stop. Rejects if one of the tunnels cannot
+ * continue.
+ */
 async function startAll(tunnels: readonly IdentityTunnel[], stopped: Promise<void>): Promise<void> {
   await Promise.all(tunnels.map((tunnel) => tunnel.start()))
   await stopped
@@ -188,7 +191,7 @@ function checkedOptions({ identity, mode, proxy = [], bind, metrics }: RunTunnel
   return { configured, mode: chosen, metricsAt }
 }
 
-/** @returns one clause if the address cannot be used. */
+/** @returns a clause for an error message if the address cannot be used. */
 function metricsAddress(text: string): HostPort | string {
   const found = parseHostPort(/^\d+$/.test(text) ? `127.0.0.1:${text}` : text)
   if (found === null || isIP(found.host) === 0) {
@@ -201,7 +204,7 @@ function metricsAddress(text: string): HostPort | string {
   return found
 }
 
-/** `::` and `0.0.0.0`, in all of their forms. */
+/** `::` and `0.0.0.0`, in all notations. */
 const EVERY_ADDRESS = new BlockList()
 EVERY_ADDRESS.addAddress('0.0.0.0')
 EVERY_ADDRESS.addAddress('::', 'ipv6')
