@@ -18,16 +18,12 @@ import { messageBodyBytesMax, messageRefusalReason } from './message-bounds.ts'
 import { MALFORMED_BODY_FAULT } from './wire-scan.ts'
 import { channelContentType, HELLO_SEQUENCE, channelHeaderKey, reflectedKeys } from './numbers.ts'
 
-/** Socket, limits and callbacks of one channel. */
 export interface ChannelDeps {
   /** A TLS socket. The channel closes it. */
   readonly socket: Duplex
   readonly limits: ChannelLimits
   readonly clock: Clock
-  /**
-   * The first message of a dialer, sent immediately; the first received message is its answer.
-   * Absent for a listener.
-   */
+  /** First message of a dialer; the first received message is its answer. Absent for a listener. */
   readonly hello?: ChannelMessage
   /** Called for every sent and received message, for tracing. */
   readonly onFrame?: (direction: 'in' | 'out', message: ChannelMessage) => void
@@ -68,9 +64,8 @@ interface RateWindow {
 }
 
 /**
- * Why the channel handles no message: `hello`: the peer's hello is not answered yet; `drain`: the
- * peer does not read; `window`: the rate limit of this second is reached; `turn`: other connections
- * are served first.
+ * Why messages wait: `hello`: the peer's hello has no answer yet; `drain`: the peer does not read;
+ * `window`: the rate limit of this second; `turn`: other connections are served first.
  */
 type Hold = 'hello' | 'drain' | 'window' | 'turn'
 
@@ -78,20 +73,14 @@ const noHeaders: ChannelHeaders = new Map()
 const NO_BODY = new Uint8Array()
 
 const RATE_WINDOW_MS = 1000
-/**
- * The channel returns a peer's heartbeat stamp with its next message, or in a separate message
- * after this time.
- */
+/** Maximum delay before a peer's heartbeat stamp is returned, alone or with another message. */
 const OWED_MS = 2
-/** Maximum number of messages handled in a row before the event loop serves other connections. */
+/** Maximum messages in a row; then the event loop serves other connections. */
 // @guard client-that-repeats-itself--stretch
 const STRETCH_MESSAGES = 64
-/**
- * Time between the last write, for example the reason of a refusal, and the destruction of the
- * socket.
- */
+/** Time between the last write, such as the reason of a refusal, and destroying the socket. */
 const LINGER_MS = 1000
-/** If a peer exceeds the bounds of messages twice within this time, the channel closes. */
+/** Two messages beyond their bounds within this time close the channel. */
 const REFUSED_AGAIN_MS = 60_000
 
 /**
@@ -103,31 +92,26 @@ export class Channel {
   readonly #decoder: FrameDecoder
   readonly #writer: FrameWriter
   /**
-   * Pending requests by sequence number. After this socket was added to another channel, both share
-   * this map, because a reply may arrive over either socket.
+   * Pending requests by sequence number; sockets of one channel share the map, because a reply may
+   * arrive over either.
    */
   #waiters = new Map<number, Waiter>()
   #partOf: Channel | null = null
   #heartbeats: HeartbeatExchange | null = null
   #sequence = 0
   #hasHello = false
-  /** Sequence number of the peer's hello; the answer refers to it. */
+  /** Sequence number of the peer's hello, for the answer. */
   #helloSequence = HELLO_SEQUENCE
   #isClosed = false
   #stopChecks: (() => void) | null = null
   #owedTimer: NodeJS.Timeout | null = null
   #resumeTimer: NodeJS.Timeout | null = null
   #isTurnDue = false
-  /** True while a message is being handled. */
   #isBusy = false
   #isReading = false
-  /** True after `pauseReading`, until `resumeReading`. */
   #isPaused = false
   #refusedMs = -Infinity
-  /**
-   * Messages received in this second. After this socket was added to another channel, both share
-   * this count.
-   */
+  /** Messages received in this second; sockets of one channel share the count. */
   #window: RateWindow = { sinceMs: -Infinity, messages: 0, bytes: 0 }
 
   constructor(deps: ChannelDeps) {
@@ -139,8 +123,7 @@ export class Channel {
       frameHeadersMax: limits.frameHeadersMax,
       frameBodyBytesMax: limits.helloBodyBytesMax,
     })
-    // Without this, Nagle's algorithm delays a small message until the peer has acknowledged the
-    // previous one, 40 ms with some peers.
+    // Without this, Nagle's algorithm delays a small message, up to 40 ms with some peers.
     if (socket instanceof Socket) socket.setNoDelay(true)
     socket.on('data', (chunk: Uint8Array) => this.#onBytes(chunk))
     socket.on('drain', () => this.#read())
@@ -241,7 +224,7 @@ export class Channel {
     this.#deps.socket.pause()
   }
 
-  /** Ends the pause; the channel handles the next message in a later turn of the event loop. */
+  /** Ends the pause; messages are handled from a later turn of the event loop on. */
   resumeReading(): void {
     if (this.#isClosed || !this.#isPaused) return
     this.#isPaused = false
@@ -311,8 +294,7 @@ export class Channel {
     for (const timer of [this.#owedTimer, this.#resumeTimer]) {
       if (timer !== null) clearTimeout(timer)
     }
-    // If this socket was added to another channel, its requests remain pending: a reply may still
-    // arrive over another socket.
+    // For a socket that was added to another channel, a reply may still arrive over that channel.
     const waiting = this.#partOf === null ? Array.from(this.#waiters.keys()) : []
     for (const sequence of waiting) {
       this.#settle(sequence)?.reject(new Error(`the channel is closed: ${reason}`))
@@ -357,10 +339,7 @@ export class Channel {
     return this.#write(message, queue)
   }
 
-  /**
-   * Removes heartbeat stamps of another channel, which a forwarded message may contain, and adds
-   * those of this channel.
-   */
+  /** Replaces heartbeat stamps of another channel, which a forwarded message may contain. */
   #stamped(headers: ChannelHeaders): ChannelHeaders {
     const stamps = this.#heartbeats?.takeStamps() ?? null
     const isForeign =
@@ -398,10 +377,8 @@ export class Channel {
     this.#read()
   }
 
-  /** Handles received data that was not handled yet. */
   #read(): void {
-    // A handler may call `open`, which calls this method; the running loop then handles the
-    // remaining messages.
+    // A handler may call `open`, which calls this; the running loop then continues.
     if (this.#isReading || this.#isStopped()) return
     this.#isReading = true
     const hold = this.#handle()
@@ -411,10 +388,7 @@ export class Channel {
     else this.close(`malformed: ${this.#decoder.fault}`)
   }
 
-  /**
-   * @returns why the loop stopped before handling all received messages; null if no complete
-   * message remains.
-   */
+  /** @returns why the loop stopped; null if no complete message remains. */
   #handle(): Hold | null {
     this.#turnWindow()
     for (let count = 0; count < STRETCH_MESSAGES; count += 1) {
@@ -442,7 +416,6 @@ export class Channel {
     return this.#isClosed || this.#isBusy || this.#isPaused
   }
 
-  /** Stops reading while one message is being processed. */
   #wait(pending: Promise<void>): void {
     this.#isBusy = true
     // @guard heavy-frames-of-a-router--pause
@@ -493,8 +466,7 @@ export class Channel {
 
   #count({ contentType: type, leftOutBytes = 0 }: ChannelMessage): void {
     if (this.#heartbeats === null) return
-    // A data message whose body was skipped because of its length counts against the rate limits;
-    // otherwise a peer could send such messages without limit.
+    // A message whose body was skipped counts; otherwise a peer could send any number of them.
     if (leftOutBytes === 0 && this.#deps.limits.unmeteredTypes?.has(type) === true) return
     this.#window.messages += 1
     this.#window.bytes += this.#decoder.takenBytes
@@ -513,7 +485,7 @@ export class Channel {
       return
     }
     socket.pause()
-    // For `hello` and `drain`, the answer to the hello and the socket's `drain` event call `#read`.
+    // For `hello` and `drain`, the answer to the hello and the `drain` event call `#read`.
     if (all === 'turn') this.#readInNextTurn()
     else if (all === 'window') {
       this.#resumeTimer ??= setTimeout(() => this.#onWindowOver(), RATE_WINDOW_MS)
