@@ -68,20 +68,17 @@ interface RouterProgramDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
-  /** Null if certificates are not extended. */
+  /** Null if this router does not renew its certificates. */
   readonly askExtension: SendRenewal | null
-  /** Last addresses of controllers and other routers. */
+  /** Resolver that stores the last addresses of controllers and other routers. */
   readonly names: CachedResolver
 }
 
 const NANOSECONDS_A_MS = 1_000_000
-/** Latency that OpenZiti routers report for an unresponsive link. */
+/** Latency value with which OpenZiti routers report an unresponsive link. */
 const UNRESPONSIVE_NS = 8_888_888_888_888
 
-/**
- * The edge router program: connects to its controllers, keeps links to other routers, and carries
- * circuits.
- */
+/** The edge router program: connects to controllers, links to other routers, forwards circuits. */
 export class RouterProgram {
   readonly #deps: RouterProgramDeps
   readonly #holder: ReloadableIdentity
@@ -288,8 +285,8 @@ export class RouterProgram {
   }
 
   /**
-   * Handles validation requests for terminators that neither clients nor the tunnel host: such a
-   * terminator is valid if its binding is configured.
+   * Handles validation requests for terminators that neither clients nor the tunnel host. Such a
+   * terminator is valid if its binding has a dialer in the configuration.
    */
   #answersForOthers(dialers: ReadonlyMap<string, TerminatorDialer>): ControlMessageTable {
     const hosting = new Set<string>()
@@ -353,7 +350,7 @@ export class RouterProgram {
     })
   }
 
-  /** Addresses of controllers and other routers. */
+  /** Addresses of controllers and other routers, which the router must be able to reach. */
   #neededAddresses(): readonly string[] {
     const { controllers } = this.#controllers.membership
     const proxy = configuredProxy(this.#deps.config)
@@ -380,14 +377,14 @@ export class RouterProgram {
     return this.#failed.promise
   }
 
-  /** @throws {ProgramFailure} when something in the configuration cannot be opened. */
+  /** @throws {ProgramFailure} when a listener or file in the configuration cannot be opened. */
   async start(options: { readonly extends: boolean }): Promise<void> {
     const { config, log } = this.#deps
     const { id, leaf } = this.#holder.current()
     log.info({ routerId: id, certificateUntil: isoTime(leaf.notAfterMs) }, 'router starting')
     for (const line of [...missingSectionNotes(config), ...unusedSectionNotes(config)])
       log.info({}, line)
-    // Prevents an unhandled rejection before a caller awaits it.
+    // Prevents an unhandled rejection if no caller awaits this promise yet.
     this.#failed.promise.catch(() => undefined)
     await this.#profiler?.start()
     await this.#health.start()
@@ -445,7 +442,7 @@ export class RouterProgram {
   #onConnected(connection: ControlConnection): void {
     if (this.#startupTimer !== null) clearTimeout(this.#startupTimer)
     this.#startupTimer = null
-    // The channel opens in a later turn; messages that are sent now follow the hello.
+    // The channel opens in a later turn; messages that are sent here follow the hello.
     this.#links.reportAll(connection)
     this.#modelSubscription.onConnected()
     this.#tunnel?.onConnected()
@@ -455,7 +452,9 @@ export class RouterProgram {
     this.#metrics.flush()
   }
 
-  /** Messages without a handler here belong to protocols that this router does not support. */
+  /**
+   * Messages that no handler here accepts belong to protocols that this router does not support.
+   */
   #messagesOfTheRouter(): ControlMessageTable {
     const refuse: ControlMessageHandler = ({ channel }, message) => {
       channel.replyResult(message, false, 'not supported by this router')
@@ -528,7 +527,7 @@ export class RouterProgram {
     }
   }
 
-  /** Null before the response to the first heartbeat. */
+  /** Latency of a link; null until the peer has answered a heartbeat. */
   #latencyNs({ channel, silentForMs }: Link): number | null {
     const { unresponsiveLinkTimeout } = this.#deps.config.forwarder
     if (silentForMs >= unresponsiveLinkTimeout) return UNRESPONSIVE_NS

@@ -8,12 +8,15 @@ import type { ReportedMembers, ReportedController } from './membership.ts'
 const SHA256_BYTES = 32
 
 interface AddressesUpdate extends Omit<ReportedMembers, 'senderId'> {
-  /** The list temporarily lacks some members; the complete list follows. */
+  /**
+   * True if some members are temporarily missing from the list; the sender will send the complete
+   * list.
+   */
   readonly isInterim: boolean
 }
 
 /**
- * Skips invalid addresses and IDs.
+ * Reads a list of controllers. Skips invalid addresses and IDs.
  * @throws when the bytes cannot be decoded.
  */
 export function readAddresses(body: Uint8Array): AddressesUpdate {

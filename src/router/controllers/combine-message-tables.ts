@@ -1,6 +1,9 @@
 import type { ControlMessageHandler, ControlMessageTable } from './control-connection.ts'
 
-/** Combines several tables. A message is passed to each table that handles the message's type. */
+/**
+ * Combines several tables. If more than one table handles a message type, each of them receives the
+ * message.
+ */
 export function combineMessageTables(tables: readonly ControlMessageTable[]): ControlMessageTable {
   const all = new Map<number, ControlMessageHandler>()
   for (const [contentType, handler] of tables.flatMap((table) => [...table])) {

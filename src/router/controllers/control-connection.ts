@@ -11,7 +11,7 @@ export interface ControlConnection {
   readonly keySha256: string
   readonly version: string
   readonly channel: Channel
-  /** UTC ms. */
+  /** Time of the connection, UTC ms. */
   readonly connectedAtMs: number
 }
 
@@ -24,5 +24,5 @@ export interface ControlHandlers {
 
 export type ControlMessageHandler = (connection: ControlConnection, message: ChannelMessage) => void
 
-/** Handlers of one subject of the router, by content type. */
+/** Handlers that one part of the router provides, by content type. */
 export type ControlMessageTable = ReadonlyMap<number, ControlMessageHandler>

@@ -28,7 +28,7 @@ interface ControllerDialerDeps {
   readonly onConnected: (dialer: ControllerDialer, connection: DialedController) => Error | null
   readonly onMessage: (connection: ControlConnection, message: ChannelMessage) => void
   readonly onClosed: (connection: ControlConnection, reason: string) => void
-  /** Whether to keep dialing. */
+  /** Returns whether the dialer should continue to dial. */
   readonly isWanted: (dialer: ControllerDialer) => boolean
 }
 
@@ -40,8 +40,8 @@ export interface DialTarget {
 }
 
 /**
- * Keeps dialing one controller at its addresses in turn, with growing waits of which half is
- * random.
+ * Dials one controller at its addresses in turn until it is connected. The waits between attempts
+ * grow, and half of each wait is random.
  */
 export class ControllerDialer {
   readonly #deps: ControllerDialerDeps
@@ -49,9 +49,12 @@ export class ControllerDialer {
   id: string | null
   addresses: readonly string[]
   connection: ControlConnection | null = null
-  /** ID of the controller that responded last and was already connected. */
+  /**
+   * ID of the controller that responded last, if another connection to that controller was already
+   * open; otherwise null.
+   */
   connectedAlready: string | null = null
-  /** Addresses at which a different controller responded. */
+  /** Addresses at which a controller with another ID responded. */
   readonly #ofOthers = new Set<string>()
   readonly #waitMsMax: number
   #attempts = 0
@@ -60,7 +63,7 @@ export class ControllerDialer {
   #timer: NodeJS.Timeout | null = null
   #abort: AbortController | null = null
   #isStopped = false
-  /** Last logged failure, so that a repeated one is not logged again. */
+  /** The last logged failure; the same failure is logged only once in a row. */
   #logged = ''
 
   constructor(deps: ControllerDialerDeps, { id, addresses, waitMsMax }: DialTarget) {
@@ -74,14 +77,14 @@ export class ControllerDialer {
     this.#schedule(waitMs)
   }
 
-  /** Whether an address belongs to this controller, as far as is known. */
+  /** Whether an address belongs to this controller, according to the responses so far. */
   dials(address: string): boolean {
     return this.addresses.includes(address) && !this.#ofOthers.has(address)
   }
 
   /**
-   * Dials soon, because another controller was just reached: the connections to both were probably
-   * lost for the same reason.
+   * Restarts with a short wait, because another controller could just be reached: both connections
+   * were probably lost for the same reason.
    */
   wake(): void {
     if (this.#timer === null || this.#failures === 0) return
@@ -107,8 +110,8 @@ export class ControllerDialer {
   }
 
   /**
-   * The wait before the next attempt. Half of it is random, so that routers which lost the same
-   * controller do not all return at once.
+   * The wait before the next attempt. Half of it is random, so that routers that lost the same
+   * controller do not all dial it at the same time.
    */
   #waitMs(): number {
     const { clock, random } = this.#deps

@@ -2,8 +2,8 @@ import { TaskPool } from '../../lib/bounds/task-pool.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 
 /**
- * Sends terminator requests of hosting clients and of the tunnel to controllers. Limits the number
- * of concurrent requests; callers that wait for processor time take turns.
+ * Sends requests about terminators, for hosting clients and for the tunnel, to controllers. Limits
+ * the number of concurrent requests, and shares processor time fairly among the callers.
  */
 export class ControllerOperations {
   readonly #pool: TaskPool
@@ -18,7 +18,7 @@ export class ControllerOperations {
   }
 
   /**
-   * @param operation sends the request; settles with the response or a timeout.
+   * @param operation sends the request; its promise settles with the response or a timeout.
    * @returns the result of `operation`.
    * @throws {Error} when too many operations wait.
    */

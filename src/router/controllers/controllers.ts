@@ -17,21 +17,24 @@ const { configuredEndpointAfterMs, configuredEndpointWaitMsMax, membersJudgedEve
 
 interface ControllersDeps {
   readonly endpointsFile: string
-  /** Also dialed while fewer controllers are connected than are known or configured. */
+  /**
+   * Configured addresses; the router also dials them while it is connected to fewer controllers
+   * than it knows or has configured.
+   */
   readonly configuredEndpoints: readonly string[]
   readonly dial: DialController
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
   readonly handlers: ControlHandlers
-  /** The client APIs that a majority reports have changed. */
+  /** Called when the client APIs that a majority of the controllers reports have changed. */
   readonly onApis: () => void
 }
 
 /**
- * The controllers of the cluster. Keeps one channel to every current member. Stores the members in
- * a file, so that the router finds its cluster even if all members have changed since it was
- * configured.
+ * The controllers of the cluster, with one channel to every current member. Stores the members in a
+ * file, so that a restarted router finds its cluster even if no configured controller is a member
+ * any more.
  */
 export class Controllers {
   readonly #deps: ControllersDeps
@@ -39,19 +42,19 @@ export class Controllers {
   /** Dialers of known controllers. */
   readonly #dialers = new Set<ControllerDialer>()
   /**
-   * Configured address → the dialer for this address, which later becomes the dialer of the
+   * For each configured address, the dialer for this address. It becomes the dialer of the
    * controller that responds there.
    */
   readonly #endpointDialers = new Map<string, ControllerDialer>()
   readonly #connections = new Map<string, ControlConnection>()
-  /** IDs of controllers with a pending hello. */
+  /** IDs of controllers to which a hello was sent that has no answer yet. */
   readonly #greeted = new Set<string>()
   /**
-   * Client API addresses: the one from the enrollment, and those that have responded, the latest
-   * first.
+   * Client API addresses: the address from the enrollment, and addresses that have responded, the
+   * latest first.
    */
   #answeredApis: readonly string[]
-  /** Client APIs that a majority had reported before the latest change. */
+  /** The client APIs that a majority of the controllers reported before the latest change. */
   #reportedApis: readonly string[]
   readonly #endpoints: readonly string[]
   #trustDomain: string | null
@@ -74,7 +77,7 @@ export class Controllers {
     this.#reportedApis = this.#membership.apis
   }
 
-  /** Open connections. */
+  /** Open connections to controllers. */
   get connections(): readonly ControlConnection[] {
     return [...this.#connections.values()]
   }
@@ -88,15 +91,17 @@ export class Controllers {
   }
 
   /**
-   * Why a controller with this key must not be trusted, as one clause; null if it may be trusted.
+   * Why a controller with this key must not be trusted, as a clause for a message; null if it may
+   * be trusted.
    */
   refusal(id: string, keySha256: string): string | null {
     return this.#membership.refusal(id, keySha256)
   }
 
   /**
-   * Called before the hello, because a controller closes the older of two channels of one router.
-   * @returns false if the controller is connected, or a hello over another connection is pending.
+   * Reserves a controller for one hello, because a controller that receives a second channel of a
+   * router closes the first one.
+   * @returns false if the controller is connected, or a hello to it has no answer yet.
    */
   reserve(id: string): boolean {
     if (this.#connections.has(id) || this.#greeted.has(id)) return false
@@ -104,15 +109,18 @@ export class Controllers {
     return true
   }
 
-  /** Ends a reservation. If the hello succeeded, the connection is added in the same turn. */
+  /**
+   * Ends a reservation. After a successful hello, the caller adds the connection in the same turn
+   * of the event loop.
+   */
   release(id: string): void {
     this.#greeted.delete(id)
   }
 
   /**
-   * Addresses of the client API. First come those that the controllers report, beginning with the
-   * address that responded last. Then come others: the address from the enrollment may be unknown
-   * to every controller, for example the address of a load balancer.
+   * Addresses of client APIs: first those that controllers report, of which the one that responded
+   * last comes first, then others. An example of the others is the address from the enrollment, if
+   * it is the address of a load balancer that no controller reports.
    */
   get apis(): readonly string[] {
     const reported = this.#membership.apis
@@ -123,8 +131,8 @@ export class Controllers {
   }
 
   /**
-   * Guesses the client APIs of OpenZiti controllers, and of controllers of release 0.2.0, because
-   * these controllers do not report their client APIs. They probably use the ports that are known.
+   * Possible client APIs of controllers that do not report them: controllers of OpenZiti and of
+   * release 0.2.0. They probably use the same port as a client API that has responded.
    */
   #guessedApis(): readonly string[] {
     const ports = new Set(this.#answeredApis.map((api) => new URL(api).port || '443'))
@@ -138,10 +146,10 @@ export class Controllers {
   }
 
   /**
-   * Called when the client API at this address has extended the router certificates. The address
-   * is tried first from now on, also after a restart. One connection is opened again, because the
-   * first connection with the new certificate puts it in force. The other controllers then close
-   * their connections, and the dialers open new ones.
+   * Called when the client API at this address has extended the router certificates. From then on,
+   * also after a restart, the router tries this address first. The router reconnects to one
+   * controller, because the first connection with the new certificate makes the cluster accept it.
+   * The other controllers then close their connections, and the dialers open new ones.
    */
   onExtended(api: string): void {
     if (this.#answeredApis[0] !== api) {
@@ -216,8 +224,8 @@ export class Controllers {
     if (id !== null) return !this.#connections.has(id)
     const { size } = this.#connections
     const { controllers } = this.#membership
-    // At least one: when a router starts with only the files of its enrollment, both lists are
-    // empty.
+    // At least one controller is required: when a router starts with only the files of its
+    // enrollment, both lists are empty.
     const isEnough = size >= Math.max(1, controllers.length, this.#deps.configuredEndpoints.length)
     const isKnown = [...this.#dialers].some((other) =>
       addresses.every((address) => other.dials(address)),
@@ -275,7 +283,8 @@ export class Controllers {
           this.#deps.handlers.onMessage(connection, message)
       }
     } catch (error) {
-      // The error is only logged, because a malformed message must not end other connections.
+      // Only logs the error, because one malformed message must not close connections to other
+      // controllers.
       const { contentType } = message
       const fields = { controllerId: connection.id, contentType, err: error }
       this.#deps.log.warn(fields, 'message of a controller rejected')
@@ -320,7 +329,7 @@ export class Controllers {
     if (this.#reportedApis.join() !== before.join()) this.#deps.onApis()
   }
 
-  /** A removed controller must not issue certificates, so its client APIs are dropped. */
+  /** Forgets the client APIs of a removed controller, which must not issue certificates. */
   #forgetApis(): void {
     const { apis } = this.#membership
     const dropped = new Set(this.#reportedApis.filter((api) => !apis.includes(api)))
@@ -330,8 +339,8 @@ export class Controllers {
   }
 
   /**
-   * Dials the known controllers. Disconnects all other controllers, and controllers whose key
-   * differs from the known key.
+   * Starts dialers for controllers that are new members. Disconnects controllers that are not
+   * members, and controllers whose key differs from the known key.
    */
   #reconcile(): void {
     const { controllers } = this.#membership
@@ -360,7 +369,7 @@ export class Controllers {
 
   /**
    * The dialer of the controller. If the controller responded at a configured address, the dialer
-   * of that address becomes its dialer.
+   * for that address becomes its dialer.
    */
   #dialerOf(id: string, free: ReadonlySet<ControllerDialer>): ControllerDialer | undefined {
     const met = this.#allDialers().find((dialer) => dialer.connection?.id === id)
@@ -374,8 +383,8 @@ export class Controllers {
   }
 
   /**
-   * Requests the lists of all controllers, and repeats this until no list differs from the known
-   * state.
+   * Requests the lists of members from all controllers, and repeats this until no list differs from
+   * the known members.
    */
   #ask(): void {
     if (this.#isStopped || this.#askTimer !== null) return

@@ -22,13 +22,16 @@ import type { ControlConnection } from './control-connection.ts'
 import { CONTROL_PROTOCOL, routerHelloMessage } from '../../channel/messages/control.ts'
 
 interface DialControllerDeps {
-  /** Proxy for outgoing connections; null: none. */
+  /** Proxy for outgoing connections; null: no proxy. */
   readonly proxy: HttpProxy | null
   readonly names?: CachedResolver
   readonly config: RouterConfig['ctrl']
   readonly identity: () => RouterIdentity
   readonly version: VersionLine
-  /** Link listeners reported to controllers; null if there are none. */
+  /**
+   * Encoded list of the router's link listeners, which it reports to controllers; null if it has
+   * none.
+   */
   readonly linkListeners: Uint8Array | null
   readonly clock: Clock
   readonly trace: ((peer: string, direction: 'in' | 'out', message: ChannelMessage) => void) | null
@@ -37,18 +40,19 @@ interface DialControllerDeps {
    */
   readonly trustDomain: () => string | null
   /**
-   * Why a controller with this key must not be trusted, as one clause; null if it may be trusted.
+   * Returns why a controller with this key must not be trusted, as a clause for a message; null if
+   * it may be trusted.
    */
   readonly refusal: (id: string, keySha256: string) => string | null
   /**
-   * Reserves the controller for one connection, until `release` or the end of the connection. False
-   * if the controller is connected, or if another connection to it is pending.
+   * Reserves the controller for one connection, until `release` is called or the connection ends.
+   * Returns false if the controller is connected, or if another hello to it has no answer yet.
    */
   readonly reserve: (id: string) => boolean
   readonly release: (id: string) => void
 }
 
-/** The dialed address belongs to a controller that is already connected. */
+/** The controller that responds at the dialed address is already connected. */
 export class AlreadyConnectedError extends Error {
   override readonly name = 'ConnectedAlready'
   readonly controllerId: string
@@ -70,9 +74,10 @@ interface Known {
 }
 
 /**
- * Dials a controller. Its certificate alone identifies it and must be a controller certificate:
- * routers have certificates of the same authority and choose the host names in them.
- * @throws {Error} whose message is one clause.
+ * Dials a controller and identifies it only by its certificate, which must be a controller
+ * certificate. The host name proves nothing: the same authority issues router certificates, and
+ * routers choose the host names in them.
+ * @throws {Error} whose message is a clause to be used within a sentence.
  */
 export async function dialController(
   deps: DialControllerDeps,
@@ -103,8 +108,8 @@ export async function dialController(
       try {
         known = controllerOf(socket, deps.trustDomain())
         const { id, keySha256 } = known
-        // Checked before the hello, because a controller closes the older of two channels of one
-        // router.
+        // Reserved before the hello, because a controller that receives a second channel of a
+        // router closes the first one.
         // @guard router-captured--hello
         if (!deps.reserve(id)) return new AlreadyConnectedError(id)
         reservedId = id
@@ -147,7 +152,7 @@ function controllerOf(socket: TLSSocket, trustDomain: string | null): Known {
   return { id: leafControllerId(leaf, domain), keySha256, trustDomain: domain }
 }
 
-/** Why the channel to a controller with this response cannot be used; null if it can. */
+/** Why this controller cannot be used, according to its answer to the hello; null if it can. */
 function answerFault({ headers }: ChannelMessage, id: string): string | null {
   const claimed = readText(headers, channelHeaderKey.id)
   if (claimed !== null && claimed !== id) {
@@ -166,7 +171,7 @@ function limitsOf({
 }: RouterConfig['ctrl']): ChannelLimits {
   return {
     ...channelLimits,
-    // A full data model arrives in a single message, so the limit must be large enough for it.
+    // Large enough for a full data model, which arrives in a single message.
     frameBodyBytesMax: Math.max(channelLimits.frameBodyBytesMax, messageBounds.dataState.bytesMax),
     heartbeatEveryMs: heartbeats.sendInterval,
     checkEveryMs: heartbeats.checkInterval,

@@ -19,7 +19,7 @@ export interface KnownController {
    */
   readonly keySha256: string | null
   /**
-   * IDs of the controllers that list this controller, while they are not a majority; null if a
+   * IDs of the controllers that list this controller, if they are not a majority; null if a
    * majority lists it.
    */
   readonly toldBy: readonly string[] | null
@@ -41,15 +41,18 @@ export interface ControllerKey {
 
 /** Cluster endpoints that a router retains across restarts. */
 export interface KnownEndpoints {
-  /** Addresses that belong to any controllers; `controllers` lists them by controller. */
+  /**
+   * Addresses of controllers without regard to which controller has which address; `controllers`
+   * lists them by controller.
+   */
   readonly endpoints: readonly string[]
   /** The members by ID; empty until a controller has reported them. */
   readonly controllers: readonly KnownController[]
   /** Removed controllers whose keys are refused, newest last. */
   readonly removed: readonly ControllerKey[]
   /**
-   * Addresses of client APIs, the one that responded last first: `https://host:port`. Includes the
-   * addresses in `controllers`, because earlier releases read them from this list.
+   * Addresses of client APIs, `https://host:port`, the one that responded last first. The list
+   * repeats the addresses in `controllers`, because earlier releases read only this list.
    */
   readonly apis: readonly string[]
   /** Trust domain of the controllers' certificates; null until it is known. */
@@ -61,10 +64,13 @@ const SHA256_HEX = /^[0-9a-f]{64}$/
 type ReadEndpoints =
   | { readonly kind: 'known'; readonly known: KnownEndpoints }
   | { readonly kind: 'absent' }
-  /** Why the file is unusable: a clause that follows its path. */
+  /** Why the file is unusable: a clause for a message, to follow the path of the file. */
   | { readonly kind: 'damaged'; readonly reason: string }
 
-/** Never throws: with a damaged file, the router falls back to its configuration. */
+/**
+ * Reads the endpoints file. Never throws: if the file is damaged, the router uses its
+ * configuration.
+ */
 export function readEndpoints(path: string): ReadEndpoints {
   if (!existsSync(path)) return { kind: 'absent' }
   try {
@@ -81,8 +87,8 @@ export function readEndpoints(path: string): ReadEndpoints {
 }
 
 /**
- * Why a router has no controller to dial, one sentence; null if it has one.
- * @param configured addresses of the configuration.
+ * Why a router has no controller to dial, as one sentence; null if it has one.
+ * @param configured addresses in the configuration.
  */
 export function noControllerReason(configured: readonly string[], path: string): string | null {
   if (configured.length > 0) return null
@@ -134,7 +140,7 @@ function knownIn(tree: YamlTree): ReadEndpoints {
   }
 }
 
-/** Skips entries without an ID, which are useless in this list. */
+/** Skips entries without an ID, which cannot be used. */
 function controllerIn(tree: YamlTree): KnownController[] {
   const entries = entriesOf(tree)
   const id = textOf(entries?.get('id'))
@@ -166,7 +172,7 @@ function keyIn(entries: ReadonlyMap<string, YamlTree>): string | null {
   return key !== null && SHA256_HEX.test(key) ? key : null
 }
 
-/** Truncates the lists to their limits, because a controller could send lists of any length. */
+/** Truncates the lists to their limits, because a controller can send lists of any length. */
 export function limitEndpoints(known: KnownEndpoints): KnownEndpoints {
   const {
     controllersMax,

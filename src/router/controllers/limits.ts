@@ -1,4 +1,4 @@
-/** Limits for controllers that a router follows and dials. */
+/** Limits for the controllers that a router knows and dials. */
 export const controllerLimits = {
   /** Maximum members of a cluster that the router stores and dials. */
   controllersMax: 64,
@@ -8,16 +8,16 @@ export const controllerLimits = {
   controllersReportedByOneMax: 8,
   /** Maximum addresses of one controller that are used from the list of a single controller. */
   addressesReportedByOneMax: 2,
-  /** Maximum keys of removed controllers that the router refuses; the newest keys are stored. */
+  /** Maximum keys of removed controllers that the router refuses; the newest keys remain. */
   removedControllersMax: 64,
   /**
    * If the router, while running, has not reached a controller for this time and another controller
-   * does not list that controller, the unreachable controller loses its vote.
+   * does not list it as a member, the unreachable controller has no vote about the members.
    */
   controllerAbsentMs: 24 * 60 * 60_000,
   /**
-   * Interval for checking whether a deadline, such as `controllerAbsentMs`, has changed the
-   * known controllers.
+   * Interval for checking whether the expiry of a time limit, such as `controllerAbsentMs`, has
+   * changed the known controllers.
    */
   membersJudgedEveryMs: 60_000,
   /**
@@ -30,7 +30,10 @@ export const controllerLimits = {
    * controllers.
    */
   configuredEndpointWaitMsMax: 30_000,
-  /** Maximum client API addresses that are retained for renewals; further addresses are dropped. */
+  /**
+   * Maximum client API addresses that are stored for certificate renewals; further addresses are
+   * dropped.
+   */
   apisMax: 16,
   /**
    * Maximum client API addresses that are stored for one controller; further addresses are
@@ -38,8 +41,9 @@ export const controllerLimits = {
    */
   apisPerControllerMax: 4,
   /**
-   * For this time after the start, a client API is added only if a majority of the configured
-   * controllers lists it. Later, a majority of the controllers that the router reaches is enough.
+   * For this time after the start, the router uses a client API only if a majority of the
+   * configured controllers lists it. After that, a majority of the connected controllers is
+   * sufficient.
    */
   apisByFewAfterMs: 30_000,
   /** Maximum bytes of the endpoints file; a larger file is treated as damaged. */
@@ -53,6 +57,6 @@ export const controllerLimits = {
   dialWaitMsMax: 8_000,
   /** Minimum interval between two dials of one controller. */
   dialEveryMsMin: 1000,
-  /** Interval for requesting the members while no leader is known. */
+  /** Interval for requesting the list of members while no controller is known as leader. */
   membersAskedEveryMs: 30_000,
 } as const

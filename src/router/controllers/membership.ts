@@ -15,13 +15,16 @@ const {
 export interface ReportedController {
   readonly id: string
   readonly addresses: readonly string[]
-  /** Addresses of the member's client API; empty if the sender reports none. */
+  /** Addresses of the member's client API; empty if the sending controller reports none. */
   readonly apis: readonly string[]
-  /** Hex SHA-256 of the member's pinned key; null if the sender does not report it. */
+  /**
+   * SHA-256 of the public key that the member must have, in hex; null if the sending controller
+   * does not report it.
+   */
   readonly keySha256: string | null
 }
 
-/** Members of the cluster in a controller's list. */
+/** Members of the cluster according to one controller. */
 export interface ReportedMembers {
   readonly senderId: string
   readonly index: bigint
@@ -39,25 +42,26 @@ interface MembershipOptions {
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
 
-/** The latest list of a controller. */
+/** The latest list that one controller sent. */
 interface MemberList {
   readonly index: bigint
   readonly members: ReadonlyMap<string, ReportedController>
   /**
-   * False for controllers of OpenZiti and of 0.2.0, which report no client API. Such a list does
-   * not count as a vote to omit an API.
+   * False for controllers of OpenZiti and of 0.2.0, which report no client APIs: such a list does
+   * not count as a vote against a client API.
    */
   readonly hasApis: boolean
   readonly removed: readonly ControllerKey[]
 }
 
 /**
- * The controllers that a router trusts. It compares the lists of all of them, no matter which one
- * leads and which index a list claims, so that no single controller can remove another.
+ * The controllers that a router trusts. It compares the lists of members that all controllers send,
+ * regardless of which one leads and which index a list has, so that no single controller can remove
+ * another.
  *
- * A controller that a majority has listed is a voter. A controller that a majority of the voters
- * does not list is removed. A controller that only some voters list is used while they list it, and
- * does not vote.
+ * A controller that a majority has listed becomes a voter. A controller that a majority of the
+ * voters does not list is removed. A controller that only a minority of the voters lists is used as
+ * long as one of them lists it, and has no vote.
  */
 export class ControllerMembership {
   readonly #configured: ReadonlySet<string>
@@ -66,13 +70,15 @@ export class ControllerMembership {
   #controllers: readonly KnownController[]
   #removed: readonly ControllerKey[]
   /**
-   * Latest lists of connected controllers, and of disconnected controllers whose last list omits
-   * themselves.
+   * The latest list of each connected controller. The list of a disconnected controller stays only
+   * if it does not contain this controller itself.
    */
   readonly #lists = new Map<string, MemberList>()
-  /** ID → key of connected controllers. */
+  /** Key of each connected controller, by controller ID. */
   readonly #connected = new Map<string, string>()
-  /** Controller ID → monotonic ms at which the controller's last connection ended. */
+  /**
+   * For each controller ID, the time at which the controller's last connection ended, monotonic ms.
+   */
   readonly #closedMs = new Map<string, number>()
   /** IDs of controllers that responded at a configured address. */
   readonly #metAsConfigured = new Set<string>()
@@ -95,13 +101,14 @@ export class ControllerMembership {
     return this.#removed
   }
 
-  /** The controller that last claimed leadership; null if none has. */
+  /** ID of the controller that last reported itself as leader; null if none has. */
   get leaderId(): string | null {
     return this.#leaderId
   }
 
   /**
-   * The greatest index that a majority of the voters has reached; 0 while no majority is connected.
+   * The greatest log index that a majority of the voters has reported; 0 if no majority is
+   * connected.
    */
   get index(): bigint {
     const voters = this.#voters()
@@ -109,7 +116,10 @@ export class ControllerMembership {
     return indexes.sort((a, b) => (a < b ? 1 : -1))[majorityOf(voters.length) - 1] ?? 0n
   }
 
-  /** Whether a voter's list differs from the known state, so that newer lists are needed. */
+  /**
+   * Whether the list of a voter differs from the known members, so that the router must request
+   * newer lists.
+   */
   get isDisputed(): boolean {
     const ids = new Set(this.#controllers.map(({ id }) => id))
     return this.#voterLists().some(
@@ -118,8 +128,8 @@ export class ControllerMembership {
   }
 
   /**
-   * Why a controller with this certificate must not be trusted, as one clause; null if it may be
-   * trusted.
+   * Why a controller with this certificate must not be trusted, as a clause for a message; null if
+   * it may be trusted.
    */
   refusal(id: string, keySha256: string): string | null {
     // @guard router-captured--removed
@@ -134,8 +144,8 @@ export class ControllerMembership {
   }
 
   /**
-   * Addresses at which the router dials a controller: first `addresses`, then a few that only the
-   * lists of single voters contain.
+   * Addresses at which the router dials a controller: first those in `addresses`, then a few that
+   * only single voters list.
    */
   dialAddresses({ id, addresses }: KnownController): readonly string[] {
     const others = this.#voterLists().flatMap(({ members }) => {
@@ -149,8 +159,9 @@ export class ControllerMembership {
   }
 
   /**
-   * Makes the controller a voter if it responds at a configured address where no other voter has
-   * responded. Otherwise, an attacker with the issuing key could pose as any number of controllers.
+   * Makes the controller a voter if it responds at a configured address at which no other voter has
+   * responded. This condition prevents that an attacker with the key of the issuing CA creates any
+   * number of voters.
    * @returns whether the controllers or their addresses have changed.
    */
   onConnected(id: string, address: string, keySha256: string): boolean {
@@ -183,8 +194,8 @@ export class ControllerMembership {
   onClosed(id: string): void {
     this.#connected.delete(id)
     this.#closedMs.set(id, this.#clock.monotonicMs())
-    // A removed controller omits itself from its last list. This list is retained, because it shows
-    // that the controller agrees to its removal.
+    // The last list of a removed controller does not contain the controller itself. This list is
+    // kept, because it counts as a vote for the removal.
     if (this.#lists.get(id)?.members.has(id) === true) this.#lists.delete(id)
   }
 
@@ -203,14 +214,17 @@ export class ControllerMembership {
     return this.#judge()
   }
 
-  /** Checks for absent controllers, which no message reports. @returns as `onMembers`. */
+  /**
+   * Checks for controllers that have become absent, because no message reports this.
+   * @returns whether the controllers or their addresses have changed.
+   */
   onTime(): boolean {
     return this.#judge()
   }
 
   /**
-   * Client APIs of the voters, one of each controller in turn, so that every controller is near the
-   * front. The router requests no certificates from a controller that only some voters list.
+   * Client APIs of the voters, in an order in which each controller has an address near the front.
+   * The router requests no certificates from a controller that has no vote.
    */
   get apis(): readonly string[] {
     const each = this.#controllers.map(({ toldBy, apis = [] }) => (toldBy === null ? apis : []))
@@ -226,7 +240,10 @@ export class ControllerMembership {
     return this.#controllers.find((each) => each.id === id)
   }
 
-  /** A change of the voters can complete a majority, so this repeats until nothing changes. */
+  /**
+   * Evaluates the votes. A change of the voters can complete another majority, so this repeats
+   * until nothing changes.
+   */
   #judge(controllers = this.#controllers): boolean {
     const before = textOf(this.#controllers, this.#removed)
     this.#controllers = controllers
@@ -248,7 +265,8 @@ export class ControllerMembership {
     this.#judgeRemoved(votes)
     const kept = this.#controllers.flatMap((known) => this.#keptBy(votes, known))
     const all = [...kept, ...this.#addedBy(votes, kept)]
-    // The number of controllers is limited, so those that a majority lists come first.
+    // The number of controllers is limited, so controllers that a majority lists come first and are
+    // kept.
     all.sort((a, b) => Number(a.toldBy !== null) - Number(b.toldBy !== null))
     const controllers = all.map((known) => ({
       ...known,
@@ -265,7 +283,7 @@ export class ControllerMembership {
     }).controllers
   }
 
-  /** The voters, except absent controllers that another voter does not list. */
+  /** The voters, without absent controllers that another voter does not list. */
   #voters(): readonly KnownController[] {
     // @guard router-captured--vote
     const voters = this.#controllers.filter(({ toldBy }) => toldBy === null)
@@ -277,9 +295,7 @@ export class ControllerMembership {
     )
   }
 
-  /**
-   * Majority of the voters that are not absent. This majority decides about the absent voters.
-   */
+  /** Majority of the voters that are not absent. It decides whether absent voters are removed. */
   #presentMajority(): number {
     return majorityOf(this.#voters().filter(({ id }) => !this.#isAbsent(id)).length)
   }
@@ -288,7 +304,10 @@ export class ControllerMembership {
     return this.#voters().flatMap(({ id }) => this.#lists.get(id) ?? [])
   }
 
-  /** Time before the start does not count, because a stopped router was unable to reach anyone. */
+  /**
+   * Whether the router has not reached the controller for a long time. Time before the start does
+   * not count, because a stopped router reaches no controller.
+   */
   #isAbsent(id: string): boolean {
     if (this.#connected.has(id)) return false
     // @guard router-captured--off
@@ -296,7 +315,9 @@ export class ControllerMembership {
     return this.#clock.monotonicMs() - sinceMs >= controllerAbsentMs
   }
 
-  /** Makes the connected controllers voters if no voter was connected for a long time. */
+  /**
+   * Makes the connected controllers voters if the router has not reached any voter for a long time.
+   */
   #promoteAbandoned(): void {
     const isAbandoned = this.#controllers.every(
       ({ id, toldBy }) => toldBy !== null || this.#isAbsent(id),
@@ -307,11 +328,11 @@ export class ControllerMembership {
     )
   }
 
-  /** @returns the controller with its updated status; empty if it is removed. */
+  /** @returns the controller with its new status; an empty list if it is removed. */
   #keptBy(votes: Votes, known: KnownController): KnownController[] {
     const { id, toldBy } = known
     const majority = this.#isAbsent(id) ? this.#presentMajority() : votes.majority
-    // The list of a single controller does not override the configuration.
+    // A single controller cannot remove a controller that is in the configuration.
     // @guard router-captured--configuration
     const enough = this.#isConfigured(known) ? Math.max(2, majority) : majority
     // @guard router-captured--majority
@@ -325,13 +346,13 @@ export class ControllerMembership {
     const reporters = toldBy.filter(isStillReported)
     const others = votes.idsThat(({ members }) => members.has(id))
     const all = [...new Set([...reporters, ...others])]
-    // A controller that has responded at a configured address stays: new controllers at the same
-    // addresses may have replaced all known ones.
+    // A connected controller that responded at a configured address stays, because the cluster may
+    // have moved to new controllers at the same addresses.
     const isMet = this.#metAsConfigured.has(id) && this.#connected.has(id)
     return all.length > 0 || isMet ? [{ ...known, toldBy: all }] : []
   }
 
-  /** Controllers that voters list and that are not known yet. */
+  /** Controllers that voters list and that this router does not know yet. */
   #addedBy(votes: Votes, kept: readonly KnownController[]): readonly KnownController[] {
     const added = new Map<string, KnownController>()
     const keptIds = new Set(kept.map(({ id }) => id))
@@ -357,7 +378,7 @@ export class ControllerMembership {
     return [...added.values()]
   }
 
-  /** The key that a majority of the voters has pinned for this controller. */
+  /** The key that a majority of the voters reports for this controller. */
   #keyBy(votes: Votes, known: KnownController): string | null {
     const { id } = known
     const keys = new Set(votes.lists.map(([, { members }]) => members.get(id)?.keySha256 ?? null))
@@ -372,10 +393,10 @@ export class ControllerMembership {
   }
 
   /**
-   * Number of controllers that must list a client API. A router whose endpoints file was lost must
-   * not renew its certificates at an address that only the first responding controller lists, so
-   * the router waits for the configured controllers. If they do not respond, a majority of the
-   * responding controllers is enough.
+   * Number of controllers that must list a client API before the router uses it. If the endpoints
+   * file was lost, the router must not renew its certificates at an address that only the first
+   * controller lists, so it waits for the configured controllers. If they do not respond, a
+   * majority of the controllers that sent a list is sufficient.
    */
   #apisMajority({ majority, lists }: Votes): number {
     const isEarly = this.#clock.monotonicMs() - this.#startedMs < apisByFewAfterMs
@@ -386,7 +407,9 @@ export class ControllerMembership {
     return isNoneKnown ? majorityOf(lists.length) : majority
   }
 
-  /** Client APIs that a majority lists, and known ones that no majority omits. */
+  /**
+   * Client APIs that a majority lists, and known client APIs for which no majority votes against.
+   */
   #apisBy(votes: Votes, { id, apis: known = [] }: KnownController): Pick<KnownController, 'apis'> {
     const enough = this.#apisMajority(votes)
     const listed = votes.lists.flatMap(([, list]) =>
@@ -400,7 +423,10 @@ export class ControllerMembership {
     return apis.length === 0 && known.length === 0 ? {} : { apis }
   }
 
-  /** Finds keys to refuse. That takes a majority of at least two controllers. */
+  /**
+   * Determines the keys that the router refuses. This requires a majority of at least two
+   * controllers.
+   */
   #judgeRemoved(votes: Votes): void {
     const isMember = ({ id, keySha256 }: ControllerKey): boolean =>
       votes.count(({ members }) => members.get(id)?.keySha256 === keySha256) >= votes.majority
@@ -422,7 +448,9 @@ export class ControllerMembership {
   }
 }
 
-/** The lists of the voters. A voter without a list only counts towards the majority. */
+/**
+ * The lists of the voters. A voter that has sent no list counts only for the size of the majority.
+ */
 class Votes {
   readonly lists: readonly (readonly [id: string, list: MemberList])[]
   readonly majority: number
@@ -445,7 +473,7 @@ function majorityOf(count: number): number {
   return Math.floor(count / 2) + 1
 }
 
-/** Addresses that a majority lists, and known ones that no majority omits. */
+/** Addresses that a majority lists, and known addresses for which no majority votes against. */
 function addressesBy(votes: Votes, { id, addresses }: KnownController): readonly string[] {
   const listed = votes.lists.flatMap(([, { members }]) => members.get(id) ?? [])
   const countWith = (address: string): number =>
@@ -462,7 +490,10 @@ function isSameKey(a: ControllerKey, b: ControllerKey): boolean {
   return a.id === b.id && a.keySha256 === b.keySha256
 }
 
-/** Canonical string for comparison; the order of members and addresses is irrelevant. */
+/**
+ * Text by which two lists of controllers are compared; the order of controllers and addresses does
+ * not matter.
+ */
 function textOf(
   controllers: readonly KnownController[],
   removed: readonly ControllerKey[],

@@ -3,7 +3,10 @@ import type { ControlMessageTable } from './control-connection.ts'
 import { controlContentType } from '../../channel/messages/control.ts'
 import { readTerminatorQuery, terminatorStatesMessage } from '../../channel/messages/terminators.ts'
 
-/** A handler that responds at once to validation requests for terminators of these bindings. */
+/**
+ * Creates a handler that immediately answers validation requests for terminators with these
+ * bindings.
+ */
 export function createTerminatorValidator(
   isOwn: (binding: string) => boolean,
   faultOf: (terminator: {

@@ -18,14 +18,14 @@ export interface DatagramDialerDeps {
   readonly circuits: LocalCircuits
   readonly sockets: TargetSockets
   readonly flow: XgressOptions
-  /** A circuit that is silent for this long ends. */
+  /** A circuit ends if it transfers no data for this time. */
   readonly idleMs: number
 }
 
-/** Address family of each protocol; 0: either. */
+/** Address family for each protocol; 0: IPv4 or IPv6. */
 const families = { udp: 0, udp4: 4, udp6: 6 } as const
 
-/** Dials `udp:` targets. Each circuit has a separate socket that receives only from its target. */
+/** Dials `udp:` targets. Each circuit has its own socket, which receives only from the target. */
 export class DatagramDialer implements TerminatorDialer {
   readonly #deps: DatagramDialerDeps
 

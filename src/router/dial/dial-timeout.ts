@@ -3,8 +3,8 @@ import { targetDialFailure, dialTimeoutFailure } from '../../overlay/sockets/dia
 import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
 /**
- * Returns the result of the work, unless its timeout expires or the circuit ends before. In these
- * cases the caller must release a result that arrives late.
+ * Returns the result of `work` unless the timeout expires or the circuit ends before. In these
+ * cases, the caller must release a result that arrives later.
  * @throws {DialFailure}
  */
 export async function withDialTimeout<T>(

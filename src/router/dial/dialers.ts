@@ -18,15 +18,16 @@ export interface DialersDeps extends Pick<StreamDialerDeps, 'caPem' | 'ownPorts'
 type DialerConfig = RouterConfig['dialers'][number]
 
 /**
- * Dialers of terminators by binding. A router only dials for the bindings in its configuration, so
- * its operator decides whether circuits leave the network there.
+ * Dialers of terminators, by binding. A router dials only for the bindings in its configuration, so
+ * its operator decides which connections leave the network at this router.
  */
 export function terminatorDialers(deps: DialersDeps): ReadonlyMap<string, TerminatorDialer> {
-  // The last entry of a binding wins, as in OpenZiti routers.
+  // If the configuration has several entries for a binding, the last one counts, as in OpenZiti
+  // routers.
   const dialers = new Map<string, TerminatorDialer>(
     deps.config.map((each) => [each.binding, dialerOf(each, deps)]),
   )
-  // Controllers use the binding `udp` for terminators that were created with a `udp:` address and
+  // Controllers use the binding `udp` for a terminator that was created with a `udp:` address and
   // without a binding.
   const datagrams = dialers.get('transport_udp')
   if (datagrams !== undefined) dialers.set('udp', datagrams)

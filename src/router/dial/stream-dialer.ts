@@ -19,18 +19,18 @@ export interface StreamDialerDeps {
   readonly circuits: LocalCircuits
   readonly sockets: TargetSockets
   readonly flow: XgressOptions
-  /** Timeout for connecting to a target; 0: the controller's timeout. */
+  /** Timeout for connecting to a target; 0: the timeout that the controller sends. */
   readonly connectTimeoutMs: number
   /** CA certificates for `tls:` targets. */
   readonly caPem: () => string
-  /** Ports of this router's own listeners that create circuits. */
+  /** Ports of this router's listeners that create a circuit for each connection. */
   readonly ownPorts: () => ReadonlySet<number>
 }
 
 /**
  * Dials `tcp:` and `tls:` targets. A `tls:` target must have a certificate of the network. The
- * router presents no certificate, because the client at the other end of the circuit could then act
- * as the router.
+ * router presents no client certificate: otherwise the client at the other end of the circuit could
+ * act as the router.
  */
 export class StreamDialer implements TerminatorDialer {
   readonly #deps: StreamDialerDeps
@@ -68,7 +68,8 @@ export class StreamDialer implements TerminatorDialer {
     // @guard sockets-to-targets--streams
     const socket = this.#deps.sockets.open(dialedBy, () => this.#open(target))
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    // This listener is never removed, because an error event without a listener ends the process.
+    // This listener is never removed, because an error event without a listener would end the
+    // process.
     socket.on('error', reject)
     socket.once(target.protocol === 'tls' ? 'secureConnect' : 'connect', () => resolve())
     try {
@@ -93,8 +94,8 @@ export class StreamDialer implements TerminatorDialer {
   }
 
   /**
-   * Refuses a connection to a listener of this router. Each such connection would create another
-   * circuit to the same target, in an endless loop.
+   * Refuses a connection to a listener of this router, because each such connection would create
+   * another circuit to the same target, without end.
    */
   #refuseOwn({ text }: Address, socket: Socket): void {
     const { localAddress, remoteAddress, remotePort = 0 } = socket

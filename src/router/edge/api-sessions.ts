@@ -15,13 +15,13 @@ import type { EdgeApiSession } from './edge-api-session.ts'
 export interface ApiSessionsDeps {
   readonly log: ProgramLogger
   readonly bearers: Pick<BearerSessions, 'find' | 'await' | 'size'>
-  /** Called with tokens that have ended, or whose sessions now have other certificates. */
+  /** Called with tokens of sessions that have ended or whose certificates have changed. */
   readonly onChanged: (tokens: ReadonlySet<string>) => void
-  /** The controller has sent its full list. */
+  /** Called when the controller has sent its full list of sessions. */
   readonly onWhole: (connection: ControlConnection) => void
 }
 
-/** A full list that arrives in parts. */
+/** A full list of sessions of which some parts have arrived. */
 interface Sync {
   readonly id: string
   next: number
@@ -36,14 +36,14 @@ interface Waiter {
 const { apiSessionsMax, apiSessionWaitersMax } = edgeLimits
 
 /**
- * API sessions that clients may present at this router, by token. A full list from a controller
- * replaces everything that any controller sent before. A token that no controller has sent is
- * invalid.
+ * API sessions with which clients may connect to this router, by token. A full list from one
+ * controller replaces everything that any controller sent before. A token that no controller has
+ * sent is invalid.
  */
 export class ApiSessions {
   readonly #deps: ApiSessionsDeps
   readonly #byToken = new Map<string, EdgeApiSession>()
-  /** A session has several tokens while keys are renewed. */
+  /** While the cluster rotates its key, a session has several tokens. */
   readonly #tokensById = new Map<string, Set<string>>()
   readonly #syncs = new Map<string, Sync>()
   readonly #waiters = new Set<Waiter>()
@@ -77,7 +77,7 @@ export class ApiSessions {
     ])
   }
 
-  /** Discards an incomplete list of the controller. */
+  /** Discards the incomplete list of a controller whose connection has closed. */
   onControllerClosed({ id }: Pick<ControlConnection, 'id'>): void {
     this.#syncs.delete(id)
   }
@@ -89,9 +89,9 @@ export class ApiSessions {
 
   /**
    * Waits for a session, because a client may connect before a controller has sent its session.
-   * @param signal aborted when the client leaves.
+   * @param signal aborted when the client disconnects.
    * @returns null if the session did not arrive in time, too many clients wait, an OIDC token is
-   * invalid, or the client has left.
+   * invalid, or the client has disconnected.
    */
   async await(
     token: string,
@@ -135,7 +135,7 @@ export class ApiSessions {
       this.#syncs.set(connection.id, sync)
     }
     if (sync?.id !== id || sync.next !== sequence) {
-      // An incomplete list would end valid sessions, so it is discarded.
+      // Discards a list with a missing part, because it would end valid sessions.
       this.#syncs.delete(connection.id)
       connection.channel.send({ contentType: controlContentType.requestClientReSync })
       return
@@ -157,8 +157,7 @@ export class ApiSessions {
     const changed = new Set<string>()
     for (const session of sessions) {
       const { token, id } = session
-      // Controllers cannot end sessions that the router verifies itself, so these sessions are
-      // skipped.
+      // Skips sessions that the router verifies itself, because controllers do not list them.
       if (BearerSessions.isMeant(token)) continue
       for (const sync of this.#syncs.values()) sync.sessions.set(token, session)
       const before = this.#byToken.get(token)

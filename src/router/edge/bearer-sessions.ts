@@ -14,17 +14,17 @@ import type { EdgeApiSession } from './edge-api-session.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
 const { bearerTokensMax, bearerUnshownMs } = edgeLimits
-/** Number that OpenZiti assigns to this use of a key. */
+/** Number in OpenZiti's data model for a key that verifies tokens. */
 const VERIFIES_TOKENS = 0
-/** Start of an OIDC token: base64url of `{"`. */
+/** First characters of an OIDC token: base64url of `{"`. */
 const TOKEN_START = 'ey'
 
 export interface BearerSessionsDeps {
   readonly model: Pick<RouterDataModel, 'contents' | 'onChanged'>
   readonly clock: Clock
-  /** Whether a client channel uses the token. */
+  /** Returns whether a client channel uses the token. */
   readonly isShown: (token: string) => boolean
-  /** Called with tokens that are no longer valid. */
+  /** Called with tokens that have become invalid. */
   readonly onEnded: (tokens: ReadonlySet<string>) => void
 }
 
@@ -48,12 +48,12 @@ export class BearerSessions {
   readonly #deps: BearerSessionsDeps
   readonly #byToken = new Map<string, Known>()
   /**
-   * Tokens by each ID whose record can end them: the ID of the identity, of the session, and of the
-   * token.
+   * Tokens by the IDs whose records can end them: the IDs of the identity, of the session, and of
+   * the token.
    */
   readonly #byId = new Map<string, Set<Known>>()
   readonly #leaves = new Map<string, TokenSigningCertificate | null>()
-  /** Keys of the leaf certificates in the current model. */
+  /** IDs of the leaf certificates in the current model whose keys sign tokens. */
   #keyIds: ReadonlySet<string> = new Set()
   readonly #stop: () => void
 
@@ -83,10 +83,11 @@ export class BearerSessions {
   }
 
   /**
-   * Waits for a valid session, because a key, an identity or the whole model may arrive shortly
-   * after the client.
-   * @param signal aborted when the client leaves.
-   * @returns null if the token is invalid or is not verified in time, or the client has left.
+   * Waits until the token is valid, because a key, an identity or the whole data model may arrive
+   * shortly after the client.
+   * @param signal aborted when the client disconnects.
+   * @returns null if the token is invalid or cannot be verified in time, or the client has
+   * disconnected.
    */
   async await(
     text: string,
@@ -115,7 +116,7 @@ export class BearerSessions {
     }
   }
 
-  /** Reports tokens that have expired or are invalid by the current model. */
+  /** Ends tokens that have expired, or that are invalid according to the current data model. */
   sweep(): void {
     this.#endBad(this.#byToken.values())
     const { clock, isShown } = this.#deps
@@ -125,7 +126,10 @@ export class BearerSessions {
     }
   }
 
-  /** Checks only tokens that these records may end, because the model may change constantly. */
+  /**
+   * Checks only tokens that depend on the changed records, because the data model may change
+   * constantly.
+   */
   #look(changedIds: ReadonlySet<string>): void {
     const named = new Set<Known>()
     for (const id of changedIds) for (const known of this.#byId.get(id) ?? []) named.add(known)
@@ -152,7 +156,8 @@ export class BearerSessions {
   }
 
   /**
-   * Verifies a signature only once, even if the model changes repeatedly while the client waits.
+   * Whether a later data model can make the token valid. A signature that was verified is not
+   * verified again, even if the model changes repeatedly while the client waits.
    */
   #mayBecomeGood(text: string, found: Verified | null): boolean {
     if (found === null) return !this.#isKeyKnown(text)
@@ -195,7 +200,8 @@ export class BearerSessions {
     const { identities, revocations } = model.contents
     // @guard access-token-at-a-router--time
     if (clock.nowMs() >= expiresAtMs) return false
-    // When a removed controller's key is removed, the tokens that it signed end.
+    // When the data model no longer contains the key of a removed controller, the tokens that this
+    // controller signed end.
     // @guard access-token-at-a-router--removed
     if (!this.#keyIds.has(keyId)) return false
     // @guard access-token-at-a-router--disabled

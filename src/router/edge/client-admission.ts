@@ -15,8 +15,8 @@ export interface EdgeClient {
   /** Hex SHA-1 of the client's certificate. */
   readonly fingerprint: string
   /**
-   * True: the client's certificate contains the id of the client's session, so the certificate need
-   * not be in the list of fingerprints.
+   * True: the SPIFFE ID in the client's certificate contains the session's ID, so the certificate
+   * need not be in the list of fingerprints.
    */
   readonly isNamedBySpiffe: boolean
 }
@@ -28,9 +28,9 @@ export type EdgeAdmission =
 export interface EdgeAdmissionDeps {
   readonly sessions: Pick<ApiSessions, 'await'>
   readonly lookupTimeoutMs: number
-  /** Aborted when the connection closes. */
+  /** Aborted when the client's connection closes. */
   readonly signal: AbortSignal
-  /** The network's trust domain; null until a controller was reached. */
+  /** The network's trust domain; null until the router has reached a controller. */
   readonly trustDomain: () => string | null
 }
 
@@ -38,8 +38,8 @@ const TOKEN_CHARACTERS_MAX = 8192
 
 /**
  * Authenticates a client: the hello must contain the token of an API session, and the TLS
- * certificate must belong to that session. The token alone proves nothing, because others may have
- * seen it.
+ * certificate must belong to that session. The token alone is not sufficient, because others may
+ * have intercepted it.
  */
 export async function admitClient(
   socket: TLSSocket,
@@ -69,7 +69,10 @@ export async function admitClient(
     : refused('the certificate does not belong to the API session')
 }
 
-/** @param session the client's session with its current certificates. */
+/**
+ * Whether the client's certificate still belongs to its session.
+ * @param session the session as controllers report it now; null if it has ended.
+ */
 export function isStillAdmitted(client: EdgeClient, session: EdgeApiSession | null): boolean {
   if (session?.id !== client.session.id || session.identityId !== client.session.identityId) {
     return false
@@ -80,7 +83,8 @@ export function isStillAdmitted(client: EdgeClient, session: EdgeApiSession | nu
 
 /**
  * Whether an authority of the network issued the certificate for this session or, for an OIDC
- * session, for its identity. Controllers do not report the certificates of OIDC sessions.
+ * session, for its identity. Controllers do not report the certificates of OIDC sessions to
+ * routers.
  */
 function isOfSession(
   leaf: Certificate,

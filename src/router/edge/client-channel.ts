@@ -39,7 +39,7 @@ const { clientConnectionsPerChannelMax } = edgeLimits
  */
 export type ClientCircuitEndpoint = ClientConnection | ClientXgress
 
-/** Other parts of the router that a channel uses for the requests of its client. */
+/** Functions of the router that a channel calls for requests of its client. */
 export interface ClientRequestHandlers {
   readonly circuits: LocalCircuits
   connect(client: ClientChannel, message: ChannelMessage, connectionId: number): void
@@ -55,8 +55,8 @@ export interface ClientRequestHandlers {
   /** @returns whether the client hosts a service over this connection. */
   isHosting(client: ClientChannel, connectionId: number): boolean
   /**
-   * Reserves one of the connections that all clients of the router share.
-   * @returns false if none is available to this client.
+   * Reserves one of the connections that the clients of the router share.
+   * @returns false if this client may have no further connection.
    */
   takeRoom(client: ClientChannel): boolean
   giveRoomBack(client: ClientChannel): void
@@ -69,17 +69,17 @@ export interface ClientChannelDeps {
   /** Aborted when the channel closes. */
   readonly closeSignal: AbortSignal
   readonly services: ClientRequestHandlers
-  /** Options that the listener sets for the circuit endpoints of its clients. */
+  /** Options of the listener for the circuit endpoints of its clients. */
   readonly options: XgressOptions
-  /** Address and port. */
+  /** Address and port of the client. */
   readonly remoteAddress: string
   readonly localAddress: string
   readonly connectedAtMs: number
 }
 
 /**
- * The channel of one client: its connections, by the IDs that the client and this router assign. An
- * ID is only valid on its own channel, so a client cannot reach connections of others.
+ * The channel of one client, with its connections by ID. The client or this router assigns the IDs.
+ * An ID is valid only on its own channel, so a client cannot reach connections of other clients.
  */
 export class ClientChannel {
   readonly channel: Channel
@@ -89,7 +89,9 @@ export class ClientChannel {
   readonly closeSignal: AbortSignal
   readonly #deps: ClientChannelDeps
   readonly #ends = new Map<number, ClientCircuitEndpoint>()
-  /** Endpoints, in the client, of circuits that it dialed or hosts, by circuit ID. */
+  /**
+   * Circuit endpoints in the client, by circuit ID: endpoints of circuits that it dialed or hosts.
+   */
   readonly #dialed = new Map<string, ClientXgress>()
   readonly #hosted = new Map<string, ClientXgress>()
   #lastRouterId = CONNECTION_ID_MAX
@@ -124,8 +126,8 @@ export class ClientChannel {
   }
 
   /**
-   * The session tokens and the certificate fingerprint with which a controller authorizes a request
-   * of the client.
+   * Credentials for a request of the client: session tokens and certificate fingerprint, which a
+   * controller checks.
    */
   claimOf({ token }: ServiceSession): RouterClientCredentials {
     const { session, fingerprint } = this.client
@@ -158,7 +160,10 @@ export class ClientChannel {
     if (id !== null) this.#receiveOf(id, message)
   }
 
-  /** Both endpoints of a circuit are in the client if it dials a service that it hosts itself. */
+  /**
+   * The endpoint that sent the message. Both endpoints of a circuit are in the same client if it
+   * dials a service that it hosts itself.
+   */
   #xgressThatSent(message: ChannelMessage): ClientXgress | undefined {
     const circuitId = readText(message.headers, payloadHeaderKey.circuitId) ?? ''
     const [dialed, hosted] = [this.#dialed.get(circuitId), this.#hosted.get(circuitId)]
@@ -213,14 +218,14 @@ export class ClientChannel {
     this.channel.reply(message, connectionClosedMessage(connectionId, reason))
   }
 
-  /** Why an ID chosen by the client is invalid; null if it is valid. */
+  /** Why the client must not use this connection ID; null if it may. */
   faultOfId(id: number): string | null {
     if (id >= ROUTER_CONNECTION_ID_MIN) return 'connection ids of this size are given by the router'
     const isTaken = this.#ends.has(id) || this.#deps.services.isHosting(this, id)
     return isTaken ? 'the connection id is in use' : null
   }
 
-  /** Null if all IDs are in use. */
+  /** An unused connection ID; null if all IDs are in use. */
   nextRouterId(): number | null {
     for (let tries = 0; tries <= this.#ends.size; tries += 1) {
       const isLast = this.#lastRouterId >= CONNECTION_ID_MAX
@@ -231,9 +236,9 @@ export class ClientChannel {
   }
 
   /**
-   * @param request the client's request, which waits for a circuit; absent: the circuit exists
+   * @param request the client's request that waits for the circuit; absent if the circuit exists
    * already.
-   * @returns null if the limit is reached.
+   * @returns null if the limit of connections is reached.
    */
   addConnection(
     id: number,
@@ -242,7 +247,7 @@ export class ClientChannel {
   ): ClientConnection | null {
     if (!this.#takeRoom()) return null
     const refuse = (to: ChannelMessage) => (): void =>
-      // Called only if the client has sent a request, because no other client waits for a response.
+      // Called only if the client sent the request: otherwise no response is expected.
       this.refuse(to, id, INVALID_SESSION, edgeErrorCode.invalidSession)
     const connection: ClientConnection = new ClientConnection({
       id,
@@ -258,7 +263,7 @@ export class ClientChannel {
 
   /**
    * Adds a connection whose circuit endpoint is in the client.
-   * @returns null if the limit is reached, or the client has this endpoint already.
+   * @returns null if the limit of connections is reached, or the client already has this endpoint.
    */
   addXgress(id: number, session: ServiceSession, circuit: LocalCircuit): ClientXgress | null {
     const xgresses = circuit.isTerminator ? this.#hosted : this.#dialed
@@ -280,7 +285,7 @@ export class ClientChannel {
     return xgress
   }
 
-  /** Closes connections of service sessions that have ended. */
+  /** Closes connections whose service sessions have ended. */
   endSessions(tokens: ReadonlySet<string>, ids: ReadonlySet<string>): void {
     for (const end of Array.from(this.#ends.values())) {
       // @guard client-of-a-removed-session--circuit
@@ -293,7 +298,7 @@ export class ClientChannel {
     for (const { session } of this.#ends.values()) if (session.token !== '') yield session.token
   }
 
-  /** The channel is closed. */
+  /** Called when the channel has closed. */
   onClosed(reason: string): void {
     for (const end of Array.from(this.#ends.values())) end.abandon(reason)
   }
@@ -312,15 +317,15 @@ export class ClientChannel {
   #answerTrace(id: number, message: ChannelMessage): void {
     const request = readTraceRequest(message)
     const end = this.#ends.get(id)
-    // If the circuit endpoint is in the client, the client sends the circuit's controls itself, so
-    // the trace does not continue here.
+    // If the circuit endpoint is in the client, the trace ends at this router, because the client
+    // itself sends the control messages of the circuit.
     const canPass = request.hops > 1 && end instanceof ClientConnection
     if (canPass && end.trace({ ...request, hops: request.hops - 1 })) return
     const error = request.hops > 1 ? 'the connection has no route that can be traced' : ''
     this.channel.reply(message, traceResponseMessage(id, firstHopTraceResponse(request, error)))
   }
 
-  /** Renews one token at a time, because each token must be verified. */
+  /** Renews the client's token. Refuses a renewal while the router verifies the previous one. */
   async #renewToken(message: ChannelMessage): Promise<void> {
     const token = Buffer.from(message.body).toString('utf8')
     const isTwice = this.#isRenewing

@@ -20,39 +20,42 @@ export interface ClientConnectionDeps {
   readonly id: number
   readonly session: ServiceSession
   readonly flow: Pick<ClientFlowControl, 'trySend' | 'onceWritable' | 'addQueued'>
-  /** Sends messages other than data. */
+  /** Sends a message that contains no data. */
   readonly send: (outgoing: OutboundMessage) => void
   /**
-   * Refuses the client's request if its session ends before the connection has a circuit; absent:
-   * the connection has a circuit from the beginning.
+   * Refuses the client's request if its session ends before the connection has a circuit. Absent if
+   * the connection has had a circuit from the beginning.
    */
   readonly refuse?: () => void
-  /** The connection has ended and its ID can be reused. */
+  /** Called when the connection has ended, so that its ID can be reused. */
   readonly onOver: () => void
 }
 
 /**
- * A client connection whose circuit endpoint is in this router. It forwards pieces unchanged,
- * because client and host encrypt each piece end to end.
+ * A client connection whose circuit endpoint is in this router. It forwards messages with their
+ * boundaries unchanged, because client and host encrypt each message end to end.
  */
 export class ClientConnection implements CircuitApplication {
   readonly #deps: ClientConnectionDeps
   #end: CircuitEndpoint | null = null
-  /** Pieces from the client that the circuit does not accept yet. */
+  /** Data messages from the client that the circuit cannot accept yet. */
   readonly #queue = new BoundedQueue<PayloadContent>(Infinity)
   #takesMore = true
   #isFlushing = false
-  /** Trace requests of the client that were forwarded and have no response yet. */
+  /**
+   * Request numbers of the client's trace requests that were forwarded and have no response yet.
+   */
   readonly #traced = new Set<number>()
-  /** Pieces from the circuit that cannot be sent yet, because the client reads too slowly. */
+  /** Data messages from the circuit that wait until the client reads. */
   #held: PayloadContent[] = []
   #isFinDelivered = false
-  /**
-   * Why the circuit has ended, while queued data must be sent to the client first; null otherwise.
-   */
+  /** Why the circuit has ended, if queued data must still be sent to the client; null otherwise. */
   #closedReason: string | null = null
   #isOver = false
-  /** The client has stopped writing; the circuit ends when everything written has been sent. */
+  /**
+   * True if the client has closed the connection; the circuit ends when all queued data has been
+   * sent.
+   */
   #isLeaving = false
 
   constructor(deps: ClientConnectionDeps) {
@@ -72,16 +75,17 @@ export class ClientConnection implements CircuitApplication {
     return this.#isOver
   }
 
-  /** @param open creates the circuit endpoint with this connection as its application. */
+  /** @param open creates the circuit endpoint; this connection is its application. */
   start(open: (application: CircuitApplication) => CircuitEndpoint): void {
     this.#end = open(this)
     this.#flushQueue()
   }
 
-  /** Accepts a piece of data from the client. */
+  /** Accepts a data message from the client. */
   take(piece: PayloadContent): void {
-    // Drops data for an ended circuit. If it were queued, it would block everything else of a
-    // client that writes without reading, and the client would never read why the circuit ended.
+    // Drops data for a circuit that has ended. If it were queued and the client wrote without
+    // reading, it would block all other messages of the client, and the client would never read why
+    // the circuit ended.
     if (this.#isLeaving || this.#isOver || this.#closedReason !== null) return
     this.#deps.flow.addQueued(roomOf(piece))
     this.#queue.push(piece)
@@ -89,8 +93,7 @@ export class ClientConnection implements CircuitApplication {
   }
 
   /**
-   * Called when the client has closed the connection. Data that the client wrote before is still
-   * delivered.
+   * Called when the client has closed the connection; data that it wrote before is still delivered.
    */
   leave(): void {
     if (this.#isOver) return
@@ -99,7 +102,7 @@ export class ClientConnection implements CircuitApplication {
     this.#endWhenSent()
   }
 
-  /** Ends the connection at once and informs the client. */
+  /** Ends the connection immediately and reports the end to the client. */
   close(reason: string): void {
     if (this.#isOver) return
     const { id, send, refuse } = this.#deps
@@ -108,14 +111,14 @@ export class ClientConnection implements CircuitApplication {
     this.abandon(reason)
   }
 
-  /** Ends the connection at once without informing the client. */
+  /** Ends the connection immediately, without a message to the client. */
   abandon(reason: string): void {
     this.#over()
     this.#dropQueue()
     this.#end?.close(reason)
   }
 
-  /** @returns false if there will be no response. */
+  /** @returns false if no response will come. */
   trace(request: TraceRequest): boolean {
     if (this.#isOver || this.#end?.trace === undefined || this.#end.isClosed) return false
     const [oldest] = this.#traced
@@ -127,8 +130,9 @@ export class ClientConnection implements CircuitApplication {
   }
 
   /**
-   * Checks that the response belongs to a trace request of this connection: the far side chooses
-   * the request number, and could otherwise respond to other requests of the client.
+   * Forwards the response only if it belongs to a trace request of this connection. The other end
+   * of the circuit chooses the request number in the response, and could otherwise answer other
+   * requests of the client.
    */
   onTraced(answer: TraceResponse): void {
     // @guard answers-to-a-trace
@@ -146,8 +150,8 @@ export class ClientConnection implements CircuitApplication {
   }
 
   onFinished(): void {
-    // The far endpoint closed without a FIN. The connection sends one, because the client would
-    // otherwise wait for more data.
+    // The other endpoint has closed the circuit without a FIN. This connection sends the FIN,
+    // because the client would otherwise wait for more data.
     if (this.#isFinDelivered) return
     this.deliver({ body: new Uint8Array(), edgeFlags: edgeFlag.fin, traceId: null })
   }
@@ -177,8 +181,8 @@ export class ClientConnection implements CircuitApplication {
   }
 
   /**
-   * Sends queued pieces while the circuit accepts them. The circuit may request more data before
-   * `send` returns; this nested call does nothing.
+   * Sends queued messages while the circuit accepts them. If the circuit requests more data before
+   * `send` returns, the nested call does nothing.
    */
   #flushQueue(): void {
     const end = this.#end
@@ -219,7 +223,7 @@ export class ClientConnection implements CircuitApplication {
   }
 }
 
-/** Size of a piece. An empty piece takes memory as well. */
+/** Bytes that count for a data message, including the memory that even an empty message takes. */
 function roomOf({ body }: PayloadContent): number {
   return body.length + PIECE_ROOM
 }

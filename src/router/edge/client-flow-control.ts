@@ -5,8 +5,8 @@ import type { OutboundMessage } from '../../channel/frame.ts'
 const { clientQueuedBytesMax, clientUnsentBytesMax } = edgeLimits
 
 /**
- * Flow control of a client's channel in both directions: the router sends data only while the
- * client reads, and stops reading from a client that sends more than its circuits accept.
+ * Flow control for the channel of a client, in both directions: the router sends data only while
+ * the client reads, and stops reading from a client that sends more data than its circuits accept.
  */
 export class ClientFlowControl {
   readonly #channel: Channel
@@ -18,21 +18,26 @@ export class ClientFlowControl {
   }
 
   /**
-   * Sends data.
-   * @returns false if the data was not sent; `onceWritable` then calls back when the caller should
-   * retry.
+   * Sends data if the client reads fast enough.
+   * @returns false if nothing was sent; the caller should retry when `onceWritable` calls back.
    */
   trySend(outgoing: OutboundMessage): boolean {
     // @guard client-that-never-reads--out
     return this.#channel.trySend(outgoing, clientUnsentBytesMax)
   }
 
-  /** Calls the callback once when there is room again; callbacks take turns. */
+  /**
+   * Calls the callback once when more data can be sent. Callbacks run in the order in which they
+   * were added.
+   */
   onceWritable(callback: () => void): void {
     this.#channel.onceWritable(callback)
   }
 
-  /** @param bytes newly queued for a circuit; negative when the circuit has accepted them. */
+  /**
+   * @param bytes bytes that were queued for a circuit; negative for bytes that the circuit has
+   * accepted.
+   */
   addQueued(bytes: number): void {
     this.#queuedBytes += bytes
     // @guard client-that-never-reads--in

@@ -19,14 +19,17 @@ import { clientPostureMessage } from '../../channel/messages/clients.ts'
 const { clientPostureBytesMax, clientPosturesBytesMax } = edgeLimits
 const { clientPosturesWaitingMax, clientPostureMs } = edgeLimits
 
-/** Posture reports of one client that were sent. */
+/** Posture reports that one client has sent. */
 interface SentPosture {
-  /** The latest report on each subject. */
+  /** The latest report of each kind. */
   known: ReadonlyMap<string, PostureResponse>
   knownBytes: number
-  /** Messages to which some controller has not responded yet. */
+  /** Number of reports to which at least one controller has not responded yet. */
   waiting: number
-  /** Resolved when the controller has all reports so far, or its timeout has expired. */
+  /**
+   * For each controller ID, a promise that resolves when the controller has received all reports so
+   * far, or the timeout has expired.
+   */
   readonly settled: Map<string, Promise<void>>
 }
 
@@ -36,9 +39,9 @@ export interface ClientPostureForwarderDeps {
 }
 
 /**
- * Forwards posture reports of OIDC clients to all controllers, which evaluate them. Each controller
- * gets every report, because any of them may have to decide about the client's requests, or may be
- * the only one left.
+ * Forwards posture reports of OIDC clients to all controllers. Each controller evaluates every
+ * report itself, because any controller may authorize the client's requests and may be the only one
+ * that is left.
  */
 export class ClientPostureForwarder {
   readonly #deps: ClientPostureForwarderDeps
@@ -50,8 +53,8 @@ export class ClientPostureForwarder {
   }
 
   take(client: ClientChannel, { body }: ChannelMessage): void {
-    // Only reports of OIDC clients are forwarded; clients with other sessions report their posture
-    // to controllers directly.
+    // Forwards only reports of OIDC clients: clients with other sessions send their posture to
+    // controllers directly.
     if (!BearerSessions.isMeant(client.client.session.token)) return
     const sent = this.#sent.get(client) ?? {
       known: new Map<string, PostureResponse>(),
@@ -71,7 +74,7 @@ export class ClientPostureForwarder {
     void this.#sendAll(client, sent, [...known.values(), ...moments])
   }
 
-  /** Resolves when the controller has all earlier reports of the client. */
+  /** Resolves when the controller has received all earlier reports of the client. */
   async settled(client: ClientChannel, controllerId: string): Promise<void> {
     await this.#sent.get(client)?.settled.get(controllerId)
   }
@@ -81,9 +84,7 @@ export class ClientPostureForwarder {
     this.#sent.delete(client)
   }
 
-  /**
-   * Sends all known reports, because the controller may have restarted and lost the earlier ones.
-   */
+  /** Sends all stored reports, because a restarted controller has lost the earlier ones. */
   onControllerConnected(connection: ControlConnection): void {
     for (const [client, sent] of this.#sent) {
       void this.#send(connection, client, sent, [...sent.known.values()])
@@ -95,8 +96,8 @@ export class ClientPostureForwarder {
   }
 
   /**
-   * If the limit is reached, the report is sent now, but not again to a controller that connects
-   * later.
+   * Stores the reports, for controllers that connect later. If the limit of all clients is reached,
+   * nothing is stored.
    */
   #keep(sent: SentPosture, known: ReadonlyMap<string, PostureResponse>, bytes: number): void {
     const isRoom = this.#bytes - sent.knownBytes + bytes <= clientPosturesBytesMax
@@ -118,7 +119,7 @@ export class ClientPostureForwarder {
     sent.waiting -= 1
   }
 
-  /** Sends a report after all earlier ones. */
+  /** Sends reports after all earlier ones to the same controller. */
   #send(
     connection: ControlConnection,
     client: ClientChannel,
@@ -159,7 +160,10 @@ export class ClientPostureForwarder {
 
 const REASON_CHARACTERS_MAX = 200
 
-/** Separates states, which stay valid until the next report, from momentary events. */
+/**
+ * Separates reports that are valid until the next report of the same kind from reports of a
+ * momentary event.
+ */
 function sorted(responses: readonly PostureResponse[]): {
   readonly kept: ReadonlyMap<string, PostureResponse>
   readonly moments: readonly PostureResponse[]

@@ -14,7 +14,10 @@ export interface ClientXgressDeps {
   readonly session: ServiceSession
   readonly circuit: LocalCircuit
   readonly circuits: Pick<LocalCircuits, 'attach' | 'enter' | 'leave'>
-  /** Frames that cannot be sent are dropped; the circuit endpoints retransmit them. */
+  /**
+   * Flow control of the client's channel. A frame that cannot be sent is dropped; the circuit
+   * endpoints retransmit it.
+   */
   readonly flow: Pick<ClientFlowControl, 'trySend' | 'onceWritable'>
   readonly send: (outgoing: OutboundMessage) => void
   readonly onOver: () => void
@@ -58,7 +61,7 @@ export class ClientXgress implements FrameDestination {
     this.#over()
   }
 
-  /** Handles a frame of the client for its circuit. */
+  /** Forwards a frame that the client sent for its circuit. */
   enter(message: ChannelMessage): void {
     if (!this.#isOver) this.#deps.circuits.enter(this.#deps.circuit, message)
   }

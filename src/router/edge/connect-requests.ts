@@ -37,13 +37,13 @@ export interface ConnectRequestsDeps {
   readonly circuits: LocalCircuits
   readonly log: ProgramLogger
   readonly failures: RateLimitedWarnings
-  /** Requests of each identity, over all channels and listeners. */
+  /** Requests by identity, over all channels and listeners. */
   readonly tasks: KeyedTasks
-  /** Null if no controller is connected. */
+  /** The controller for requests of this client; null if no controller is connected. */
   readonly controllerFor: (client: ClientChannel) => ControlConnection | null
-  /** Null if the identity may dial no service with that name. */
+  /** The ID of a service that the identity may dial; null if there is none with this name. */
   readonly serviceIdNamed: (name: string, identityId: string) => string | null
-  /** Resolves when the controller has all posture reports of the client. */
+  /** Resolves when the controller has received all posture reports of the client. */
   readonly postureSettled: (client: ClientChannel, controllerId: string) => Promise<void>
   readonly timeoutMs: number
 }
@@ -59,8 +59,9 @@ interface Asked {
 }
 
 /**
- * Connect requests of clients. A controller authorizes each one and creates its circuit. An
- * identity with many pending requests delays only itself, no matter how many channels it uses.
+ * Connect requests of clients. A controller authorizes each request and creates its circuit. An
+ * identity with many pending requests delays only its own requests, regardless of how many channels
+ * it uses.
  */
 export class ConnectRequests {
   readonly #deps: ConnectRequestsDeps
@@ -75,7 +76,10 @@ export class ConnectRequests {
     else this.#connect(client, message, id, session)
   }
 
-  /** An OIDC client names the service by ID or name, without a service session. */
+  /**
+   * Handles the request of an OIDC client, which names the service by ID or name and presents no
+   * service session.
+   */
   connectByService(client: ClientChannel, message: ChannelMessage, id: number): void {
     const { session } = client.client
     const shown = readText(message.headers, edgeHeaderKey.serviceId) ?? ''
@@ -102,7 +106,7 @@ export class ConnectRequests {
       return
     }
     const asked = { client, message, id, session }
-    // From now on the ID is in use, even if the request fails.
+    // The connection ID counts as used from here, even if the request fails.
     const connection = client.addConnection(id, session, message)
     if (connection === null) {
       client.refuse(message, id, 'too many connections')
@@ -182,7 +186,7 @@ export class ConnectRequests {
       return
     }
     if (!readFlag(message.headers, edgeHeaderKey.useXgressToSdk)) {
-      // The response must be sent before the first payload of the circuit.
+      // The response is sent before any payload of the circuit.
       client.channel.reply(message, connectedMessage(asked, made, []))
       connection.start((application) => this.#deps.circuits.open(circuit, application))
       return
@@ -197,7 +201,7 @@ export class ConnectRequests {
     }
   }
 
-  /** The client has disconnected. Ending the circuit informs the other endpoint. */
+  /** Ends the circuit of a client that has disconnected. This also informs the other endpoint. */
   #abandon(circuit: LocalCircuit): void {
     const { circuits, log } = this.#deps
     try {

@@ -5,11 +5,14 @@ import { connectEventsMessage, type IdentityConnections } from '../../channel/me
 const TELL_MS = 1000
 const IDENTITIES_AT_ONCE = 1000
 
-/** Identities with a channel to this router; reports connects and disconnects to controllers. */
+/**
+ * Identities with a channel to this router. Reports to controllers when an identity connects and
+ * disconnects.
+ */
 export class ConnectedIdentities {
   readonly #connections: () => readonly ControlConnection[]
   readonly #byIdentity = new Map<string, Set<ClientChannel>>()
-  /** Identities whose change was not reported to the controllers yet. */
+  /** Identities that have connected or disconnected since the last report. */
   readonly #changed = new Set<string>()
   #timer: NodeJS.Timeout | null = null
 
@@ -37,7 +40,10 @@ export class ConnectedIdentities {
     this.#reportSoon(identityId)
   }
 
-  /** Sends the full list to a controller that has just connected; it replaces earlier reports. */
+  /**
+   * Sends the full list of connected identities to a controller that has just connected. It
+   * replaces all earlier reports.
+   */
   reportAll(connection: ControlConnection): void {
     const all = [...this.#byIdentity.keys()].map((id) => this.#connectsOf(id))
     connection.channel.send(connectEventsMessage(all.slice(0, IDENTITIES_AT_ONCE), true))

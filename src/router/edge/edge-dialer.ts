@@ -49,8 +49,8 @@ export class EdgeDialer implements TerminatorDialer {
   }
 
   /**
-   * Dials a host for which the router assigns the connection ID, so the connection is created
-   * before the router informs the host.
+   * Dials a host for which the router assigns the connection ID. The connection is created before
+   * the router sends the dial to the host.
    */
   async #dialById(
     terminator: HostedTerminator,
@@ -79,8 +79,8 @@ export class EdgeDialer implements TerminatorDialer {
   }
 
   /**
-   * Dials a host that assigns the connection ID itself. The router informs this host once the
-   * connection is created.
+   * Dials a host that assigns the connection ID itself. The router informs the host after it has
+   * created the connection.
    */
   async #dialOlder(
     terminator: HostedTerminator,
@@ -150,7 +150,7 @@ export class EdgeDialer implements TerminatorDialer {
 
 const REASON_CHARACTERS_MAX = 512
 
-/** The host's end-to-end encryption key for this connection, if it has one. */
+/** Peer data with the host's key for end-to-end encryption, if the host has sent one. */
 function peerDataOf({ headers }: ChannelMessage): PeerData {
   const key = headers.get(edgeHeaderKey.publicKey)
   return key === undefined ? new Map() : new Map([[edgeHeaderKey.publicKey, key]])

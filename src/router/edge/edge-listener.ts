@@ -54,21 +54,21 @@ export interface EdgeListenerDeps {
   readonly services: ClientRequestHandlers
   readonly trustDomain: () => string | null
   readonly handshakeTimeoutMs: number
-  /** Timeouts for a listener of web sockets; null: clients connect by TLS. */
+  /** Timeouts if the listener accepts web sockets; null if clients connect by TLS directly. */
   readonly webSockets: WebSocketTimeouts | null
-  /** Time from the end of the TLS handshake to the end of the hello. */
+  /** Maximum time from the end of the TLS handshake to the end of the hello. */
   readonly helloTimeoutMs: number
   readonly lookupTimeoutMs: number
-  /** Timeout for sending one message to a client; null: none. */
+  /** Maximum time for sending one message to a client; null: no limit. */
   readonly writeTimeoutMs: number | null
   readonly options: XgressOptions
-  /** @returns why a further channel of the identity is refused; null if it is accepted. */
+  /** @returns why the identity may not open a further channel; null if it may. */
   readonly faultOfRoom: (identityId: string) => string | null
   readonly onOpen: (client: ClientChannel) => void
   readonly onClosed: (client: ClientChannel, reason: string) => void
 }
 
-/** A client whose hello is awaited. */
+/** A connection from which the hello has not arrived yet. */
 interface Arrival {
   readonly channel: Channel
   readonly flow: ClientFlowControl
@@ -77,8 +77,8 @@ interface Arrival {
 }
 
 /**
- * Data has no rate limit, because circuits apply back-pressure. Clients do not respond to
- * heartbeats; TCP keep-alive detects a client that disappeared.
+ * Data messages have no rate limit, because circuits have flow control. Clients do not answer
+ * heartbeats, so TCP keep-alive detects a client that has disappeared.
  */
 const clientChannelLimits = {
   ...channelLimits,
@@ -94,7 +94,7 @@ export class EdgeListener {
   readonly #listener: TlsListener
   /** Null if clients connect to `#listener` directly. */
   readonly #webSockets: WebSocketAcceptor | null
-  /** Connections without an admitted client. */
+  /** Number of connections whose client is not admitted yet, by source network. */
   readonly #waiting = new KeyedCounts()
   #waitingCount = 0
 
@@ -104,11 +104,11 @@ export class EdgeListener {
     this.#listener = new TlsListener({
       ...deps,
       protocol: EDGE_PROTOCOL,
-      // Clients that open web sockets with the Go SDK request no application protocol (ALPN), so a
-      // web socket listener gets such clients if no other listener on the port does.
+      // The Go SDK requests no application protocol (ALPN) for a web socket. A web socket listener
+      // receives such clients only if no other listener on the port accepts clients without ALPN.
       clientsWithout: timeouts === null ? 'all' : 'rest',
-      // TLS accepts any CA here, because an identity may have a certificate of a third-party CA;
-      // the router checks its fingerprint instead.
+      // TLS accepts any CA, because an identity may have a certificate of a third-party CA; the
+      // router verifies the certificate by its fingerprint.
       rejectUnauthorized: false,
       handshakeTimeoutMs: timeouts?.handshakeTimeout ?? deps.handshakeTimeoutMs,
       use: 'listeners: binding edge',
@@ -140,7 +140,9 @@ export class EdgeListener {
     }
   }
 
-  /** The bound port, also if it was configured as 0. */
+  /**
+   * The port on which the listener listens; if 0 was configured, the port that the system chose.
+   */
   get port(): number {
     return this.#listener.port
   }
@@ -155,7 +157,7 @@ export class EdgeListener {
     )
   }
 
-  /** New connections get the current certificate. */
+  /** Makes new connections use the current server certificate. */
   renew(): void {
     this.#listener.renew()
     this.#webSockets?.renew()
@@ -220,7 +222,10 @@ export class EdgeListener {
     this.#deps.onClosed(client, reason)
   }
 
-  /** @returns null if too many connections wait. */
+  /**
+   * Counts a connection whose client is not admitted yet.
+   * @returns null if there are too many.
+   */
   #wait({ remoteAddress }: ClientSocketAddresses): { end: () => void } | null {
     const source = sourceNetwork(remoteAddress)
     const isFull =
@@ -254,7 +259,7 @@ export class EdgeListener {
     }
     const { client } = admission
     const { session } = client
-    // Checks again, because the session may have changed since the client was admitted.
+    // Checks the session again, because it may have ended or changed during the admission.
     const fault = isStillAdmitted(client, sessions.find(session.token))
       ? this.#deps.faultOfRoom(session.identityId)
       : 'the API session has ended'
@@ -273,7 +278,7 @@ export class EdgeListener {
       remoteAddress: formatHostPort({ host: ends.remoteAddress, port: ends.remotePort }),
       connectedAtMs: clock.nowMs(),
     })
-    // The response contains no group, so the client uses a single socket.
+    // The answer contains no group, so the client uses a single socket for the channel.
     const answer = helloAcceptedMessage(
       { ...hello, group: null },
       identity().id,

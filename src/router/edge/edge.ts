@@ -48,12 +48,12 @@ export interface EdgeDeps {
   readonly model: Pick<RouterDataModel, 'contents' | 'mayUse' | 'onChanged'>
 }
 
-/** An address that is reported to clients. */
+/** An address that the router reports for clients. */
 export interface EdgeAddress extends HostPort {
   readonly protocol: string
 }
 
-/** Supported options of an edge listener. */
+/** Options of an edge listener that this router supports. */
 interface EdgeOptions {
   readonly lookupApiSessionTimeout: number
   readonly connectTimeoutMs: number
@@ -69,7 +69,10 @@ export const EDGE_BINDING = 'edge'
 const SECOND_MS = 1000
 const TOKENS_AT_ONCE = 1000
 
-/** Serves clients: those with a valid API session can connect, dial and host. */
+/**
+ * Serves clients of the network: a client with a valid API session can connect to this router, dial
+ * services and host services.
+ */
 export class Edge {
   readonly dialer: TerminatorDialer
   readonly #deps: EdgeDeps
@@ -81,7 +84,7 @@ export class Edge {
   readonly #identities: ConnectedIdentities
   /** Channels by API session token. */
   readonly #byToken = new Map<string, Set<ClientChannel>>()
-  /** Connections within channels; the identities share the limit fairly. */
+  /** Number of connections in all channels; identities share the limit fairly. */
   readonly #room = new FairShare(edgeLimits.clientConnectionsMax)
   readonly #connects = new KeyedTasks(edgeLimits.connectsAtOnceMax)
   readonly #failures: RateLimitedWarnings
@@ -137,7 +140,7 @@ export class Edge {
     return this.#terminators.all.map(({ id }) => id)
   }
 
-  /** Terminators for inspections, without secrets. */
+  /** Terminators for an inspection, without secrets. */
   get terminators(): readonly object[] {
     return this.#terminators.all.map(({ id, client, connectionId, isEstablished, ...shown }) => ({
       id,
@@ -152,7 +155,7 @@ export class Edge {
     }))
   }
 
-  /** Values for the router's metrics. */
+  /** Numbers for the router's metrics. */
   figures(): Readonly<Record<string, number>> {
     if (this.#deps.config.edge === null) return {}
     const clients = [...this.#clients()]
@@ -301,8 +304,8 @@ export class Edge {
   }
 
   /**
-   * Null if the service does not exist, or the identity may not dial it, so that the identity
-   * learns nothing about other services.
+   * ID of the service with this name. Null if the service does not exist or the identity may not
+   * dial it, so that the identity cannot distinguish the two.
    */
   #serviceIdNamed(name: string, identityId: string): string | null {
     const { model } = this.#deps
@@ -336,8 +339,8 @@ export class Edge {
   }
 
   /**
-   * The controller that reported the client's session or, if that controller is disconnected, any
-   * controller.
+   * The controller that reported the client's session. If that controller is not connected, any
+   * connected controller; null if there is none.
    */
   #controllerFor({ client }: ClientChannel): ControlConnection | null {
     const connections = this.#deps.connections()
@@ -360,7 +363,10 @@ export class Edge {
     this.#terminators.endSessions(tokens, ids)
   }
 
-  /** All channels of the session get the new token; a client has one token at a time. */
+  /**
+   * Replaces the token of a session on all its channels, because all channels of a client have the
+   * same token.
+   */
   async #renewToken(
     client: ClientChannel,
     token: string,
@@ -390,8 +396,8 @@ export class Edge {
   }
 
   /**
-   * Reports sessions in use, because controllers end unused API sessions. OIDC clients renew their
-   * tokens at controllers instead.
+   * Reports the API sessions that clients use, because controllers end unused sessions. OIDC
+   * clients are not reported: they renew their tokens at controllers.
    */
   #reportUsed(): void {
     const tokens = [...this.#byToken.keys()].filter((token) => !BearerSessions.isMeant(token))
@@ -402,8 +408,9 @@ export class Edge {
   }
 
   /**
-   * Asks the controller which service sessions ended while no controller could report it. A
-   * controller that has not sent its API sessions may lag and report unknown sessions as ended.
+   * Asks the controller which service sessions have ended while this router was not connected to
+   * it. Only a controller that has sent its API sessions is asked: another one may lag behind and
+   * report new sessions as ended.
    */
   #askAboutSessions({ channel }: ControlConnection): void {
     const tokens = new Set(this.#terminators.all.map(({ session }) => session.token))

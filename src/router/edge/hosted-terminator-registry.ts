@@ -43,19 +43,19 @@ export interface HostedTerminatorsDeps {
   readonly log: ProgramLogger
   readonly connections: () => readonly ControlConnection[]
   readonly operations: ControllerOperations
-  /** Null if no controller is connected. */
+  /** The controller for requests of this client; null if no controller is connected. */
   readonly controllerFor: (client: ClientChannel) => ControlConnection | null
-  /** Resolves when the controller has all posture reports of the client. */
+  /** Resolves when the controller has received all posture reports of the client. */
   readonly postureSettled: (client: ClientChannel, controllerId: string) => Promise<void>
 }
 
 const BINDING = 'edge'
-/** Optional prefix of a route's destination for a hosted service. */
+/** Optional prefix of a terminator's address in a route. */
 const HOSTED_PREFIX = 'hosted:'
 
 /**
- * Services that clients host at this router. A service has a terminator at the controllers only
- * while its client hosts it.
+ * Services that clients host at this router. A hosted service has a terminator at the controllers
+ * only as long as the client is connected and hosts it.
  */
 export class HostedTerminatorRegistry {
   readonly #deps: HostedTerminatorsDeps
@@ -63,9 +63,11 @@ export class HostedTerminatorRegistry {
   readonly #byClient = new Map<ClientChannel, Map<number, HostedTerminator>>()
   /** Terminators by service session token. */
   readonly #bySession = new Map<string, Set<HostedTerminator>>()
-  /** Terminator IDs whose removal was not reported yet. */
+  /** IDs of terminators that are removed here and not yet at the controllers. */
   readonly #removed = new Set<string>()
-  /** By terminator ID: a function that ends the wait for the response about the terminator. */
+  /**
+   * For each terminator ID with a pending request, a function that ends the wait for the response.
+   */
   readonly #waits = new Map<string, () => void>()
   readonly #changes: TerminatorChangeReporter
   readonly #creations: KeyedRate
@@ -165,7 +167,7 @@ export class HostedTerminatorRegistry {
     if (terminator !== null) this.#changes.onHealth(terminator, message)
   }
 
-  /** Removes terminators of service sessions that have ended. */
+  /** Removes terminators whose service sessions have ended. */
   endSessions(tokens: ReadonlySet<string>, ids: ReadonlySet<string>): void {
     for (const terminator of this.all) {
       // @guard client-of-a-removed-session--terminator
@@ -175,8 +177,8 @@ export class HostedTerminatorRegistry {
   }
 
   /**
-   * Removes the services that the client hosted: the client's channel is closed, so these services
-   * are unreachable.
+   * Removes the terminators of a client whose channel has closed, because its services are
+   * unreachable.
    */
   onClientClosed(client: ClientChannel): void {
     for (const terminator of Array.from(this.#byClient.get(client)?.values() ?? [])) {
@@ -185,8 +187,8 @@ export class HostedTerminatorRegistry {
   }
 
   /**
-   * Plans to send the terminators of this controller again, because it may have restarted and lost
-   * earlier requests.
+   * Schedules the requests for this controller's terminators again, because it may have lost
+   * earlier requests in a restart.
    */
   onControllerConnected({ id }: ControlConnection): void {
     const dueMs = this.#deps.clock.monotonicMs() + edgeLimits.terminatorsRepeatedMs
@@ -205,8 +207,8 @@ export class HostedTerminatorRegistry {
   }
 
   /**
-   * An existing terminator of the same listener. Identity and session must match too, so that a
-   * client cannot take over the terminator of another client.
+   * The existing terminator of the same listener. Identity and session must match as well, so that
+   * a client cannot take over the terminator of another client.
    */
   #sameListener({ client, session, listenerId }: HostedTerminator): HostedTerminator | null {
     if (listenerId === '') return null
@@ -219,7 +221,10 @@ export class HostedTerminatorRegistry {
     return null
   }
 
-  /** A client without listener IDs has bound again; the new listener replaces the old one. */
+  /**
+   * Removes the earlier terminator of a client that sends no listener IDs and has bound the service
+   * again.
+   */
   #removeOlder(terminator: HostedTerminator): void {
     for (const other of Array.from(this.#bySession.get(terminator.session.token) ?? [])) {
       // @guard connections-of-another-client--older
@@ -266,7 +271,7 @@ export class HostedTerminatorRegistry {
     void this.#reportRemoved()
   }
 
-  /** Sends the reason to the host, and stops hosting. */
+  /** Reports the reason to the host, and removes the terminator. */
   #refuseHost(terminator: HostedTerminator, reason: ConnectionCloseReason): void {
     terminator.client.send(connectionClosedMessage(terminator.connectionId, reason))
     this.#remove(terminator, reason.text)
@@ -333,7 +338,7 @@ export class HostedTerminatorRegistry {
     }
   }
 
-  /** Limits the rate, because each bind and unbind causes a cluster write. */
+  /** Limits the rate of creations, because each one is a write to the cluster's log. */
   #mayCreate({ client }: HostedTerminator): boolean {
     return this.#creations.take(client.client.session.identityId)
   }
@@ -354,8 +359,8 @@ export class HostedTerminatorRegistry {
   }
 
   /**
-   * Sends the request about a terminator when the turn of its identity comes. Resolves when the
-   * response was passed to `#onAnswer`, or, if no response came, when the request must be repeated.
+   * Sends the creation request, once the share of the identity permits it. Resolves when the
+   * response was handled by `#onAnswer`, or when it is time to repeat a request without response.
    */
   async #askInTurn(terminator: HostedTerminator): Promise<void> {
     const { controllerFor, postureSettled, clock } = this.#deps
@@ -374,7 +379,10 @@ export class HostedTerminatorRegistry {
     this.#waits.delete(id)
   }
 
-  /** Sends batches of removed terminator IDs until a controller has confirmed every batch. */
+  /**
+   * Reports one batch of removed terminators to a controller; the sweep repeats this until
+   * controllers have confirmed all.
+   */
   async #reportRemoved(): Promise<void> {
     const [controller] = this.#deps.connections()
     if (this.#isRemoving || this.#removed.size === 0 || controller === undefined) return
@@ -394,8 +402,8 @@ export class HostedTerminatorRegistry {
   }
 
   /**
-   * Reports which terminators exist. Terminators whose host does not respond are omitted; the
-   * controller queries them again later.
+   * Reports to the controller which of its terminators exist. Omits terminators whose host does not
+   * respond; the controller asks about them again later.
    */
   async #validate(connection: ControlConnection, { body }: ChannelMessage): Promise<void> {
     const { terminators, postCreate, fixInvalid } = readTerminatorQuery(body)
@@ -415,7 +423,7 @@ export class HostedTerminatorRegistry {
     connection.channel.send(terminatorStatesMessage(Object.fromEntries(states.flat())))
   }
 
-  /** Null if the host does not respond. */
+  /** Whether the client still hosts the service; null if it does not respond. */
   async #isStillHosted({ client, connectionId, isInspectable }: HostedTerminator) {
     if (client.channel.isClosed) return false
     if (!isInspectable) return true

@@ -14,28 +14,33 @@ export interface HostedTerminator {
   readonly client: ClientChannel
   readonly connectionId: number
   readonly session: ServiceSession
-  /** Identifies the listener of a client across binds; '' if the client sends none. */
+  /**
+   * ID with which a client identifies its listener in repeated bind requests; '' if the client
+   * sends none.
+   */
   readonly listenerId: string
   readonly instanceId: string
   readonly instanceSecret: Uint8Array
   readonly publicKey: Uint8Array | null
   readonly cost: number
   readonly precedence: number
-  /** True: the router, not the client, assigns the IDs of connections to this terminator. */
+  /**
+   * True if the router assigns the IDs of connections to this terminator; false if the client does.
+   */
   readonly takesRouterIds: boolean
   readonly wantsSuccess: boolean
   readonly isInspectable: boolean
-  /** True: the circuit endpoints are in the client. */
+  /** True if the client contains the circuit endpoints. */
   readonly isXgressInClient: boolean
   isEstablished: boolean
-  /** Number of refusals without a hint to retry. */
+  /** Number of refusals by controllers without a hint to retry. */
   strikes: number
-  /** When to send the request to a controller, monotonic ms; once sent, when to repeat it. */
+  /** Monotonic ms at which the creation request must be sent or, while it is pending, repeated. */
   dueMs: number
-  /** The controller of the last request; '' before the first one. */
+  /** The controller to which the last request was sent; '' if none was sent. */
   controllerId: string
   isAsked: boolean
-  /** Earliest time of the next change report, monotonic ms. */
+  /** Monotonic ms before which no change may be reported. */
   changeDueMs: number
 }
 
@@ -73,8 +78,8 @@ export function newHostedTerminator(
 }
 
 /**
- * The session tokens and the certificate fingerprint with which a controller authorizes a change of
- * the terminator.
+ * Credentials for a change of the terminator: session tokens and certificate fingerprint, which a
+ * controller checks.
  */
 export function hostCredentials({ client, session }: Pick<HostedTerminator, 'client' | 'session'>) {
   const { sessionToken, apiSessionToken, fingerprint } = client.claimOf(session)

@@ -3,76 +3,85 @@ export const edgeLimits = {
   /** Maximum stored API sessions. */
   apiSessionsMax: 250_000,
   /**
-   * Maximum hellos that wait for a controller to send their session; a further hello with an
-   * unknown session is refused at once.
+   * Maximum clients whose hello waits until a controller sends their session; a further client with
+   * an unknown session is refused immediately.
    */
   apiSessionWaitersMax: 1024,
   /** Maximum stored verified access tokens. */
   bearerTokensMax: 65_536,
-  /** Time for which a verified access token is stored without a connected client. */
+  /** Time for which a verified access token is stored while no client is connected with it. */
   bearerUnshownMs: 60_000,
   /** Interval for checking the expiry of access tokens. */
   bearerSweepMs: 5000,
-  /** Maximum open client connections per listener; more are closed at once. */
+  /** Maximum open client connections per listener; more are closed immediately. */
   clientConnectionsOpenMax: 16_384,
-  /** Maximum open client connections of one source at one listener; more are closed at once. */
+  /** Maximum open client connections of one source at one listener; more are closed immediately. */
   clientConnectionsPerSourceMax: 2048,
   /**
-   * Maximum connections of a listener that are not admitted yet. Above that, the oldest handshake
-   * or the new connection is closed.
+   * Maximum TLS handshakes of a listener at the same time; above that, the oldest one is closed.
+   * Also the maximum connections after the handshake whose client is not admitted yet; above that,
+   * the new one is closed.
    */
   clientsWaitingMax: 1024,
-  /**
-   * Maximum connections of one source that are not admitted yet. Above that, the oldest
-   * handshake of the source or the new connection is closed.
-   */
+  /** The same two limits as `clientsWaitingMax`, for the connections of one source. */
   clientsWaitingPerSourceMax: 128,
-  /** TCP keep-alive delay, because clients do not respond to heartbeats. */
+  /** Delay of TCP keep-alive probes, which are needed because clients do not answer heartbeats. */
   clientKeepAliveMs: 30_000,
-  /** Maximum bytes of the headers of the request for a web socket. */
+  /** Maximum bytes of the headers of the HTTP request that opens a web socket. */
   upgradeHeaderBytesMax: 16 * 1024,
-  /** Interval for enforcing the timeout of requests for a web socket. */
+  /** Interval for checking the timeout of HTTP requests that open a web socket. */
   upgradeCheckEveryMs: 1000,
   /** Maximum bytes of one web socket message; above that, the connection is closed. */
   webSocketMessageBytesMax: 1024 * 1024,
   /** Maximum fragments of one web socket message; above that, the connection is closed. */
   webSocketFragmentsMax: 64,
   /**
-   * Maximum bytes that a web socket may receive before its client is admitted: TLS handshake and
-   * hello.
+   * Maximum bytes that a web socket may receive before its client is admitted; the TLS handshake
+   * and the hello need far less.
    */
   webSocketAdmissionBytesMax: 128 * 1024,
-  /** Time in which a client responds to the close frame of a web socket. */
+  /** Maximum time in which a client answers the close frame of a web socket. */
   webSocketCloseMs: 2000,
-  /** Channels per identity. */
+  /** Maximum channels of one identity; a further one is refused. */
   clientChannelsPerIdentityMax: 256,
-  /** Maximum connections within one channel of a client. */
+  /** Maximum connections within one channel of a client; a further one is refused. */
   clientConnectionsPerChannelMax: 16_384,
-  /** Maximum connections within the channels of all clients, divided fairly among identities. */
+  /**
+   * Maximum connections within the channels of all clients, shared fairly among identities; a
+   * further one is refused.
+   */
   clientConnectionsMax: 131_072,
-  /** Maximum bytes of the stored posture reports of one channel. */
+  /**
+   * Maximum bytes of the stored posture reports of one channel; above that, the channel is closed.
+   */
   clientPostureBytesMax: 32 * 1024,
   /**
    * Maximum bytes of stored posture reports of all channels. Above that, a report is sent but
    * not stored for controllers that connect later.
    */
   clientPosturesBytesMax: 64 * 1024 * 1024,
-  /** Maximum posture reports of one client to which controllers have not responded yet. */
+  /**
+   * Maximum posture reports of one client to which controllers have not responded yet; a further
+   * report closes the channel.
+   */
   clientPosturesWaitingMax: 16,
-  /** Timeout for each answer. */
+  /** Time limit for a controller's response to a posture report. */
   clientPostureMs: 5000,
-  /** Maximum concurrent connect requests of one identity; further ones wait. */
+  /** Maximum connect requests of one identity that run at the same time; further ones wait. */
   connectsAtOnceMax: 32,
   /** Maximum running and waiting connect requests of one identity; further ones are refused. */
   connectsWaitingMax: 1024,
   /**
-   * Maximum bytes from one client that are queued for its circuits; above that, the router stops
-   * reading from the client.
+   * Maximum bytes from one client that wait for its circuits; above that, the router does not read
+   * from the client.
    */
   clientQueuedBytesMax: 1024 * 1024,
-  /** Maximum unsent bytes to one client; above that, the client's circuits wait. */
+  /** Maximum bytes that a client has not read; above that, the client's circuits wait. */
   clientUnsentBytesMax: 1024 * 1024,
-  /** Maximum unanswered trace requests per connection; the oldest is dropped. */
+  /**
+   * Maximum trace requests without a response for each connection; a further one replaces the
+   * oldest.
+   */
   clientTracesMax: 8,
   /** Maximum services that one client channel hosts; a further one is refused. */
   hostedPerChannelMax: 1024,
@@ -81,35 +90,38 @@ export const edgeLimits = {
    * refused.
    */
   hostedMax: 16_384,
-  /** Maximum terminators that wait to be removed. */
+  /** Maximum removed terminators that are not removed at the controllers yet. */
   terminatorsRemovedWaitingMax: 65_536,
   /** Maximum terminators that one request to a controller removes. */
   terminatorsRemovedAtOnceMax: 50,
-  /** Delay before a terminator request is repeated to which no controller has responded. */
+  /** Delay before a terminator request without a response is repeated. */
   terminatorAgainMs: 30_000,
   /** Delay before a terminator request is repeated after a controller was busy or refused it. */
   terminatorBusyMs: 1000,
-  /** After this number of refusals without a hint to retry, the host is informed. */
+  /**
+   * Number of refusals without a hint to retry after which the router reports the refusal to the
+   * host.
+   */
   terminatorStrikesMax: 3,
   /** Minimum interval between two reported changes of one terminator. */
   terminatorChangedEveryMs: 1000,
   /**
-   * Changes of cost, precedence or health that one identity may report at once; later changes
-   * wait.
+   * Maximum changes of cost, precedence or health that one identity may report in a burst; later
+   * changes wait.
    */
   hostChangesBurst: 64,
   /** Changes that one identity may report per second after the burst `hostChangesBurst`. */
   hostChangesPerSecond: 4,
-  /** Terminators that one identity may create at once (burst). */
+  /** Maximum terminators that one identity may create in a burst; later creations wait. */
   hostCreationsBurst: 1024,
-  /** Terminators that one identity may create per second after the burst; more wait. */
+  /** Terminators that one identity may create per second after the burst `hostCreationsBurst`. */
   hostCreationsPerSecond: 10,
   /**
-   * Delay before terminators are sent again to a controller that has reconnected. The controller
-   * first validates the existing ones.
+   * Delay before the router sends creation requests again to a controller that has reconnected,
+   * because the controller first validates the existing terminators.
    */
   terminatorsRepeatedMs: 10_000,
-  /** Interval for checking which requests about terminators are due. */
+  /** Interval for checking which terminator requests must be sent. */
   terminatorsSweptEveryMs: 1000,
   /** Timeout for a host's response to a dial. */
   hostDialMsMax: 5000,

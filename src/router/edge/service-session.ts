@@ -1,18 +1,21 @@
-/** A service session presented by a client: the right to dial or host one service. */
+/** A service session that a client presents: the right to dial or host one service. */
 export interface ServiceSession {
   readonly token: string
   /**
-   * The session ID that the token contains. The router does not verify the token; a controller
-   * must.
+   * ID of the session according to the token. The router does not verify the token; a controller
+   * does.
    */
   readonly id: string | null
-  /** ID of a service that the client names instead of a session; absent: it presents a session. */
+  /**
+   * ID of a service, if the client names the service instead of presenting a session; absent
+   * otherwise.
+   */
   readonly serviceId?: string
 }
 
 const TOKEN_CHARACTERS_MAX = 8192
 
-/** Null if the body is too long for a token. */
+/** Null if the body is longer than a token can be. */
 export function readServiceSession(body: Uint8Array): ServiceSession | null {
   if (body.length === 0 || body.length > TOKEN_CHARACTERS_MAX) return null
   const token = Buffer.from(body).toString('utf8')
@@ -32,7 +35,7 @@ function idIn(token: string): string | null {
   }
 }
 
-/** Whether the session is in a controller's lists; sessions are identified by token or by ID. */
+/** Whether the session is among those that a controller lists, either by token or by ID. */
 export function isListedSession(
   { token, id }: ServiceSession,
   tokens: ReadonlySet<string>,

@@ -19,11 +19,11 @@ const { terminatorChangedEveryMs, hostChangesBurst, hostChangesPerSecond, hosted
 export interface TerminatorChangeReporterDeps {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly log: Pick<ProgramLogger, 'info'>
-  /** Null if no controller is connected. */
+  /** The controller for requests of this client; null if no controller is connected. */
   readonly controllerFor: (client: ClientChannel) => ControlConnection | null
 }
 
-/** The latest values from a host that are not sent yet; a null value is unchanged. */
+/** The latest values of a terminator that were not sent yet; null for a value without a change. */
 interface Change {
   readonly cost: number | null
   readonly precedence: number | null
@@ -33,8 +33,9 @@ interface Change {
 const UNCHANGED: Change = { cost: null, precedence: null, isHealthy: null }
 
 /**
- * Changes that hosts make to their terminators. Each reported change is a cluster write, so the
- * rate is limited per terminator and per identity. Only the latest values are sent.
+ * Reports changes of terminators that hosts request. Each report is a write to the cluster's log,
+ * so the rate is limited for each terminator and each identity, and only the latest values are
+ * sent.
  */
 export class TerminatorChangeReporter {
   readonly #deps: TerminatorChangeReporterDeps
@@ -47,7 +48,7 @@ export class TerminatorChangeReporter {
     this.#rate = new KeyedRate(rate, deps.clock)
   }
 
-  /** Notes a change of cost or precedence that the host has requested. */
+  /** Stores a change of cost or precedence that the host has requested, to be sent later. */
   update(terminator: HostedTerminator, { headers }: ChannelMessage): void {
     const cost = readUint16(headers, edgeHeaderKey.cost)
     const precedence = headers.get(edgeHeaderKey.precedence)?.[0] ?? null
@@ -56,25 +57,25 @@ export class TerminatorChangeReporter {
       // @guard host-that-changes-its-mind--latest
       cost: cost ?? before.cost,
       precedence: precedence ?? before.precedence,
-      // A host may report its health directly or as a precedence. The later of the two reports
-      // counts.
+      // A host may report its health as such or as a precedence; the later report replaces the
+      // earlier one.
       isHealthy: precedence === null ? before.isHealthy : null,
     })
   }
 
-  /** The host reports its health. */
+  /** Stores the health that the host has reported, to be sent later. */
   onHealth(terminator: HostedTerminator, { headers }: ChannelMessage): void {
     const { cost } = this.#waiting.get(terminator) ?? UNCHANGED
     const isHealthy = readFlag(headers, edgeHeaderKey.healthStatus)
     this.#wait(terminator, { cost, precedence: null, isHealthy })
   }
 
-  /** Sends the changes that are due. */
+  /** Sends the changes whose wait is over. */
   sweep(): void {
     for (const terminator of Array.from(this.#waiting.keys())) this.#report(terminator)
   }
 
-  /** Discards the pending change of a terminator that has been removed. */
+  /** Discards the change of a terminator that has been removed. */
   drop(terminator: HostedTerminator): void {
     this.#waiting.delete(terminator)
   }

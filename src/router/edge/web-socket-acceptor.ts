@@ -36,11 +36,12 @@ export interface WebSocketAcceptorDeps {
   readonly clock: Clock
   readonly bounds: ConnectionBounds
   readonly timeouts: WebSocketTimeouts
-  /** Server of the TLS connection within each web socket. It does not listen itself. */
+  /** Server for the TLS connection within each web socket; it listens on no port. */
   readonly inner: TlsServer
   /**
    * Called when the TLS connection within a web socket is established.
-   * @param onAdmitted to be called when the client is admitted; the limit for its data then ends.
+   * @param onAdmitted must be called when the client is admitted; it lifts the limit on received
+   * data.
    */
   readonly onSecure: (
     socket: TLSSocket,
@@ -54,17 +55,17 @@ const PATH = '/ws'
 
 /**
  * A listener for clients that run in a browser: HTTPS, a web socket, and inside it the TLS
- * connection of the client's channel. The outer TLS connection presents the server certificate and
- * requests no client certificate. In the inner TLS connection, the client presents its certificate,
- * which the browser does not do for a page. As in OpenZiti, the origin of a request is not checked:
- * a browser adds nothing that authorizes the request, and pages of any origin may use the network
- * with their own certificate.
+ * connection of the client's channel. In the outer TLS connection, the listener requests no client
+ * certificate, because a browser presents none for a web page; the client presents its certificate
+ * in the inner TLS connection. As in OpenZiti, the origin of a request is not checked: a browser
+ * adds nothing that authorizes the request, and a page of any origin may use the network with its
+ * own certificate.
  */
 export class WebSocketAcceptor {
   readonly server: Server
   readonly #deps: WebSocketAcceptorDeps
   readonly #upgrades: WebSocketServer
-  /** Connections between the outer and the inner TLS handshake. */
+  /** Connections whose outer TLS handshake is complete and whose inner one is not. */
   readonly #waiting: PendingConnections
 
   constructor(deps: WebSocketAcceptorDeps) {
@@ -102,12 +103,12 @@ export class WebSocketAcceptor {
     this.server.on('secureConnection', (socket) => this.#await(socket))
   }
 
-  /** New connections get the current certificate. */
+  /** Makes new connections use the current server certificate. */
   renew(): void {
     this.server.setSecureContext(this.#deps.credentials())
   }
 
-  /** Closes connections in which no channel has begun. */
+  /** Closes connections that have no channel yet. */
   closeWaiting(): void {
     this.#waiting.closeAll()
   }
@@ -120,7 +121,7 @@ export class WebSocketAcceptor {
   }
 
   #upgrade(request: IncomingMessage, socket: TLSSocket, head: Buffer): void {
-    // Errors are ignored, because the client may disconnect at any time.
+    // Without a listener, an error would end the process; a client may disconnect at any time.
     socket.on('error', () => undefined)
     if (pathOf(request) !== PATH) refuseUpgrade(socket)
     else this.#upgrades.handleUpgrade(request, socket, head, (web) => this.#secure(web, socket))
@@ -148,8 +149,8 @@ export class WebSocketAcceptor {
 }
 
 /**
- * Accepts a TLS connection over a stream, with the options of a server. The event of the server
- * does not say on which stream a TLS socket runs. So each stream gets a separate view of the
+ * Accepts a TLS connection over a stream, with the options of a server. The server's event does not
+ * contain the stream to which a TLS socket belongs. So each stream has a separate view of the
  * server, which reports only the socket of this stream.
  */
 function acceptTls(server: TlsServer, stream: Duplex, onSecure: (socket: TLSSocket) => void): void {
@@ -166,16 +167,16 @@ function acceptTls(server: TlsServer, stream: Duplex, onSecure: (socket: TLSSock
 }
 
 /**
- * Ends the TLS record with each write. Otherwise a socket that has several writes waiting combines
- * them, and BrowZer loses the second of two messages in one record.
+ * Makes each write end a TLS record. Otherwise TLS combines writes that wait, and BrowZer loses the
+ * second of two messages in one record.
  */
 function writeSeparately(socket: TLSSocket): void {
   Object.defineProperty(socket, '_writev', { value: null })
 }
 
 /**
- * Closes a connection that receives more than `bytesMax`. The parts of a message stay in memory
- * until its end arrives, so its size must be limited before the client is authenticated.
+ * Closes a connection that receives more than `bytesMax`. A message is in memory until its last
+ * part arrives, so its size must be limited before the client is authenticated.
  * @returns a function that removes the limit.
  */
 function limitBytes(connection: Duplex, bytesMax: number): () => void {
@@ -195,7 +196,7 @@ function pathOf({ url = '' }: IncomingMessage): string {
   return url.split('?', 1)[0] ?? ''
 }
 
-/** Rejects a request that does not open a web socket, and closes its connection. */
+/** Refuses an HTTP request that does not open a web socket, and closes its connection. */
 function refuse(request: IncomingMessage, response: ServerResponse): void {
   const status = pathOf(request) !== PATH ? 404 : request.method === 'GET' ? 426 : 405
   const text = `${STATUS_CODES[status] ?? ''}\n`

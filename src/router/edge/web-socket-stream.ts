@@ -6,15 +6,17 @@ import type { WebSocket } from '../../lib/runtime/web-sockets.ts'
 export interface WebSocketStreamDeps {
   /** An open web socket. The stream closes it. */
   readonly web: WebSocket
-  /** The connection below the web socket. */
+  /** The connection over which the web socket runs. */
   readonly connection: Pick<Duplex, 'writableNeedDrain'>
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly pingEveryMs: number
-  /** Time without a sign of life from the client after which the web socket is closed. */
+  /**
+   * Maximum time without a message or pong from the client; after that, the web socket is closed.
+   */
   readonly pongMsMax: number
 }
 
-/** RFC 6455: a type of data that the endpoint cannot accept. */
+/** RFC 6455: the endpoint cannot accept this type of data. */
 const UNSUPPORTED_DATA_CLOSE_CODE = 1003
 const NORMAL_CLOSE_CODE = 1000
 
@@ -22,18 +24,18 @@ const NORMAL_CLOSE_CODE = 1000
 const RECORD_HEAD_BYTES = 5
 
 /**
- * The TLS stream within a web socket: the content of its binary messages. The boundaries of
- * received messages have no meaning. Each sent message is one TLS record, because BrowZer decrypts
- * one record for each message. While its consumer is slow, the stream reads no further message. It
- * accepts the next chunk to send once the connection has accepted the last one.
+ * The TLS stream within a web socket, which consists of the content of the binary messages. The
+ * boundaries of received messages have no meaning. Each sent message is one TLS record, because
+ * BrowZer decrypts one record for each message. While its consumer is slow, the stream reads no
+ * further message. It accepts the next chunk to send when the connection has accepted the last one.
  */
 export class WebSocketStream extends Duplex {
   readonly #deps: WebSocketStreamDeps
   readonly #timer: NodeJS.Timeout
-  /** When the client last gave a sign of life. */
+  /** Time at which the client last sent anything, including a pong. */
   #aliveMs: number
   #isRefused = false
-  /** Start of a record whose end was not written yet. */
+  /** The beginning of a TLS record, until its end is written. */
   #begun: Buffer = Buffer.alloc(0)
 
   constructor(deps: WebSocketStreamDeps) {
@@ -48,17 +50,19 @@ export class WebSocketStream extends Duplex {
       if (!connection.writableNeedDrain) web.pong(data)
     })
     web.on('pong', () => this.#sawLife())
-    // Errors are ignored, because the web socket closes itself after a violation of its protocol.
+    // Without a listener, an error would end the process; the web socket closes itself when the
+    // peer violates the protocol.
     web.on('error', () => undefined)
     web.once('close', () => this.#onClosed())
-    // A separate timer: the shared one would ping all clients in the same turn.
+    // Each web socket has its own timer: the shared scheduler would send pings to all clients in
+    // the same turn of the event loop.
     this.#timer = setInterval(() => this.#check(), Math.min(pingEveryMs, pongMsMax))
   }
 
   override _read(): void {
     const { web } = this.#deps
     if (!web.isPaused) return
-    // While reading was paused, no sign of life could arrive, so the time counts from now.
+    // While reading was paused, nothing could arrive, so the time without a message starts here.
     this.#sawLife()
     web.resume()
   }
@@ -70,7 +74,7 @@ export class WebSocketStream extends Duplex {
       records.push(left.subarray(0, bytes))
       left = left.subarray(bytes)
     }
-    // A copy, so that the buffer does not keep the records before it in memory.
+    // Copies the bytes, so that the buffer does not keep earlier records in memory.
     this.#begun = Buffer.from(left)
     const last = records.pop()
     for (const record of records) this.#send(record, () => undefined)
@@ -102,7 +106,7 @@ export class WebSocketStream extends Duplex {
     if (!this.push(data)) this.#deps.web.pause()
   }
 
-  /** A failed write means that the web socket is closing, which ends the stream anyway. */
+  /** Ignores a failed write: the web socket is then closing, which ends the stream. */
   #send(chunk: Buffer, callback: () => void): void {
     // @guard web-sockets-of-clients--writing
     this.#deps.web.send(chunk, { binary: true }, (error) => {
@@ -120,7 +124,10 @@ export class WebSocketStream extends Duplex {
     if (!this.destroyed) this.push(null)
   }
 
-  /** A ping also keeps a proxy between client and router from closing an idle connection. */
+  /**
+   * Closes a silent web socket, and sends a ping. The ping also prevents that a proxy between
+   * client and router closes an idle connection.
+   */
   #check(): void {
     const { web, connection, clock, pongMsMax } = this.#deps
     const isSilent = !web.isPaused && clock.monotonicMs() - this.#aliveMs > pongMsMax
@@ -130,7 +137,7 @@ export class WebSocketStream extends Duplex {
   }
 }
 
-/** Infinity while the head of the record is incomplete. */
+/** Length of a TLS record; Infinity while its header is incomplete. */
 function recordBytes(bytes: Buffer): number {
   if (bytes.length < RECORD_HEAD_BYTES) return Infinity
   return RECORD_HEAD_BYTES + bytes.readUInt16BE(RECORD_HEAD_BYTES - 2)

@@ -23,18 +23,19 @@ interface Hop {
 interface LocalEnd {
   readonly destination: FrameDestination
   /**
-   * True: the endpoint may send while `forward` runs. False: the endpoint sends in a later turn.
+   * True if the endpoint may send a frame while `forward` runs, so that frames for it must be
+   * queued first; false if it sends in a later turn of the event loop.
    */
   readonly isStream: boolean
   readonly isTerminator: boolean
 }
 
-/** A circuit carried by this router. */
+/** A circuit that runs through this router. */
 export class CarriedCircuit {
   readonly id: string
   /** The controller that owns the circuit: the one that sent the latest route. */
   ownerId: string
-  /** The identity that dials; '' if no controller reports it. */
+  /** The identity that dials; '' if the controller does not report it. */
   clientId = ''
   /**
    * Tags of the circuit's first route: the dialing identity, the hosting identity and the service.
@@ -42,13 +43,16 @@ export class CarriedCircuit {
   tags: Readonly<Record<string, string>> = {}
   /** Circuit endpoints by the address that the controller assigned. */
   readonly ends = new Map<string, LocalEnd>()
-  /** Number of running or waiting dials to the circuit's terminator. */
+  /** Number of dials to the circuit's terminator that run or wait. */
   dials = 0
-  /** Monotonic ms of the last payload, acknowledgement or control, except retransmissions. */
+  /** Monotonic ms at which the circuit last forwarded a frame, except retransmissions. */
   activeMs: number
-  /** Monotonic ms of the last frame received. */
+  /** Monotonic ms at which the last frame arrived. */
   receivedMs: number
-  /** Monotonic ms at which the circuit's owner was last connected while the circuit was idle. */
+  /**
+   * Monotonic ms at which the owner was last seen connected, updated only while the circuit is idle
+   * or closed.
+   */
   ownerSeenMs: number
   /** Side of the local endpoint that has closed the circuit; null while the circuit is open. */
   closedBy: 'ingress' | 'egress' | null = null
@@ -66,12 +70,15 @@ export class CarriedCircuit {
     return this.#hops.size > 0
   }
 
-  /** Next hops, by source address. */
+  /** Next hop for each source address. */
   get hops(): ReadonlyMap<string, FramePeer> {
     return new Map(Array.from(this.#hops, ([address, { to }]) => [address, to]))
   }
 
-  /** Keeps earlier routes for frames in transit; the oldest are dropped beyond the limit. */
+  /**
+   * Adds a route. Earlier routes stay for frames in transit; above the limit, the oldest is
+   * dropped.
+   */
   route(from: FramePeer, to: FramePeer): void {
     this.#hops.delete(from.address)
     this.#hops.set(from.address, { fromPeerId: from.peerId, to })
@@ -81,7 +88,7 @@ export class CarriedCircuit {
     }
   }
 
-  /** Undefined if no route leads from that source. */
+  /** The next hop for frames from this source; undefined if there is no route. */
   next(address: string, peerId: string | null): FramePeer | undefined {
     const hop = this.#hops.get(address)
     // @guard circuits-at-a-router--from, circuits-at-a-router--place
@@ -89,7 +96,7 @@ export class CarriedCircuit {
   }
 }
 
-/** The circuits of this router; the controllers share the limit fairly. */
+/** The circuits of this router. The controllers that own them share the maximum number fairly. */
 export class CarriedCircuits {
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #circuits = new Map<string, CarriedCircuit>()
@@ -112,7 +119,7 @@ export class CarriedCircuits {
   }
 
   /**
-   * The existing circuit, or a new one.
+   * Returns the existing circuit, or creates one.
    * @returns null if the controller has reached its limit.
    */
   take(id: string, ownerId: string): CarriedCircuit | null {
@@ -126,8 +133,8 @@ export class CarriedCircuits {
   }
 
   /**
-   * Transfers the circuit to another controller; from now on, the circuit counts toward that
-   * controller's limit.
+   * Makes another controller the owner of the circuit, which then counts toward that controller's
+   * limit.
    */
   give(circuit: CarriedCircuit, ownerId: string): void {
     if (this.#circuits.get(circuit.id) !== circuit) return

@@ -19,19 +19,19 @@ interface FaultsDeps {
   readonly log: ProgramLogger
   readonly connections: () => readonly ControlConnection[]
   readonly config: {
-    /** 0: misses are not reported. */
+    /** Interval of reports about frames without a next hop; 0: such frames are not reported. */
     readonly faultTxInterval: number
-    /** 0: idle circuits are not checked. */
+    /** Interval of checks for idle circuits; 0: no checks. */
     readonly idleTxInterval: number
     readonly idleCircuitTimeout: number
   }
-  /** Whether a frame from this source would be forwarded now. */
+  /** Whether a frame from this source has a next hop now. */
   readonly isPassable: (circuitId: string, from: FramePeer) => boolean
-  /** The owner of the circuit has been away for too long. */
+  /** Called for an idle circuit whose owner has been disconnected for too long. */
   readonly onAbandoned: (circuit: CarriedCircuit) => void
 }
 
-/** Frames of one circuit that had no next hop. */
+/** A source of frames that had no next hop, with their circuit. */
 interface Miss {
   readonly circuitId: string
   readonly from: FramePeer
@@ -39,14 +39,14 @@ interface Miss {
 
 /**
  * Reports faults of circuits to controllers: frames without a next hop, endpoints that have closed,
- * and idle circuits. For a disconnected controller no queue is needed, because the circuits
- * themselves store the state to report.
+ * and idle circuits. If a controller is disconnected, its reports are built from the state of the
+ * circuits when it connects again, so they need no queue.
  */
 export class CircuitFaultReporter {
   readonly #deps: FaultsDeps
-  /** Misses since the last report, by circuit. */
+  /** Sources of frames without a next hop since the last report, by circuit. */
   readonly #misses = new Map<string, Miss>()
-  /** The links share the limit for unknown circuits fairly. */
+  /** Links share the limit for unknown circuits fairly. */
   readonly #room = new FairShare(forwardLimits.missesMax)
   readonly #warnings: KeyedRate
   readonly #linkFaults: KeyedRate
@@ -62,7 +62,7 @@ export class CircuitFaultReporter {
     this.#linkFaults = new KeyedRate(rate, deps.clock)
   }
 
-  /** Frames without a next hop, since the start. */
+  /** Number of frames without a next hop since the start. */
   get missed(): number {
     return this.#missed
   }
@@ -82,8 +82,8 @@ export class CircuitFaultReporter {
   }
 
   /**
-   * Records that a frame from this source had no next hop. The controllers inform the sender of the
-   * frame.
+   * Records that a frame from this source had no next hop. The report makes the controllers inform
+   * the sender of the frame.
    */
   miss(circuitId: string, from: FramePeer): void {
     this.#missed += 1
@@ -99,9 +99,7 @@ export class CircuitFaultReporter {
     this.#misses.set(circuitId, { circuitId, from })
   }
 
-  /**
-   * Counts a frame without a circuit ID. It is only logged, because there is no circuit to report.
-   */
+  /** Counts a frame without a circuit ID. It is only logged: a report would need a circuit. */
   unreadable({ address, peerId }: FramePeer): void {
     this.#missed += 1
     if (peerId !== null && this.#warnings.take(peerId)) {
@@ -110,7 +108,7 @@ export class CircuitFaultReporter {
     }
   }
 
-  /** Called when a local endpoint has closed its circuit. */
+  /** Called when an endpoint in this router has closed its circuit. */
   ended(circuit: CarriedCircuit): void {
     const owner = this.#deps.connections().find(({ id }) => id === circuit.ownerId)
     if (owner !== undefined) reportEnded(owner, circuit)
@@ -124,7 +122,7 @@ export class CircuitFaultReporter {
     }
   }
 
-  /** Sends a reconnected controller the reports that it missed. */
+  /** Sends a controller that has reconnected the reports of the time without a connection. */
   onConnected(connection: ControlConnection): void {
     for (const circuit of this.#deps.circuits.all()) {
       if (circuit.ownerId === connection.id) reportEnded(connection, circuit)
@@ -140,7 +138,7 @@ export class CircuitFaultReporter {
     for (const { circuitId, from } of Array.from(this.#misses.values())) {
       const circuit = circuits.get(circuitId)
       const isKept = circuit === undefined ? present.length === 0 : !presentIds.has(circuit.ownerId)
-      // True if no report is needed any more: the circuit has been routed meanwhile, or has ended.
+      // True if no report is needed: the circuit has a route for these frames now, or is closed.
       const isSettled = isPassable(circuitId, from) || (circuit?.closedBy ?? null) !== null
       if (isKept && !isSettled) continue
       this.#room.giveBack(from.address)
@@ -154,7 +152,7 @@ export class CircuitFaultReporter {
     }
   }
 
-  /** @param only the controller to query; absent: all connected controllers. */
+  /** @param only the controller to ask about idle circuits; absent: all connected controllers. */
   #askAboutIdle(only?: ControlConnection): void {
     const { circuits, clock, config, connections, onAbandoned } = this.#deps
     const nowMs = clock.monotonicMs()
@@ -164,7 +162,7 @@ export class CircuitFaultReporter {
     for (const circuit of circuits.all()) {
       const idleMs = nowMs - circuit.activeMs
       // A closed circuit is included even if it is not idle, because frames from the other endpoint
-      // keep it active.
+      // can keep it active.
       if (circuit.closedBy === null && idleMs <= config.idleCircuitTimeout) continue
       const owner = asked.get(circuit.ownerId)
       if (owner === undefined) {
@@ -182,8 +180,8 @@ export class CircuitFaultReporter {
   }
 
   /**
-   * Whether to remove the circuit without a request: its owner may have been removed from the
-   * cluster, and then no controller unroutes the circuit.
+   * Whether to remove the circuit without asking its owner: if the owner was removed from the
+   * cluster, no controller will unroute the circuit.
    */
   #isAbandoned({ ownerSeenMs, activeMs, closedBy }: CarriedCircuit, nowMs: number): boolean {
     const awayMs = nowMs - Math.max(activeMs, ownerSeenMs)
@@ -192,7 +190,7 @@ export class CircuitFaultReporter {
   }
 }
 
-/** Owner of circuits that this router does not know. No controller has this ID. */
+/** Owner ID for circuits that this router does not know; no controller has this ID. */
 const NOBODY = ''
 
 /** Groups circuits by owner, for one message to each controller. */

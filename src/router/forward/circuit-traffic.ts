@@ -3,7 +3,10 @@ interface Count {
   bytes: number
 }
 
-/** Sides of a router: links, endpoints that requested circuits, and endpoints at terminators. */
+/**
+ * Sides of a router: links (`fabric`), circuit endpoints for clients (`ingress`), and circuit
+ * endpoints at terminators (`egress`).
+ */
 type TrafficSide = 'fabric' | 'ingress' | 'egress'
 
 const count = (): { readonly rx: Count; readonly tx: Count } => ({
@@ -11,18 +14,18 @@ const count = (): { readonly rx: Count; readonly tx: Count } => ({
   tx: { msgs: 0, bytes: 0 },
 })
 
-/** Messages and bytes of circuits since the start, by side and direction. */
+/** Messages and bytes of circuits since the start of the router, by side and direction. */
 export class CircuitTraffic {
   readonly #sides = { fabric: count(), ingress: count(), egress: count() }
 
-  /** Counts a message received at a side. */
+  /** Counts a message that arrived at a side. */
   received(side: TrafficSide, { body }: { readonly body: Uint8Array }): void {
     const { rx } = this.#sides[side]
     rx.msgs += 1
     rx.bytes += body.length
   }
 
-  /** Counts a message sent at a side. */
+  /** Counts a message that left at a side. */
   sent(side: TrafficSide, { body }: { readonly body: Uint8Array }): void {
     const { tx } = this.#sides[side]
     tx.msgs += 1

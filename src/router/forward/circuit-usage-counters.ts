@@ -15,8 +15,8 @@ interface Bucket extends CircuitByteCounts {
 const { usageCircuitsMax, usageCircuitsPerReportMax } = forwardLimits
 
 /**
- * Byte counts of circuits that were not reported yet, by circuit, side and direction. The counts
- * are retained when the circuit ends, and while no controller is connected.
+ * Byte counts of circuits since the last report, by circuit, side and direction. They remain stored
+ * after the circuit ends, and while no controller is connected.
  */
 export class CircuitUsageCounters {
   readonly #clock: Clock
@@ -25,7 +25,9 @@ export class CircuitUsageCounters {
   readonly #buckets = new Map<string, Bucket>()
   #reportedMs: number
   #lostBytes = 0
-  /** Called when the limit of circuits is reached, to report the current values. */
+  /**
+   * Called when the maximum number of circuits is reached, so that the current counts are reported.
+   */
   onFull: () => void = () => undefined
 
   constructor(clock: Clock, circuitsMax: number = usageCircuitsMax) {
@@ -34,7 +36,7 @@ export class CircuitUsageCounters {
     this.#reportedMs = clock.monotonicMs()
   }
 
-  /** Bytes that were not counted because the limit was reached, since the start. */
+  /** Number of bytes since the start that were not counted, because the limit was reached. */
   get lostBytes(): number {
     return this.#lostBytes
   }
@@ -47,9 +49,9 @@ export class CircuitUsageCounters {
   }
 
   /**
-   * Reports all counted bytes, in parts.
-   * @param send returns false if it could not send the report; that report and the following ones
-   * are then retained.
+   * Reports all counted bytes, in several reports.
+   * @param send returns false if it could not send the report; the counts of this and all following
+   * reports then stay.
    * @returns whether everything was sent.
    */
   sendUsage(send: (report: UsageReport) => boolean): boolean {
@@ -82,7 +84,7 @@ export class CircuitUsageCounters {
   }
 
   /**
-   * The interval is measured with the monotonic clock, because the wall clock may be set meanwhile.
+   * The monotonic clock measures the interval, because the wall clock may be changed in between.
    */
   #reportOf(circuits: readonly Bucket[], nowMs: number): UsageReport {
     const sinceMs = circuits.reduce((first, one) => Math.min(first, one.sinceMs), nowMs)

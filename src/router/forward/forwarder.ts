@@ -34,15 +34,15 @@ import { type BufferBudget, Xgress } from '../../overlay/circuits/xgress.ts'
 import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import type { UsageCounterKind } from '../../channel/messages/reports.ts'
 
-/** A link to another router, as used for sending frames. */
+/** A link to another router, as far as the forwarder uses it. */
 interface ForwardLink {
   readonly id: string
   readonly peerId: string
-  /** Time since the peer last responded to a heartbeat, ms. */
+  /** Time since the peer last answered a heartbeat, ms. */
   readonly silentForMs: number
-  /** As in `Channel`. */
+  /** See `Channel.trySend`. */
   trySend(outgoing: OutboundMessage, queuedBytesMax: number): boolean
-  /** As in `Channel`. */
+  /** See `Channel.onceWritable`. */
   onceWritable(callback: () => void): void
 }
 
@@ -52,23 +52,23 @@ interface ForwarderDeps {
   readonly clock: Clock
   readonly log: ProgramLogger
   readonly connections: () => readonly ControlConnection[]
-  /** Bytes buffered by ends; absent: the default limit. */
+  /** Maximum bytes that circuit endpoints buffer; absent: the default limit. */
   readonly bufferedBytesMax?: number
 }
 
-/** Source of a frame. All sources of one sharer take one turn at the ends of this router. */
+/** Source of a frame. Sources with the same `sharer` count as one in fair scheduling. */
 interface Sender extends FramePeer {
   readonly sharer?: string
 }
 
-/** Outcome for one frame. */
+/** What happened to a frame; `astray`: it has no next hop. */
 type Fate = 'sent' | 'full' | 'astray'
 
 const { payloadsQueuedBytesMax, acknowledgementsQueuedBytesMax, ticksEveryMs } = circuitLimits
 
 /**
- * Forwards the frames of circuits: the circuit and the source of a frame determine its next hop. It
- * accepts frames over a link only for circuits that a controller has routed over that link.
+ * Forwards the frames of circuits: circuit and source of a frame determine its next hop. Accepts
+ * frames from a link only for circuits that a controller has routed over this link.
  */
 export class Forwarder implements LocalCircuits, RoutedCircuits {
   readonly #deps: ForwarderDeps
@@ -77,12 +77,12 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
   readonly #routes: RouteHandler
   readonly #deliveries = new LocalDeliveries()
   readonly #buffered: FairShare
-  /** Links by ID, with the number of frames dropped because the link was full. */
+  /** Links by ID, with the number of frames that were dropped because the link was full. */
   readonly #links = new Map<string, { readonly link: ForwardLink; dropped: number }>()
-  /** Open streams, including those of ended circuits. */
+  /** Open circuit endpoints, including those of circuits that have ended. */
   readonly #streams = new Set<Xgress>()
   readonly #wakers = new WeakMap<Xgress, () => void>()
-  /** Circuits that are removed when no more frames arrive, with the time of the next check. */
+  /** Circuits to remove once no more frames arrive, with the time of the next check. */
   readonly #leaving = new Map<CarriedCircuit, { readonly sinceMs: number; dueMs: number }>()
   #ticker: NodeJS.Timeout | null = null
   #leaveTimer: NodeJS.Timeout | null = null
@@ -144,7 +144,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     if (this.#links.get(link.id)?.link === link) this.#links.delete(link.id)
   }
 
-  /** Handles a frame from the peer of the link. Other messages have no meaning on a link. */
+  /** Handles a frame from the peer of the link; ignores messages that are no frames. */
   onLinkMessage(link: ForwardLink, message: ChannelMessage): void {
     const { payload, acknowledgement, control } = circuitContentType
     const { contentType } = message
@@ -164,7 +164,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     const fate = this.#forward(circuit, from, message, bytesMaxOf(contentType))
     // @guard circuits-at-a-router--usage
     if (fate === 'astray') this.#faults.miss(circuitId, from)
-    // Only routers on the path of the circuit may add to its byte counts.
+    // Counts bytes only for routers on the path of the circuit.
     else this.#use(circuit, 'fabric.rx', message)
   }
 
@@ -199,7 +199,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
       if (kind === 'link' && !circuit.isRouted && this.#isUnresponsive(to)) {
         return { kind, address: to }
       }
-      // The end of a client opens only after the first route was set up.
+      // A client's endpoint opens only after the first route was set up.
       const isEnd = kind === 'end' || (kind === 'start' && isReroute)
       if (isEnd && !circuit.ends.has(to)) return { kind: 'end', address: to }
     }
@@ -213,9 +213,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     return silentForMs >= this.#deps.config.unresponsiveLinkTimeout
   }
 
-  /**
-   * The endpoint of an address. If the route does not declare the address as a link, it is an end.
-   */
+  /** Link or endpoint with this address; an endpoint unless the route declares it as a link. */
   #placeOf(address: string, kind: 'start' | 'end' | 'link' | undefined): FramePeer {
     const isLink = kind === 'link' || kind === undefined
     return { address, peerId: isLink ? (this.#links.get(address)?.link.peerId ?? null) : null }
@@ -278,10 +276,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     return stream
   }
 
-  /**
-   * The buffer budget of a circuit's end. Ends share the buffer by dialing identity, because each
-   * circuit serves one.
-   */
+  /** The buffer budget of an endpoint. Circuits of the same dialing identity share a budget. */
   #roomOf({ id, clientId }: CarriedCircuit): BufferBudget {
     // @guard circuits-that-take-nothing--dialer
     const sharer = clientId === '' ? id : clientId
@@ -336,7 +331,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     }
   }
 
-  /** Circuits by ID for inspections, and how many were left out. */
+  /** Circuits for an inspection by ID, and the number of omitted circuits. */
   shown(): { readonly circuits: Readonly<Record<string, object>>; readonly omitted: number } {
     const nowMs = this.#deps.clock.monotonicMs()
     const all = Array.from(this.#circuits.all())
@@ -368,18 +363,18 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     return this.#links.get(address)?.link.peerId === peerId ? 'link' : 'missing'
   }
 
-  /** @returns the circuit of the end, or why the end is refused. */
+  /** @returns the circuit for an endpoint, or why the endpoint is refused. */
   #circuitFor({ id, address, isTerminator }: LocalCircuit): CarriedCircuit | string {
     const circuit = this.#circuits.get(id)
     if (circuit === undefined) return 'the circuit is not routed here'
     if (circuit.ends.has(address)) return 'the circuit has this end already'
     if (circuit.ends.size >= forwardLimits.endsPerCircuitMax) return 'too many ends'
-    // The end of a terminator opens before its circuit is routed.
+    // The endpoint at a terminator opens before its circuit is routed.
     if (!isTerminator && circuit.next(address, null) === undefined) {
       return 'the circuit is not routed from this end'
     }
     if (!isTerminator && circuit.closedBy !== null) return 'the circuit is closed'
-    // The host of an earlier attempt may have closed it.
+    // The host of an earlier dial attempt may have closed the circuit.
     circuit.closedBy = null
     return circuit
   }
@@ -400,7 +395,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     const fate = this.#forward(circuit, from, frame, bytesMaxOf(contentType), isRepeated)
     if (fate === 'astray') this.#faults.miss(id, from)
     if (fate === 'sent') this.#traffic.received(circuitEndpointSide(isTerminator), frame)
-    // A payload without a next hop is retransmitted later, but counts as read only once.
+    // A payload without a next hop is sent again later, but is counted only once.
     if (fate !== 'full' && !isRepeated)
       this.#use(circuit, `${circuitEndpointSide(isTerminator)}.rx`, frame)
     if (fate !== 'full') return 'sent'
@@ -409,7 +404,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     return 'full'
   }
 
-  /** Returns the same callback each time, so that a stream is registered only once. */
+  /** Returns the same callback for a stream each time, so that it is registered only once. */
   #wakerOf(stream: Xgress): () => void {
     const known = this.#wakers.get(stream)
     if (known !== undefined) return known
@@ -445,8 +440,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     // @guard circuits-at-a-router--to
     if (found?.link.peerId !== next.peerId) return 'astray'
     if (!found.link.trySend(frameToForward(message), queuedBytesMax)) {
-      // A stream of this router retransmits the frame when there is room; another source does not,
-      // so the frame is lost.
+      // An endpoint of this router retransmits the frame; a frame from another source is lost.
       if (from.peerId !== null || isRepeated) found.dropped += 1
       return 'full'
     }
@@ -456,7 +450,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     return 'sent'
   }
 
-  /** The trace ends at this router; the response is sent to the source of the request. */
+  /** Answers a trace that ends at this router; the answer goes to the source of the request. */
   #answerTrace(circuit: CarriedCircuit, from: Sender, request: ChannelMessage): Fate {
     const answer = routeTraceResponseMessage(request, {
       type: 'forwarder',
@@ -482,7 +476,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     queuedBytesMax: number,
   ): Fate {
     const end = circuit.ends.get(address)
-    // The last frames of an end may arrive after the other end has closed.
+    // Frames in transit may arrive after the endpoint has closed.
     if (end === undefined) return circuit.closedBy === null ? 'astray' : 'sent'
     const { destination, isStream, isTerminator } = end
     const isTaken =
@@ -491,8 +485,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
         : destination.forward(message)
     if (!isTaken) return 'full'
     this.#traffic.sent(circuitEndpointSide(isTerminator), message)
-    // A stream itself counts the bytes that it delivers, because payloads may arrive twice or too
-    // late.
+    // A stream counts the bytes that it delivers itself, because payloads may arrive twice or late.
     if (!isStream) this.#use(circuit, `${circuitEndpointSide(isTerminator)}.tx`, message)
     this.#count(message)
     return 'sent'
@@ -520,7 +513,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     return this.#shownPlace(circuit, next) !== 'missing'
   }
 
-  /** An end has closed. @param endsCircuit whether to report it to the owner. */
+  /** An endpoint has closed. @param endsCircuit whether to report this to the circuit's owner. */
   #left(
     circuit: CarriedCircuit,
     { address, isTerminator }: LocalCircuit,
@@ -551,15 +544,12 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     this.#leaveTimer = setTimeout(() => this.#lookAtLeaving(), Math.max(0, waitMs))
   }
 
-  /**
-   * Checks the circuits to be removed. All wait equally long, so the first entry of the map is due
-   * first.
-   */
+  /** Checks the circuits to remove. All wait equally long, so the first in the map is due first. */
   #lookAtLeaving(): void {
     this.#leaveTimer = null
     const nowMs = this.#deps.clock.monotonicMs()
     const quietMs = this.#deps.config.xgressCloseCheckInterval
-    // An entry that is put back moves to the end and is due later, so the loop stops before it.
+    // A circuit that must wait longer moves to the end of the map, so the loop ends before it.
     for (const [circuit, leaving] of this.#leaving) {
       if (leaving.dueMs > nowMs) break
       this.#leaving.delete(circuit)
@@ -587,7 +577,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
   }
 }
 
-/** Acknowledgements may queue beyond the limit for payloads, so that they are always sent. */
+/** Acknowledgments may queue more bytes than payloads, so that payloads cannot block them. */
 function bytesMaxOf(contentType: number): number {
   return contentType === circuitContentType.payload
     ? payloadsQueuedBytesMax

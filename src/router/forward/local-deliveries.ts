@@ -11,29 +11,29 @@ interface Delivery {
 }
 
 const { localDeliveriesMax, localDeliveryBytesMax } = forwardLimits
-/** Number of frames delivered before links and sockets get their turn. */
+/** Number of frames that are delivered before the event loop serves links and sockets. */
 const STRETCH_DELIVERIES = 256
-/** Bytes that a frame counts in addition to its body. */
+/** Bytes that count for each frame in addition to its body. */
 const DELIVERY_ROOM = 128
 
 /**
- * Frames between two circuit endpoints in this router. They are delivered in a later turn, because
- * an endpoint that receives a frame may send the next one within the call. Senders take turns.
- * Queued bytes are limited per endpoint and in total, because an endpoint in a client may ignore
- * the window.
+ * Frames between two circuit endpoints in this router. They are delivered in a later turn of the
+ * event loop, because an endpoint that receives a frame may send the next one in the same call.
+ * Senders are served in turn. Waiting bytes are limited for each endpoint and in total, because an
+ * endpoint in a client may ignore the flow control window.
  */
 export class LocalDeliveries {
   // @guard client-that-repeats-itself--frames
   readonly #waiting = new FairQueue<Delivery>(localDeliveriesMax)
   readonly #room = new FairShare(localDeliveryBytesMax)
-  /** Queued bytes by destination. */
+  /** Waiting bytes by destination. */
   readonly #bytesFor = new Map<FrameDestination, number>()
   readonly #waiters = new Map<FrameDestination, Set<() => void>>()
   #isDue = false
 
   /**
-   * @param caller whose turn the frame uses.
-   * @param bytesMax maximum number of queued bytes including this frame; a single frame may be
+   * @param caller the sender whose share of the deliveries the frame uses.
+   * @param bytesMax maximum number of waiting bytes including this frame; a single frame may be
    * larger.
    * @returns false if the frame was dropped because a limit is reached.
    */
@@ -56,8 +56,8 @@ export class LocalDeliveries {
   }
 
   /**
-   * For use after `deliver` has returned false: calls the callback once, in a later turn, when no
-   * frame is queued.
+   * Calls the callback once, in a later turn of the event loop, when no frame waits for the
+   * destination. Use it after `deliver` has returned false.
    */
   onceWritable(to: FrameDestination, callback: () => void): void {
     const waiters = this.#waiters.get(to) ?? new Set()

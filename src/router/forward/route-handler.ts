@@ -27,27 +27,24 @@ import { forwardLimits } from './limits.ts'
 import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 import { controlContentType } from '../../channel/messages/control.ts'
 
-/** The forwarder's circuits, as used by routes. */
+/** The circuits of the forwarder, as far as the route handler uses them. */
 export interface RoutedCircuits {
-  /** Returns the circuit, which is created if necessary; null if the limit is reached. */
+  /** Returns the circuit, after creating it if necessary; null if the limit is reached. */
   admit(circuitId: string, ownerId: string): CarriedCircuit | null
-  /**
-   * Makes this controller the owner of the circuit. From then on, the controller receives all
-   * reports about the circuit.
-   */
+  /** Makes this controller the owner of the circuit, which receives all later reports about it. */
   handOver(circuit: CarriedCircuit, to: ControlConnection): void
   circuit(circuitId: string): CarriedCircuit | undefined
   /**
-   * Sets up a route. A link whose peer has been silent for too long gets no new circuits.
-   * @returns the link or endpoint in the route that does not exist; null if the route was set up.
+   * Sets up a route. New circuits are refused on a link whose peer has been silent for too long.
+   * @returns the first unusable link or endpoint of the route; null if the route was set up.
    */
   route(
     circuit: CarriedCircuit,
     route: Pick<Route, 'forwards' | 'isReroute'>,
   ): { kind: 'link' | 'end'; address: string } | null
-  /** @param isNow false: frames in transit are still delivered. */
+  /** @param isNow false: the router first delivers frames in transit. */
   unroute(circuitId: string, isNow: boolean): void
-  /** Removes a circuit that was admitted for a failed route. */
+  /** Removes the circuit of a failed route if nothing else uses it. */
   forget(circuit: CarriedCircuit): void
 }
 
@@ -66,7 +63,7 @@ interface Dial {
   readonly peerData: Promise<PeerData>
 }
 
-/** A dial in a route. */
+/** A dial that a route requests. */
 interface Dialed {
   readonly owner: ControlConnection
   readonly dialedBy: string
@@ -77,8 +74,8 @@ interface Dialed {
 const NO_PEER_DATA: PeerData = new Map()
 
 /**
- * Handles the routes that controllers send. It dials the terminator first, so that the endpoint at
- * the terminator exists when the circuit is routed.
+ * Handles the routes that controllers send. It dials the terminator before it sets up the route, so
+ * that the circuit has its endpoint when frames arrive.
  */
 export class RouteHandler {
   readonly #deps: RoutesDeps
@@ -127,7 +124,7 @@ export class RouteHandler {
       return
     }
     if (circuit.clientId === '') circuit.clientId = route.clientId
-    // Reroutes have no tags.
+    // A reroute contains no tags.
     if (Object.keys(circuit.tags).length === 0) circuit.tags = route.tags
     circuits.handOver(circuit, connection)
     const { egress } = route
@@ -137,7 +134,8 @@ export class RouteHandler {
     }
     const deadlineMs = clock.monotonicMs() + Math.min(route.timeoutMs, forwardLimits.dialMsMax)
     circuit.dials += 1
-    // Each client has one share of the pool, no matter which controllers and routers it uses.
+    // The share of the dial pool belongs to the client, regardless of the controllers and routers
+    // that it uses.
     const { clientId } = route
     const caller = clientId === '' ? `controller ${connection.id}` : `client ${clientId}`
     // @guard dials-of-one-client--client
@@ -171,8 +169,8 @@ export class RouteHandler {
   }
 
   /**
-   * Returns the peer data of the terminator. Does not dial again if the endpoint exists or an
-   * earlier attempt is still dialing.
+   * Returns the peer data of the terminator. Does not dial again if the circuit endpoint exists or
+   * a dial from an earlier route is still running.
    */
   async #peerData(dialed: Dialed, egress: RouteEgress): Promise<PeerData> {
     const { circuit } = dialed
@@ -189,7 +187,7 @@ export class RouteHandler {
     }
   }
 
-  /** @throws {DialFailure} or an error of the dialer, at the latest when the deadline expires. */
+  /** @throws {DialFailure} or an error of the dialer, no later than at the deadline. */
   async #dial(
     { owner, dialedBy, circuit, deadlineMs }: Dialed,
     { binding, address, destination, peerData }: RouteEgress,
@@ -202,8 +200,8 @@ export class RouteHandler {
       throw new DialFailure(dialErrorCodes.misconfiguredTerminator, reason)
     }
     const { signal } = abort
-    // The error is created only when it is thrown: its stack trace takes 1/30 of the time to set up
-    // a whole circuit.
+    // Created only when it is thrown: creating its stack trace takes 1/30 of the time to set up a
+    // whole circuit.
     const late = (): DialFailure =>
       new DialFailure(dialErrorCodes.timedOut, 'the terminator was not reached in time')
     const leftMs = deadlineMs - clock.monotonicMs()
@@ -239,7 +237,7 @@ export class RouteHandler {
     peerData: PeerData,
   ): void {
     const { circuits } = this.#deps
-    // True if the circuit was unrouted while its terminator was dialed.
+    // True if the circuit was unrouted during the dial.
     const isGone = circuits.circuit(circuit.id) !== circuit
     const missing = isGone ? null : circuits.route(circuit, route)
     if (!isGone && missing === null) {
@@ -269,8 +267,8 @@ export class RouteHandler {
     const reason = errorMessage(error)
     const code = toDialErrorCode(error)
     const { circuitId, clientId } = route
-    // The rate of this warning is limited per client, because a client at its limit fails
-    // constantly.
+    // This warning is limited to a rate per client, because every dial of a client at its limit
+    // fails.
     if (code === dialErrorCodes.outOfResources) {
       this.#failures.warnOf(clientId, reason, { circuitId, clientId })
     } else {
@@ -281,7 +279,7 @@ export class RouteHandler {
   }
 }
 
-/** Rejects on abort, for a dialer that ignores the signal. */
+/** Rejects when the signal is aborted, for a dialer that ignores the signal. */
 function aborted(signal: AbortSignal): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>()
   if (signal.aborted) reject(signal.reason as Error)

@@ -7,12 +7,12 @@ interface CheckDeps {
   readonly id: string
   readonly intervalMs: number
   readonly initialDelayMs: number
-  /** Throws on failure; returns details to show, or undefined. */
+  /** The check. Throws on failure; returns details to show, or undefined. */
   readonly run: () => unknown
   readonly clock: Clock
 }
 
-/** A check that runs periodically and keeps its last result. */
+/** Runs a check periodically and stores its last result. */
 export class HealthCheck {
   readonly id: string
   readonly #deps: CheckDeps
@@ -64,7 +64,7 @@ export class HealthCheck {
     this.#lastMs = clock.nowMs()
   }
 
-  /** Null before the first run of the check. */
+  /** Null until the check has run. */
   get isHealthy(): boolean | null {
     return this.#lastMs === null ? null : this.#error === null
   }
@@ -89,7 +89,7 @@ export class HealthCheck {
   }
 }
 
-/** Response of the health-checks API. */
+/** The response of OpenZiti's health-checks API. */
 export function healthResponse(checks: readonly HealthCheck[], isShort: boolean): object {
   return {
     data: {

@@ -69,12 +69,12 @@ export class HealthServers {
     }
   }
 
-  /** Bound ports, in the order of the configuration. */
+  /** Ports on which the servers listen, in the order of the configuration. */
   get ports(): readonly number[] {
     return this.#servers.map(({ port }) => port)
   }
 
-  /** New connections get the current certificates. */
+  /** Makes new connections use the current certificates. */
   renew(): void {
     for (const server of this.#servers) server.renew()
   }
@@ -120,7 +120,7 @@ export class HealthServers {
     )
   }
 
-  /** Every path returns the health checks, as in OpenZiti, except the path of the metrics. */
+  /** As in OpenZiti, every path except that of the metrics returns the health checks. */
   async #answer({ apis }: WebConfig, request: IncomingMessage): Promise<MonitoringResponse> {
     const has = (name: WebConfig['apis'][number]['binding']): boolean =>
       apis.some(({ binding }) => binding === name)
@@ -148,16 +148,17 @@ export class HealthServers {
         `${place}: needs a server certificate; name one with identity.server_cert`,
       )
     }
-    // TLS verifies client certificates against the CA of the network, but refuses no client.
+    // TLS verifies a client certificate against the CA of the network, but also accepts clients
+    // without a valid one; {@link isMonitor} checks them.
     const ca = this.#deps.identity().caPem
     return { cert: server.certificatePem, key: server.privateKeyPem, ca }
   }
 }
 
 /**
- * Whether the peer proved that it is a monitoring system, with a certificate that `flotilla pki
- * issue` issued. Routers, identities and controllers also have certificates from this authority,
- * but are not monitoring systems.
+ * Whether the peer has a certificate for monitoring systems, which `flotilla pki issue` issues.
+ * Routers, identities and controllers have certificates of the same authority, but are not
+ * monitoring systems.
  */
 function isMonitor(socket: Socket): boolean {
   // @guard metrics-of-a-router--chain

@@ -13,7 +13,7 @@ interface PrometheusSources {
 const NANOSECONDS_A_SECOND = 1e9
 const PREFIX = 'flotilla_router_'
 
-/** Metrics that only increase, with their names for Prometheus. */
+/** Metrics that only increase, by name in the router's reports, with their names for Prometheus. */
 const COUNTERS: Readonly<Record<string, readonly [name: string, help: string]>> = {
   'forwarder.messages': ['forwarded_messages_total', 'Messages of circuits forwarded.'],
   'forwarder.bytes': ['forwarded_bytes_total', 'Bytes of circuits forwarded.'],
@@ -28,7 +28,10 @@ const COUNTERS: Readonly<Record<string, readonly [name: string, help: string]>> 
   ],
 }
 
-/** Metrics that increase and decrease. */
+/**
+ * Metrics that increase and decrease, by name in the router's reports, with their names for
+ * Prometheus.
+ */
 const GAUGES: Readonly<Record<string, readonly [name: string, help: string]>> = {
   'ctrl.connected': ['controllers_connected', 'Connected controllers.'],
   'ctrl.known': ['controllers_known', 'Controllers of the cluster, as the router knows them.'],
@@ -50,14 +53,14 @@ const GAUGES: Readonly<Record<string, readonly [name: string, help: string]>> = 
   'process.heap': ['heap_bytes', 'Memory of the JavaScript heap in use.'],
 }
 
-/** Names of the counters in `src/router/forward/circuit-traffic.ts`. */
+/** Names of the counters that `src/router/forward/circuit-traffic.ts` produces. */
 const TRAFFIC = /^(ingress|egress|fabric)\.(rx|tx)\.(msgs|bytes)$/
 const OF_LINK = /^link\.(.+)\.(latency|queue_time)$/
 const DROPPED = 'link.dropped_msgs:'
 
 /**
- * The metrics of a router for Prometheus: the values that it reports to the controllers, in seconds
- * and bytes, and the expiry of its certificates.
+ * The metrics of a router for Prometheus: the values that it reports to controllers, converted to
+ * seconds and bytes, and the expiry times of its certificates.
  */
 export function routerMetrics({ identity, version, figures }: PrometheusSources): Metric[] {
   return [
@@ -101,7 +104,7 @@ function figureMetrics({ integers, numbers }: RouterMetricValues): Metric[] {
     return { type: 'counter', name: PREFIX + name, help, samples: [{ value }] }
   })
   const gauges = Object.entries(GAUGES).map(([key, [name, help]]): Metric => {
-    // 0 at a router that has no such part, for example no edge listener.
+    // 0 if the router lacks the part that counts this metric, for example an edge listener.
     const value = integers[key] ?? 0
     return { type: 'gauge', name: PREFIX + name, help, samples: [{ value }] }
   })

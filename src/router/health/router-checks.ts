@@ -53,7 +53,7 @@ function shownLink(link: Link): object {
   }
 }
 
-/** The check succeeds if one controller responds. */
+/** Succeeds if one of the controllers responds. */
 async function pingOne(
   connections: readonly ControlConnection[],
   timeoutMs: number,

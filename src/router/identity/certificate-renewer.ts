@@ -13,8 +13,9 @@ import { createCertificateRequests, type CertificateRequests } from './certifica
 import { isoTime } from '../../lib/text/format-time.ts'
 
 /**
- * Sends the requests to one controller's client API. Throws an error whose message is one clause.
- * @returns PEM chains, leaf first.
+ * Sends the certificate requests to one controller's client API. Throws an error whose message is a
+ * clause to be used within a sentence.
+ * @returns PEM chains, leaf certificate first.
  */
 export type SendRenewal = (
   api: string,
@@ -27,7 +28,7 @@ interface ExtenderDeps {
   readonly holder: ReloadableIdentity
   readonly clock: Clock
   readonly log: ProgramLogger
-  /** Null if the router has no HTTP client for the request. */
+  /** Null if the router cannot send HTTP requests, and thus cannot renew certificates. */
   readonly ask: SendRenewal | null
   readonly apis: () => readonly string[]
   readonly onExtended: (api: string) => void
@@ -40,24 +41,24 @@ const NO_APIS =
 export class RouterCertificateRenewer {
   readonly #deps: ExtenderDeps
   #timer: NodeJS.Timeout | null = null
-  /** True: certificates are extended even if they are not due. */
+  /** True if the certificates must be renewed even if they are not due. */
   #isForced = false
   #isStopped = false
   #logged = ''
-  /** Null before the first attempt. */
+  /** Result of the last attempt; null before the first one. */
   #isDone: boolean | null = null
 
   constructor(deps: ExtenderDeps) {
     this.#deps = deps
   }
 
-  /** @param isForced extend at once, regardless of the remaining time. */
+  /** @param isForced true: renew immediately, regardless of the remaining lifetime. */
   start(isForced: boolean): void {
     this.#isForced = isForced
     void this.#judge()
   }
 
-  /** Tries again at once, because more addresses of client APIs are known now. */
+  /** Tries again immediately, because the router has learned more addresses of client APIs. */
   wake(): void {
     if (this.#isStopped || this.#timer === null || this.#isDone !== false) return
     clearTimeout(this.#timer)
@@ -83,8 +84,8 @@ export class RouterCertificateRenewer {
     this.#isDone = isDone
     if (isDone) this.#isForced = false
     const { certificatesJudgedEveryMs, extensionAgainMs } = certificateLimits
-    // Short-lived certificates may be due before the next regular check, so the next check is then
-    // earlier.
+    // Short-lived certificates may be due before the next regular check, so this makes the next
+    // check earlier.
     const leftMs = Math.max(1000, renewAtMs - clock.nowMs())
     const waitMs = isDone
       ? Math.min(certificatesJudgedEveryMs, isDue ? certificatesJudgedEveryMs : leftMs)
@@ -95,7 +96,7 @@ export class RouterCertificateRenewer {
     }, waitMs)
   }
 
-  /** @returns whether nothing is left to do. */
+  /** @returns true if the certificates need no further attempt. */
   async #extend(identity: RouterIdentity): Promise<boolean> {
     const { apis } = this.#deps
     const obstacle = this.#obstacle()
@@ -104,8 +105,7 @@ export class RouterCertificateRenewer {
       return false
     }
     if (apis().length === 0) {
-      // Right after the start, no controller has sent its addresses yet, so this is no reason for a
-      // warning.
+      // No warning directly after the start, because controllers have not sent their addresses yet.
       if (this.#isDone !== null) this.#warnOnce(NO_APIS)
       return false
     }
@@ -159,7 +159,8 @@ export class RouterCertificateRenewer {
     if (client[0].commonName !== identity.id) {
       throw new Error('it issued a certificate for another router')
     }
-    // The earlier client certificate is no longer accepted, so the new one is written first.
+    // The client certificate is written first, because controllers no longer accept the previous
+    // one.
     writePublicFile(files.files.cert, certificatesPem(client))
     writePublicFile(files.files.serverCert, certificatesPem(server))
     log.info({ api, notAfter: isoTime(client[0].notAfterMs) }, 'certificates extended')
@@ -167,7 +168,7 @@ export class RouterCertificateRenewer {
   }
 }
 
-/** @throws {CertificateError} */
+/** The chain, after checking that it fits the key. @throws {CertificateError} */
 function judged(pem: string, privateKeyPem: string): [Certificate, ...Certificate[]] {
   const chain = parseCertificates(pem)
   checkKeyMatches(chain[0], privateKeyPem)

@@ -1,15 +1,15 @@
 import { createRouterRequest } from '../../pki/authority/router-request.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 
-/** Certificate requests for both certificates of a router, for a controller; PEM each. */
+/** Certificate requests (CSR) for both certificates of a router, as PEM. */
 export interface CertificateRequests {
   readonly certCsr: string
   readonly serverCertCsr: string
 }
 
 /**
- * The client certificate contains the router ID as common name and no host; the server certificate
- * contains the names of `csr.sans`.
+ * Creates both requests. The one for the client certificate contains the router ID as common name
+ * and no host; the one for the server certificate contains the names in `csr.sans`.
  */
 export async function createCertificateRequests(options: {
   readonly routerId: string

@@ -1,7 +1,7 @@
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { PemSource } from '../../config/router/values.ts'
 
-/** Paths of an identity whose parts are all files. */
+/** Paths of a router's identity, of which every part is a file. */
 export interface IdentityFiles {
   readonly cert: string
   readonly key: string
@@ -13,7 +13,7 @@ export interface IdentityFiles {
 
 type IdentityFilesOrFault =
   | { readonly ok: true; readonly files: IdentityFiles }
-  /** One sentence. */
+  /** Why the identity has no such files, one sentence. */
   | { readonly ok: false; readonly fault: string }
 
 /**

@@ -22,12 +22,12 @@ import type {
 import { errorMessage } from '../../lib/error-code.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 
-/** A loaded identity whose parts match. */
+/** A loaded identity whose certificates and keys match. */
 export interface RouterIdentity extends ListenerCertificates {
   /** Common name of the client certificate; controllers identify the router by it. */
   readonly id: string
   readonly leaf: Certificate
-  /** Leaf and intermediates, without the root. */
+  /** Leaf and intermediate certificates, without the root. */
   readonly certificatePem: string
   readonly privateKeyPem: string
   readonly caPem: string
@@ -35,7 +35,7 @@ export interface RouterIdentity extends ListenerCertificates {
 
 type IdentityConfig = RouterConfig['identity']
 
-/** @throws {ProgramFailure} with the configuration path, the problem and its solution. */
+/** @throws {ProgramFailure} with the path in the configuration, the problem and its solution. */
 function readRouterIdentity(identity: IdentityConfig, nowMs: number): RouterIdentity {
   const { cert, key, ca, server_cert: serverCert, server_key: serverKey } = identity
   if (ca === null) {
@@ -92,7 +92,7 @@ function contextOf(server: ServerIdentity, caPem: string): SecureContext {
   })
 }
 
-/** Reads a further identity of a web server. @throws {ProgramFailure} */
+/** Reads an additional identity of a web server. @throws {ProgramFailure} */
 export function readServerIdentity(
   { server_cert: cert, key }: { readonly server_cert: PemSource; readonly key: PemSource },
   place: string,
@@ -154,7 +154,10 @@ function reasonOf(error: unknown): string {
   return errorMessage(error)
 }
 
-/** The current identity; changed files take effect for new connections and listeners. */
+/**
+ * The current identity of the router. After its files change, new connections and listeners use the
+ * new content.
+ */
 export class ReloadableIdentity {
   readonly #config: IdentityConfig
   readonly #nowMs: () => number

@@ -8,18 +8,21 @@ const { furtherSocketWaitMs, furtherSocketWaitMsMax } = linkLimits
 
 interface FurtherSocketsDeps {
   readonly link: Link
-  /** Desired number of sockets of each type, including the first one. */
+  /** Number of sockets of each type that the link should have, including the first one. */
   readonly wanted: Readonly<Record<LinkSocketType, number>>
   readonly startupDelayMs: number
   /**
    * Dials one socket and adds it to the link.
-   * @throws an error whose message is one clause.
+   * @throws an error whose message is a clause to be used within a sentence.
    */
   readonly dial: (type: LinkSocketType, signal: AbortSignal) => Promise<void>
   readonly log: ProgramLogger
 }
 
-/** Dials additional sockets of a link, one after the other, while the link exists. */
+/**
+ * Dials additional sockets for a link, one after the other, until the link has enough. Replaces
+ * lost sockets while the link exists.
+ */
 export class AdditionalLinkSockets {
   readonly #deps: FurtherSocketsDeps
   readonly #abort = new AbortController()
@@ -60,7 +63,8 @@ export class AdditionalLinkSockets {
     const { dial, log, link, wanted } = this.#deps
     this.#isDialing = true
     try {
-      // A peer that closes accepted sockets must not be dialed again without a pause.
+      // Limits the number of dials in a row: if the peer closes the accepted sockets, the router
+      // must pause before it dials again.
       for (let left = wanted['link.default'] + wanted['link.ack']; left > 0; left -= 1) {
         const type = this.#missing()
         if (type === undefined || this.#abort.signal.aborted) break

@@ -1,8 +1,8 @@
 /** Limits for links to other routers. */
 export const linkLimits = {
   /**
-   * Maximum changes of other routers that are read from one message of a controller, and maximum
-   * other routers that are dialed.
+   * Maximum changes of other routers that are read from one message of a controller; also the
+   * maximum number of routers that this router dials.
    */
   peersMax: 1024,
   /**
@@ -11,36 +11,39 @@ export const linkLimits = {
   peerListenersMax: 16,
   /** Maximum open connections per link listener, including those that are not admitted yet. */
   linkConnectionsMax: 4096,
-  /** Maximum connections per source; high, because several routers may share an address. */
+  /** Maximum open connections of one source; high, because several routers may share an address. */
   linkConnectionsPerSourceMax: 512,
   /**
-   * Maximum pending handshakes per link listener; one more closes the oldest of its source, or of
-   * the source with the most.
+   * Maximum TLS handshakes of a link listener at the same time. One more closes the oldest
+   * handshake of the same source, or of the source with the most handshakes.
    */
   linkHandshakesMax: 256,
   /**
-   * Maximum pending handshakes of one source at a link listener; one more closes the oldest of
-   * that source.
+   * Maximum TLS handshakes of one source at a link listener; one more closes the oldest of that
+   * source.
    */
   linkHandshakesPerSourceMax: 32,
   /** Maximum sockets of one link that another router has dialed. */
   linkSocketsMax: 32,
   /**
-   * First delay before an additional socket is redialed; it doubles after each failure, up to
+   * First delay before an additional socket is dialed again; it doubles after each failure, up to
    * `furtherSocketWaitMsMax`.
    */
   furtherSocketWaitMs: 2000,
-  /** Maximum delay before an additional socket is redialed. */
+  /** Maximum delay before an additional socket is dialed again. */
   furtherSocketWaitMsMax: 60_000,
-  /** Maximum time from the TLS handshake of a dialing router until a controller has verified it. */
+  /**
+   * Maximum time after the TLS handshake for a controller to confirm the certificate of the dialing
+   * router.
+   */
   linkAdmissionMsMax: 10_000,
   /**
-   * Maximum connections that wait for this verification. At the limit, a new connection closes an
-   * older one.
+   * Maximum connections whose certificate no controller has confirmed yet. At the limit, a new
+   * connection closes an older one.
    */
   linksWaitingMax: 256,
   /**
-   * Maximum connections with the same certificate that wait for this verification; one more
+   * Maximum connections with the same certificate that no controller has confirmed yet; one more
    * closes the oldest.
    */
   linksWaitingPerCertificateMax: 8,

@@ -40,22 +40,22 @@ interface LinkAcceptorDeps {
   readonly limits: ChannelLimits
   readonly queues: LinkQueueLimits
   readonly handshakeTimeoutMs: number
-  /** Time from the end of the TLS handshake to the hello. */
+  /** Maximum time from the end of the TLS handshake to the hello. */
   readonly helloTimeoutMs: number
   readonly log: ProgramLogger
-  /** Whether a controller confirms that this certificate, hex SHA-1, belongs to the router. */
+  /** Asks a controller whether this certificate, SHA-1 in hex, belongs to the router. */
   readonly isVerified: (routerId: string, sha1: string) => Promise<boolean>
 }
 
 /**
- * Listeners for other routers. The certificate identifies the dialing router, a controller confirms
- * the certificate, and the router's hello must match it.
+ * Listeners for links from other routers. The certificate identifies the dialing router: a
+ * controller must confirm it, and the router ID in the hello must match it.
  */
 export class LinkAcceptor {
   readonly #deps: LinkAcceptorDeps
   readonly #listener: TlsListener
   /**
-   * Connections that are not admitted yet, by certificate, which is more specific than the address.
+   * Connections that are not admitted yet, by certificate: several routers may share an address.
    */
   readonly #waiting: PendingConnections
 
@@ -70,8 +70,8 @@ export class LinkAcceptor {
     this.#listener = new TlsListener({
       ...deps,
       protocol: LINK_PROTOCOL,
-      // Gets no clients without an application protocol (ALPN) on a shared port. A listener that is
-      // alone on its port still gets them, as in OpenZiti.
+      // On a shared port, this listener receives no clients without an application protocol (ALPN).
+      // If it is alone on its port, it accepts them, as OpenZiti does.
       clientsWithout: 'none',
       // @guard protocols-of-one-port--authority
       rejectUnauthorized: true,
@@ -95,7 +95,7 @@ export class LinkAcceptor {
     await this.#listener.listen(bind, place)
   }
 
-  /** New links use the current certificates. */
+  /** Makes new links use the current certificates. */
   renew(): void {
     this.#listener.renew()
   }
@@ -129,8 +129,8 @@ export class LinkAcceptor {
           clearTimeout(deadline)
           this.#waiting.end(endpoint)
           link = admitted
-          // The channel may have closed before the router was identified; then its end must be
-          // handled here.
+          // If the channel closed before the router was identified, `onClose` did not know the
+          // link, so its end is handled here.
           if (admitted !== null && channel.isClosed)
             this.#onClosed(admitted, channel, 'closed at once')
         })
@@ -149,7 +149,7 @@ export class LinkAcceptor {
     this.#listener.channels.add(channel)
   }
 
-  /** Called when a socket has closed. A link ends when its first socket closes. */
+  /** Handles a closed socket. The link ends if it was its first socket. */
   #onClosed(link: Link, channel: Channel, reason: string): void {
     if (link.channel === channel) this.#deps.registry.remove(link, reason)
     else link.removeSocket(channel)
@@ -159,7 +159,7 @@ export class LinkAcceptor {
     const hello = readLinkHello(message)
     const fault = hello === null ? 'the first message is no hello of a link' : null
     const isFurther = hello !== null && hello.group !== null && !hello.group.isFirst
-    // Refuses a connection without the secret here, before a controller has to verify its
+    // Refuses a socket without the secret of the link before a controller is asked about its
     // certificate.
     const groupFault = isFurther ? this.#joined(hello).fault : null
     // @guard sockets-of-another-link--certificate
@@ -196,8 +196,8 @@ export class LinkAcceptor {
     const refusal = registry.refusalOf({ id: hello.linkId, peerId: hello.routerId })
     if (refusal !== null) {
       log.info({ routerId: hello.routerId, linkId: hello.linkId, reason: refusal }, 'link refused')
-      // Refuses the hello instead of closing an accepted link: the peer waits after a refused
-      // hello, but immediately redials a link that opens and closes.
+      // Refuses the hello, because the peer waits after a refused hello. If the link were accepted
+      // and then closed, the peer would dial again immediately.
       channel.close(refusal, helloRefusedMessage(refusal, 'busy'))
       return null
     }
@@ -220,15 +220,15 @@ export class LinkAcceptor {
     return link
   }
 
-  /** Adds a socket to an existing link. */
+  /** Adds a socket to an existing link of the same router. */
   #join(
     channel: Channel,
     socket: TLSSocket,
     message: ChannelMessage,
     hello: LinkHello,
   ): Link | null {
-    // The link is looked up again, because it may have ended or got other sockets while the
-    // controller verified the certificate.
+    // Looks up the link again, because it may have ended or received other sockets while a
+    // controller confirmed the certificate.
     const { link, type, fault } = this.#joined(hello)
     if (link === null || fault !== null) return this.#refuse(channel, socket, hello, fault ?? '')
     link.addSocket(channel, type)
@@ -237,9 +237,9 @@ export class LinkAcceptor {
   }
 
   /**
-   * The link that an additional socket joins. The link must be one of the same router, the socket
-   * must present the secret that the link's first socket received, and the limit of sockets must
-   * not be reached. The certificate must still be verified.
+   * The link that an additional socket joins, or why it may not join. The link must belong to the
+   * same router, the socket must present the secret that the link's first socket received, and the
+   * link must have fewer sockets than the limit. The caller must still verify the certificate.
    */
   #joined({ group, type, routerId }: LinkHello): {
     readonly link: Link | null
@@ -260,7 +260,7 @@ export class LinkAcceptor {
     return { link, type: known ?? 'link.default', fault }
   }
 
-  /** Null if the link is accepted. */
+  /** Why the link is refused; null if it is accepted. */
   async #refusal(
     socket: TLSSocket,
     { routerId, dialedId }: { readonly routerId: string; readonly dialedId: string | null },

@@ -30,7 +30,7 @@ import type { DialedPeer, LinkTarget } from './peer-dialer.ts'
 type LinkConfig = NonNullable<RouterConfig['link']>
 
 interface LinkDialerDeps {
-  /** Proxy for outgoing connections; null: none. */
+  /** Proxy for outgoing connections; null: no proxy. */
   readonly proxy: HttpProxy | null
   readonly names?: CachedResolver
   readonly section: LinkConfig
@@ -42,10 +42,10 @@ interface LinkDialerDeps {
   readonly log: ProgramLogger
 }
 
-/** A dial of one socket: its hello, and the handling of its result. */
+/** A dial of one socket: the hello to send, and the function that handles the result. */
 interface SocketDial {
   readonly group: 'first' | { readonly of: LinkGroup; readonly type: LinkSocketType } | undefined
-  /** The link of the socket; null until it exists. */
+  /** The link to which the socket belongs; null until it exists. */
   readonly link: () => Link | null
   readonly onClose: (channel: Channel, reason: string) => void
   readonly partOf?: Channel
@@ -53,8 +53,7 @@ interface SocketDial {
 }
 
 /**
- * Dials links with the options of one dialer, and the additional sockets of links that use several
- * sockets.
+ * Dials links with the options of one configured dialer, and the additional sockets of those links.
  */
 export class LinkDialer {
   readonly #deps: LinkDialerDeps
@@ -63,7 +62,7 @@ export class LinkDialer {
     this.#deps = deps
   }
 
-  /** @throws {Error} whose message is one clause. */
+  /** @throws {Error} whose message is a clause to be used within a sentence. */
   async dial(peer: DialedPeer, target: LinkTarget, signal: AbortSignal): Promise<Link> {
     const { config, section, registry } = this.#deps
     const sockets = linkSocketCount(config)
@@ -79,7 +78,7 @@ export class LinkDialer {
       },
       signal,
     })
-    // A peer whose response has no group only supports links with one socket.
+    // A peer whose answer contains no group supports only one socket for each link.
     const group = hasSeveral ? readLinkGroup(answer.headers) : null
     const made = new Link({
       id: target.linkId,
@@ -178,7 +177,7 @@ export class LinkDialer {
   }
 }
 
-/** Null if the peer is accepted. */
+/** Why the peer is rejected; null if it is accepted. */
 function faultOfPeer(socket: TLSSocket, peerId: string): string | null {
   const shown = peerLeafDer(socket)
   if (shown === null) return 'it presented no certificate'

@@ -7,7 +7,7 @@ import type { LinkSocketType } from '../../channel/messages/links.ts'
 type LinkConfig = NonNullable<RouterConfig['link']>
 type LinkChannelOptions = LinkConfig['dialers'][number]['options']
 
-/** Channel limits of a link, from the options of its dialer or listener. */
+/** Limits for the channels of a link, from the options of its dialer or listener. */
 export function linkChannelLimits(
   { heartbeats }: LinkConfig,
   { writeTimeout }: LinkChannelOptions,
@@ -24,7 +24,7 @@ export function linkChannelLimits(
   }
 }
 
-/** Maximum number of waiting messages per socket of a link. */
+/** Maximum numbers of messages that may wait at each socket of a link. */
 export function linkQueueLimits(
   { payloadSenderQueueSize, ackSenderQueueSize }: LinkConfig,
   { outQueueSize }: LinkChannelOptions,
@@ -35,7 +35,7 @@ export function linkQueueLimits(
   }
 }
 
-/** Number of sockets of a link, from the options of its dialer. */
+/** Numbers of sockets of a link, from the options of its dialer. */
 export function linkSocketCount({
   split,
   maxDefaultConnections,

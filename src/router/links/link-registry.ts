@@ -1,7 +1,7 @@
 import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Link } from './link.ts'
 
-/** Code that carries circuits over the links. */
+/** The code that forwards the frames of circuits over links. */
 export interface LinkTrafficHandler {
   addLink(link: Link): void
   removeLink(link: Link): void
@@ -14,8 +14,8 @@ interface LinkHooks {
 }
 
 /**
- * The links of this router, one per peer. If both routers dial each other, both keep the link with
- * the smaller ID, so they agree without negotiation.
+ * The links of this router, one for each peer. If two routers dial each other at the same time,
+ * both keep the link with the smaller ID, so they agree without exchanging messages.
  */
 export class LinkRegistry {
   readonly #byPeer = new Map<string, Link>()
@@ -39,10 +39,10 @@ export class LinkRegistry {
     return link?.isDialed === false ? link : undefined
   }
 
-  /** @returns why a new link is refused; null if it is accepted. */
+  /** @returns why the router refuses a new link; null if it accepts the link. */
   refusalOf(link: Pick<Link, 'id' | 'peerId'>): string | null {
-    // Refuses an ID that a link to another peer already has: controllers route circuits by the link
-    // ID, which the dialing router chooses.
+    // Refuses an ID that a link to another peer already has: the dialing router chooses the link
+    // ID, and controllers route circuits by this ID.
     const isTaken = this.links.some(({ id, peerId }) => id === link.id && peerId !== link.peerId)
     // @guard link-of-another-router--id
     if (isTaken) return 'another router has a link with this id'
@@ -66,7 +66,7 @@ export class LinkRegistry {
     return null
   }
 
-  /** Its channel is closed. */
+  /** Removes a link whose channel has closed. */
   remove(link: Link, reason: string): void {
     if (this.#byPeer.get(link.peerId) !== link) return
     this.#byPeer.delete(link.peerId)
@@ -74,7 +74,7 @@ export class LinkRegistry {
     this.#hooks.onLost(link, reason, false)
   }
 
-  /** @param iteration iteration of the link to close; 0: any. */
+  /** @param iteration iteration of the link to close; 0: any iteration. */
   closeById(linkId: string, iteration: number, reason: string): void {
     const link = this.links.find(({ id }) => id === linkId)
     if (link === undefined || (iteration > 0 && iteration < link.iteration)) return

@@ -38,11 +38,11 @@ import { parseAddress } from '../../config/router/values.ts'
 type LinkConfig = NonNullable<RouterConfig['link']>
 
 interface LinksDeps {
-  /** Proxy for outgoing connections; null: none. */
+  /** Proxy for outgoing connections; null: no proxy. */
   readonly proxy: HttpProxy | null
   readonly names?: CachedResolver
   readonly ports: TlsPorts
-  /** Null if links are not configured. */
+  /** Null if the configuration contains no links. */
   readonly config: RouterConfig['link']
   readonly dialing: Pick<RouterConfig['forwarder'], 'linkDialWorkerCount' | 'linkDialQueueLength'>
   readonly handshakeTimeoutMs: number
@@ -55,14 +55,14 @@ interface LinksDeps {
 }
 
 /**
- * Version format of peers. Like OpenZiti routers, this router does not dial peers with another
- * version format.
+ * Format of the versions of peers. Like OpenZiti routers, this router does not dial a peer whose
+ * version has another format.
  */
 const VERSION = /^v?[0-9]+\.[0-9]+\.[0-9]+/
 
 /**
- * The links to other routers: listens, dials the peers that controllers report, and reports links
- * to controllers.
+ * The links to other routers: accepts links, dials the routers that controllers report, and reports
+ * the links to controllers.
  */
 export class Links {
   readonly #deps: LinksDeps
@@ -88,7 +88,7 @@ export class Links {
     return this.#registry.links
   }
 
-  /** Listeners that are reported to other routers. */
+  /** Link listeners that controllers report to other routers. */
   get listeners(): readonly PeerListener[] {
     return (this.#deps.config?.listeners ?? [])
       .filter(({ bind }) => bind.protocol === 'tls')
@@ -98,13 +98,13 @@ export class Links {
       }))
   }
 
-  /** Addresses of other routers: dialed ones and those of existing links. */
+  /** Addresses of other routers that this router dials or has links to. */
   get peerAddresses(): readonly string[] {
     const dialed = [...this.#dialers.values()].flatMap(({ addresses }) => addresses)
     return [...dialed, ...this.links.map(({ remoteAddress }) => remoteAddress)]
   }
 
-  /** @throws {ProgramFailure} when a listener cannot be opened. */
+  /** @throws {ProgramFailure} when a listener cannot listen. */
   async start(): Promise<void> {
     const { config, log } = this.#deps
     if (config === null) return
@@ -152,12 +152,12 @@ export class Links {
     channel.send(routerLinksMessage(dialed, true))
   }
 
-  /** Handles state changes of other routers. */
+  /** Handles reports about changes of other routers. */
   #onPeers(changes: readonly PeerChange[]): void {
     for (const change of changes) this.#onPeer(change)
   }
 
-  /** Closes a link at the request of an operator; the link may be dialed again. */
+  /** Closes a link because an operator requested it. The router may dial it again. */
   #onFault(fault: { readonly id: string; readonly iteration: number } | null): void {
     if (fault === null) return
     this.#registry.closeById(fault.id, fault.iteration, 'closed by an operator')
@@ -186,7 +186,10 @@ export class Links {
     }
   }
 
-  /** Selects the first dialer that shares a group with a listener, and all matching listeners. */
+  /**
+   * Selects the first dialer that has a group in common with a listener of the peer, and all
+   * listeners that match this dialer.
+   */
   #policyFor(
     listeners: readonly PeerListener[],
   ): { config: LinkConfig['dialers'][number]; addresses: readonly string[] } | null {
@@ -219,7 +222,7 @@ export class Links {
     )
   }
 
-  /** Queries any single controller, because all of them use the same records. */
+  /** Asks only one controller, because all controllers have the same records. */
   async #isVerified(routerId: string, sha1: string): Promise<boolean> {
     const { connections } = this.#deps
     const { linkAdmissionMsMax } = linkLimits
@@ -259,13 +262,13 @@ export class Links {
   }
 }
 
-/** An empty list means the group `default`. */
+/** Whether the two lists have a group in common. An empty list stands for the group `default`. */
 function sharesGroup(own: readonly string[], theirs: readonly string[]): boolean {
   const others = theirs.length === 0 ? ['default'] : theirs
   return own.some((group) => others.includes(group))
 }
 
-/** State of another router in a controller's report. */
+/** The state of another router according to a controller. */
 interface PeerChange {
   readonly id: string
   readonly state: 'healthy' | 'unhealthy' | 'removed'
@@ -276,7 +279,7 @@ interface PeerChange {
 const states = ['healthy', 'unhealthy', 'removed'] as const
 
 /**
- * Skips addresses that links cannot use.
+ * Reads the changes of other routers. Skips addresses that cannot be used for links.
  * @throws when the bytes cannot be decoded.
  */
 export function readPeerChanges(body: Uint8Array): readonly PeerChange[] {

@@ -15,7 +15,7 @@ export interface DialedPeer {
   readonly version: string
 }
 
-/** One dial of a link. */
+/** Address, link ID and iteration for one dial. */
 export interface LinkTarget {
   readonly address: string
   readonly linkId: string
@@ -26,21 +26,23 @@ interface PeerDialerDeps {
   readonly config: DialerConfig
   readonly random: Random
   readonly log: ProgramLogger
-  /** @throws one clause. */
+  /** @throws an error whose message is a clause to be used within a sentence. */
   readonly dial: (peer: DialedPeer, target: LinkTarget, signal: AbortSignal) => Promise<Link>
   /** Whether a link to that router exists. */
   readonly isLinked: (peerId: string) => boolean
   /**
-   * Runs a dial when it is this peer's turn.
-   * @returns false if the dial is refused because too many dials wait.
+   * Runs a dial as soon as the limit of concurrent dials permits.
+   * @returns false if too many dials wait.
    */
   readonly inTurn: (peerId: string, task: () => Promise<void>) => boolean
 }
 
-/** Keeps dialing another router until a link to it exists, no matter which side dialed it. */
+/**
+ * Dials another router until a link to it exists, regardless of which of the two routers dialed it.
+ */
 export class PeerDialer {
   readonly #deps: PeerDialerDeps
-  /** All dials of this peer use the same link ID; the iteration distinguishes them. */
+  /** All dials to this peer use the same link ID and differ in the iteration. */
   readonly #linkId = randomUUID()
   readonly #abort = new AbortController()
   #peer: DialedPeer
@@ -61,7 +63,7 @@ export class PeerDialer {
     return this.#peer.addresses
   }
 
-  /** Applies a new report; a peer that has become healthy is dialed at once. */
+  /** Applies a new report about the peer. A peer that has become healthy is dialed immediately. */
   update(peer: DialedPeer): void {
     const isBetter = peer.isHealthy && !this.#peer.isHealthy
     const isMoved = peer.addresses.join() !== this.#peer.addresses.join()
@@ -71,12 +73,12 @@ export class PeerDialer {
     this.#schedule(0)
   }
 
-  /** Controllers cannot reach the peer; it is dialed with the policy for unhealthy peers. */
+  /** Controllers have no connection to the peer; this router dials it less often. */
   setUnhealthy(): void {
     this.#peer = { ...this.#peer, isHealthy: false }
   }
 
-  /** Dials again, because the link has closed. */
+  /** Dials again after the link has closed. */
   redial(): void {
     this.#waitMs = 0
     this.#schedule(this.#nextWaitMs())
@@ -98,8 +100,8 @@ export class PeerDialer {
   }
 
   /**
-   * The wait before the next dial: grows with each failure within the limits of the current policy,
-   * and up to half of it is random.
+   * The wait before the next dial. It grows with each failure by a partly random factor, within the
+   * limits of the backoff policy for healthy or unhealthy peers.
    */
   #nextWaitMs(): number {
     const { config, random } = this.#deps

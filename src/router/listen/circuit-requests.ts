@@ -15,7 +15,7 @@ import {
 } from '../../channel/messages/circuit-requests.ts'
 
 export interface CircuitRequestsDeps {
-  /** Absent for listeners other than the tunnel. */
+  /** Only for the tunnel; absent for other listeners. */
   readonly exchange?: (
     service: string,
     client: string,
@@ -25,7 +25,7 @@ export interface CircuitRequestsDeps {
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
 
-/** Requests circuits that begin at this router. */
+/** Requests circuits that begin at this router from controllers. */
 export class CircuitRequests implements CircuitSource {
   readonly #deps: CircuitRequestsDeps
   #asked = 0
@@ -57,8 +57,8 @@ export class CircuitRequests implements CircuitSource {
     const { message, read: readAnswer } = exchange
     const deadlineMs = clock.monotonicMs() + timeoutMs
     let reason = 'no controller is connected'
-    // Starts with the controller heard from most recently. Heartbeats of controllers arrive at
-    // different times, so this spreads the requests.
+    // Starts with the controller that last answered a heartbeat. Controllers answer heartbeats at
+    // different times, so this distributes the requests.
     const owners = connections().toSorted((a, b) => a.channel.silentForMs - b.channel.silentForMs)
     for (const owner of owners) {
       const leftMs = Math.round(deadlineMs - clock.monotonicMs())
@@ -69,8 +69,8 @@ export class CircuitRequests implements CircuitSource {
         .then((read) => (typeof read === 'string' ? read : { ...read, owner, isTerminator: false }))
       if (typeof answer !== 'string') return answer
       reason = answer
-      // A refusal is final. If this controller has disconnected, the next controller gets the
-      // request.
+      // A refusal is final. Only if the controller has disconnected does the next controller get
+      // the request.
       if (!owner.channel.isClosed) break
     }
     throw new CircuitUnavailableError(reason)

@@ -25,7 +25,10 @@ export interface ClientListenersDeps {
 
 const bindings = ['transport', 'proxy', 'transport_udp', 'proxy_udp']
 
-/** Listeners for clients without an SDK. */
+/**
+ * Listeners for clients that use no SDK. For each connection, they request a circuit to a
+ * configured service.
+ */
 export class ClientListeners {
   readonly #deps: ClientListenersDeps
   readonly #streams: StreamListener[] = []
@@ -35,7 +38,7 @@ export class ClientListeners {
     this.#deps = deps
   }
 
-  /** Ports of the stream listeners. */
+  /** Ports of the TCP and TLS listeners. */
   get ports(): ReadonlySet<number> {
     return new Set(this.#streams.map(({ port }) => port))
   }
@@ -67,7 +70,7 @@ export class ClientListeners {
     for (const listener of this.#streams) listener.renew()
   }
 
-  /** Ends all circuits that began here. */
+  /** Ends all circuits that these listeners created. */
   async stop(): Promise<void> {
     const all = [...this.#streams, ...this.#datagrams]
     await Promise.all(all.map((listener) => listener.close()))

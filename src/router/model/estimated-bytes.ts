@@ -1,7 +1,7 @@
-/** Approximate overhead of an object, a list entry or a member. */
+/** Approximate bytes for an object, a list entry or a member, in addition to its value. */
 const OVERHEAD_BYTES = 32
 
-/** Approximate memory of a decoded message. */
+/** Approximate memory of a decoded message, in bytes. */
 export function estimatedBytes(value: unknown): number {
   if (typeof value === 'string') return OVERHEAD_BYTES + value.length
   if (value instanceof Uint8Array) return OVERHEAD_BYTES + value.length

@@ -22,7 +22,7 @@ export interface ModelLimits {
   readonly modelBytesMax: number
 }
 
-/** A policy with its members, as resolved by controllers. */
+/** A policy with the IDs of its identities and services, which controllers determine. */
 interface FollowedPolicy {
   readonly id: string
   readonly name: string
@@ -40,12 +40,12 @@ interface Policy extends FollowedPolicy {
   readonly postureChecks: Set<string>
 }
 
-/** Estimated size of each ID in a policy and of each index entry. */
+/** Estimated bytes of each ID in a policy and of each index entry. */
 const MEMBER_BYTES = 64
 
 /**
- * The records of the data model, and the access that they grant. Subscriptions and updates from
- * controllers are handled elsewhere.
+ * The records of the data model, and the access that they grant. Other classes handle the
+ * subscription and the messages from controllers.
  */
 export class ModelContents {
   readonly identities = new ModelTable<ModelIdentity>()
@@ -55,10 +55,13 @@ export class ModelContents {
   readonly routers = new ModelTable<ModelRouter>()
   readonly postureChecks = new ModelTable<ModelPostureCheck>()
   readonly revocations = new Map<string, ModelRevocation>()
-  /** Keys by their id. */
+  /** Public keys by key ID. */
   readonly publicKeys = new Map<string, ModelPublicKey>()
   readonly #policies = new Map<string, Policy>()
-  /** Identity or service ID → IDs of the policies that contain it. */
+  /**
+   * IDs of the policies that contain an identity or a service, by the ID of that identity or
+   * service.
+   */
   readonly #policiesOfIdentity = new Map<string, Set<string>>()
   readonly #policiesOfService = new Map<string, Set<string>>()
   #members = 0
@@ -81,7 +84,7 @@ export class ModelContents {
     return this.#members
   }
 
-  /** Estimated. */
+  /** Estimated bytes of all records. */
   get byteCount(): number {
     const records = this.#tables().reduce((sum, { bytes }) => sum + bytes, 0)
     return records + this.#otherBytes + this.#members * MEMBER_BYTES
@@ -95,7 +98,7 @@ export class ModelContents {
     return this.byteCount > modelBytesMax ? `more than ${modelBytesMax} bytes` : null
   }
 
-  /** Applies one change; unknown record kinds are skipped. */
+  /** Applies one change; ignores records of unknown kinds. */
   apply({ action, model }: ModelEvent): void {
     const isDelete = action === ModelAction.DELETE
     switch (model.case) {
@@ -138,7 +141,7 @@ export class ModelContents {
     return found
   }
 
-  /** The policies that let an identity use a service. */
+  /** The policies that permit an identity to use a service. */
   policiesBetween(
     identityId: string,
     serviceId: string,
@@ -148,8 +151,8 @@ export class ModelContents {
   }
 
   /**
-   * Configs of a service for an identity, by type name. The identity's own configs override those
-   * of the service.
+   * Configs of a service for an identity, by name of the config type. Configs that the identity has
+   * for this service replace those of the service.
    */
   configsOf(service: ModelService, identity: ModelIdentity | undefined): Map<string, ModelConfig> {
     const own = Object.values(identity?.serviceConfigs[service.id]?.configs ?? {})
@@ -234,7 +237,7 @@ export class ModelContents {
     }
   }
 
-  /** Null for an unknown kind, which is skipped. */
+  /** The affected identities or services of a policy; null for an unknown kind. */
   #membersOf(
     policy: Policy,
     type: ModelRelatedType,
@@ -250,7 +253,8 @@ export class ModelContents {
   }
 
   /**
-   * Removes a deleted record from its policies, because controllers do not report this removal.
+   * Removes a deleted record from its policies, because controllers do not report these changes of
+   * the policies.
    */
   #forgetMember(index: Map<string, Set<string>>, id: string, of: 'identities' | 'services'): void {
     for (const policyId of index.get(id) ?? []) {
@@ -270,8 +274,8 @@ export class ModelContents {
 class ModelTable<T extends { readonly id: string; readonly name: string }> {
   readonly #byId = new Map<string, T>()
   /**
-   * Two records may briefly share a name while the name moves from one to the other; the later
-   * record wins.
+   * Two records may have the same name for a moment, while the name moves from one to the other;
+   * the index contains the later one.
    */
   readonly #idByName = new Map<string, string>()
   #bytes = 0
@@ -280,7 +284,7 @@ class ModelTable<T extends { readonly id: string; readonly name: string }> {
     return this.#byId.size
   }
 
-  /** Estimated. */
+  /** Estimated bytes of the records. */
   get bytes(): number {
     return this.#bytes
   }

@@ -34,7 +34,9 @@ const {
 interface ModelSubscriptionDeps {
   readonly model: RouterDataModel
   readonly connections: () => readonly ControlConnection[]
-  /** Silence of a controller, ms, after which another controller is preferred. */
+  /**
+   * If a controller has been silent for longer than this, the router prefers another controller.
+   */
   readonly silentMsMax: number
   readonly clock: Clock
   readonly random: Random
@@ -53,8 +55,8 @@ interface Waiting {
 }
 
 /**
- * Subscribes to the data model at one controller at a time, and moves to another controller if the
- * first one disconnects or becomes silent. Applies the controller's messages in order.
+ * Subscribes to the data model at one controller at a time, and changes to another controller if
+ * that one disconnects or becomes silent. Applies the controller's messages in their order.
  */
 export class ModelSubscription {
   readonly #deps: ModelSubscriptionDeps
@@ -71,7 +73,7 @@ export class ModelSubscription {
     this.#deps = deps
   }
 
-  /** The controller of the subscription; null if there is none. */
+  /** The controller at which the router is subscribed; null if there is none. */
   get controllerId(): string | null {
     return this.#subscription?.connection.id ?? null
   }
@@ -100,7 +102,7 @@ export class ModelSubscription {
   }
 
   onConnected(): void {
-    // Messages can be sent only once the channel is open, which happens in a later turn.
+    // The channel is opened in a later turn of the event loop, and only then can messages be sent.
     setImmediate(() => this.#judge())
   }
 
@@ -118,8 +120,8 @@ export class ModelSubscription {
       this.#subscribe()
     } else if (nowMs - current.renewedMs >= modelRenewedEveryMs) {
       current.renewedMs = nowMs
-      // Renews only if the model was applied. After a model that was too large, the full model must
-      // be requested.
+      // Renews the subscription only if the model was applied. If the model was too large, the
+      // router must request it again.
       if (this.#deps.model.isFilled) this.#send(current, true)
       else this.#subscribe()
     }
@@ -133,7 +135,7 @@ export class ModelSubscription {
     const { connections, random, clock, log } = this.#deps
     const open = connections().filter(({ channel }) => !channel.isClosed)
     const near = open.filter((connection) => !this.#isAway({ connection }))
-    // Random, so that routers spread over the controllers.
+    // A random controller, so that the routers of a network are distributed over the controllers.
     const chosen = near[random.integer(0, Math.max(0, near.length - 1))]
     if (chosen === undefined) return
     const connection = chosen
@@ -143,7 +145,10 @@ export class ModelSubscription {
     this.#send(this.#subscription, false)
   }
 
-  /** Subscribes again from the router's current index, subject to the minimum interval. */
+  /**
+   * Subscribes again with the index of the current model. Requests are at least `modelAskedEveryMs`
+   * apart.
+   */
   #resubscribe(reason: string): void {
     if (this.#isStopped || this.#askTimer !== null) return
     const { log, model, clock } = this.#deps
@@ -231,7 +236,8 @@ export class ModelSubscription {
   }
 
   /**
-   * The controller has a higher index but sent no changes, so it may have lost the subscription.
+   * Handles the index of the controller's model. If it is higher although the controller has sent
+   * no changes, the controller may have lost the subscription.
    */
   #onIndex(connection: ControlConnection, message: ChannelMessage): void {
     const current = this.#subscription
@@ -242,7 +248,7 @@ export class ModelSubscription {
   }
 }
 
-/** Lets other work run between two steps. */
+/** Runs the steps with a pause after each, in which the event loop does other work. */
 async function inTurns(steps: Iterator<void, void>): Promise<void> {
   while (steps.next().done !== true) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -12,18 +12,21 @@ import { decodeIncrementally } from '../../channel/wire-scan.ts'
 import { ModelContents, type ModelLimits } from './model-contents.ts'
 import type { ModelComparison, ModelDifference } from '../../channel/messages/model.ts'
 
-/** Number of events that are applied before other work runs. */
+/** Number of events that are applied before the event loop does other work. */
 const STEP_EVENTS = 500
 const DIFFERENCES_MAX = 1000
-/** Maximum changed record IDs that are reported individually. */
+/**
+ * Maximum number of changed record IDs in one report; with more, the report says that any record
+ * may have changed.
+ */
 const CHANGED_IDS_MAX = 10_000
 
 /** The result of a change set. */
 type ChangeOutcome = 'applied' | 'old' | 'not following' | 'too large'
 
 /**
- * The router's copy of the data model, in memory: identities, services and policies by which it
- * decides about access. Large messages are processed in steps.
+ * The router's copy of the network's data model in memory: identities, services and policies, by
+ * which the router decides about access. It processes large messages in steps.
  */
 export class RouterDataModel {
   readonly #limits: ModelLimits
@@ -33,7 +36,7 @@ export class RouterDataModel {
   #timelineId = ''
   #isFilled = false
   #isChangeDue = false
-  /** IDs of changed records to report; null: any record may have changed. */
+  /** IDs of changed records for the next report; null: any record may have changed. */
   #changedIds: Set<string> | null = new Set()
 
   constructor(limits: ModelLimits) {
@@ -41,7 +44,9 @@ export class RouterDataModel {
     this.#changes.setMaxListeners(0)
   }
 
-  /** The current records. Do not use the returned object after the current turn. */
+  /**
+   * The current records. Use the returned object only within the current turn of the event loop.
+   */
   get contents(): ModelContents {
     return this.#contents
   }
@@ -54,15 +59,18 @@ export class RouterDataModel {
     return this.#timelineId
   }
 
-  /** True when a controller has sent the full model; until then, access cannot be decided. */
+  /**
+   * True after a controller has sent the full model; before that, the router cannot decide about
+   * access.
+   */
   get isFilled(): boolean {
     return this.#isFilled
   }
 
   /**
    * Registers a listener.
-   * @param listener called at most once per turn with the IDs of changed identities and
-   * revocations; null: any of these, or the controllers' keys, may have changed.
+   * @param listener called at most once in each turn of the event loop, with the IDs of changed
+   * identities and revocations; null: any of them, or the controllers' keys, may have changed.
    * @returns a function that removes the listener.
    */
   onChanged(listener: (changedIds: ReadonlySet<string> | null) => void): () => void {
@@ -70,7 +78,7 @@ export class RouterDataModel {
     return () => this.#changes.off('changed', listener)
   }
 
-  /** Whether an enabled identity may use a service, ignoring posture checks. */
+  /** Whether an enabled identity may use a service; does not evaluate posture checks. */
   mayUse(identityId: string, serviceId: string, type: 'Dial' | 'Bind'): boolean {
     const identity = this.#contents.identities.get(identityId)
     if (identity === undefined || identity.disabled) return false
@@ -90,9 +98,9 @@ export class RouterDataModel {
   }
 
   /**
-   * Replaces the whole model in its last step.
-   * @returns null if the new model was applied; otherwise the reason why the new model is too
-   * large: it is discarded, and no model remains.
+   * Replaces the whole model in the last step of the iterator.
+   * @returns null if the new model was applied; otherwise why it is too large. A model that is too
+   * large is discarded, and the router then has no model.
    * @throws when the bytes cannot be decoded.
    */
   *replace(body: Uint8Array): Generator<void, string | null> {
@@ -111,7 +119,7 @@ export class RouterDataModel {
     return null
   }
 
-  /** @throws when the bytes are not a valid message. */
+  /** Applies a set of changes. @throws when the bytes are not a valid message. */
   *change(body: Uint8Array, isOfSubscription: boolean): Generator<void, ChangeOutcome> {
     const set = yield* decodeIncrementally(ModelChangeSetSchema, body)
     if (!set.isSynthetic) {
@@ -135,7 +143,9 @@ export class RouterDataModel {
     return 'applied'
   }
 
-  /** @throws when the bytes are not a valid message. */
+  /**
+   * Compares a controller's model with this one. @throws when the bytes are not a valid message.
+   */
   *compare(body: Uint8Array): Generator<void, ModelComparison> {
     const { state } = yield* decodeIncrementally(ValidateModelSchema, body)
     const theirs =
@@ -143,7 +153,7 @@ export class RouterDataModel {
     return compareModels(this.#contents, theirs, DIFFERENCES_MAX)
   }
 
-  /** Discards the model. Nothing is permitted until a full model is received again. */
+  /** Discards the model. The router then permits no access until it receives a full model. */
   clear(): void {
     this.#contents = new ModelContents()
     this.#index = 0n
@@ -166,7 +176,7 @@ export class RouterDataModel {
     return { contents, excess: contents.excess(this.#limits) }
   }
 
-  /** @param events null if the whole model is new. */
+  /** @param events null if the whole model was replaced. */
   #changed(events: readonly ModelEvent[] | null): void {
     if (events === null) this.#changedIds = null
     for (const { model } of events ?? []) {
@@ -189,7 +199,7 @@ export class RouterDataModel {
 
 type Records = ReadonlyMap<string, unknown>
 
-/** Differences between the models of the router and a controller, up to a limit. */
+/** Differences between the models of the router and of a controller, up to a maximum number. */
 export function compareModels(
   own: ModelContents,
   theirs: ModelContents,
@@ -218,7 +228,7 @@ function* compareKind(kind: string, own: Records, theirs: Records): Iterable<Mod
   }
 }
 
-/** The records by kind, under the names that controllers use. */
+/** The records by kind, with the names that controllers use for the kinds. */
 function kindsOf(contents: ModelContents): Readonly<Record<string, Records>> {
   const byId = (table: { values(): Iterable<{ readonly id: string }> }): Records =>
     new Map(Array.from(table.values(), (record) => [record.id, record]))

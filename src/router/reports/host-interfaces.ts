@@ -11,7 +11,7 @@ const linuxFlag = { up: 0x1, broadcast: 0x2, loopback: 0x8, pointToPoint: 0x10, 
 
 /**
  * Active network interfaces of this host, with their addresses.
- * @param folder where Linux describes its interfaces.
+ * @param folder the folder in which Linux describes its interfaces.
  */
 export function hostInterfaces(
   listed: NodeJS.Dict<NetworkInterfaceInfo[]> = networkInterfaces(),
@@ -33,8 +33,8 @@ export function hostInterfaces(
 }
 
 /**
- * Groups addresses by device: Node.js lists an address with a label, such as `eth0:1`, as if it
- * belonged to another interface.
+ * Groups addresses by device: Node.js lists an address with a label, such as `eth0:1`, as a
+ * separate interface.
  */
 function byDevice(
   listed: NodeJS.Dict<NetworkInterfaceInfo[]>,
@@ -50,12 +50,13 @@ function byDevice(
 function flagsIn(read: (fact: string) => string, infos: readonly NetworkInterfaceInfo[]): number {
   const bits = countIn(read('flags'))
   if (bits === 0) {
-    // The system reports no flags here. Node.js lists only interfaces that are up.
+    // An operating system other than Linux reports no flags here. Node.js lists only interfaces
+    // that are up.
     const isLoopback = infos.some(({ internal }) => internal)
     return interfaceFlag.up | (isLoopback ? interfaceFlag.loopback : 0)
   }
-  // Interfaces without a carrier, such as the loopback interface, report an unknown state, so this
-  // state also counts as running.
+  // Interfaces without a carrier signal, such as the loopback interface, have the state `unknown`,
+  // so this state counts as running.
   const isRunning = (bits & linuxFlag.up) !== 0 && ['up', 'unknown'].includes(read('operstate'))
   const names = Object.keys(linuxFlag) as readonly (keyof typeof linuxFlag)[]
   return names
@@ -72,7 +73,7 @@ function factIn(path: string): string {
   }
 }
 
-/** A decimal or hexadecimal count; 0 if there is none. */
+/** The number in a text, decimal or hexadecimal; 0 if there is none. */
 function countIn(text: string): number {
   const count = text === '' ? 0 : Number(text)
   return Number.isSafeInteger(count) && count > 0 ? count : 0

@@ -2,12 +2,13 @@ import { reportLimits } from './limits.ts'
 import type { InspectionResponse } from '../../channel/messages/reports.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-/** Inspectable values: names and functions that create the values. */
+/** Values that an inspection can request: names, and functions that compute the values. */
 type Inspectable = Readonly<Record<string, () => unknown>>
 
 /**
- * Inspects values; each is JSON text. An unknown name has no value, as in routers of OpenZiti. A
- * value whose function throws becomes an error and does not affect the others.
+ * Responds to an inspection with JSON texts. An unknown name gets no value, as in OpenZiti routers.
+ * If the function for one value throws, the response contains an error for this value and the other
+ * values.
  */
 export function inspectRouter(
   names: readonly string[],

@@ -19,12 +19,12 @@ interface InterfaceReporterDeps {
 }
 
 /**
- * Reports the host's network interfaces to each controller: when it connects, when they change, and
- * periodically.
+ * Reports the host's network interfaces to each controller: when the controller connects, when
+ * interfaces change, and periodically.
  */
 export class InterfaceReporter {
   readonly #deps: InterfaceReporterDeps
-  /** Interfaces that a controller has accepted; a new connection starts empty. */
+  /** The interfaces that each controller has accepted; a new connection has none. */
   readonly #sent = new WeakMap<ControlConnection, SentReport>()
   readonly #asking = new WeakSet<ControlConnection>()
   #stopTimer: (() => void) | null = null
@@ -61,8 +61,8 @@ export class InterfaceReporter {
       await connection.channel.request(interfacesMessage(interfaces), requestTimeoutMs)
       this.#sent.set(connection, { text, atMs: clock.monotonicMs() })
     } catch {
-      // The channel is closed or the controller did not respond; the next check sends the report
-      // again.
+      // The report failed because the channel has closed or the controller did not respond; the
+      // next check repeats it.
     } finally {
       this.#asking.delete(connection)
     }

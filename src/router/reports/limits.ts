@@ -1,26 +1,23 @@
-/** Limits of inspections, traces, and reports to controllers. */
+/** Limits for inspections, message traces, and reports to controllers. */
 export const reportLimits = {
   /**
-   * Maximum values in one inspection request; further values are omitted, and the response contains
-   * an error.
+   * Maximum values in one inspection request; further values are omitted, and the response lists an
+   * error.
    */
   inspectedValuesMax: 64,
-  /** Maximum characters in one inspection value; a longer value is reported as too long. */
+  /** Maximum characters of one inspection value; a longer value is replaced by an error. */
   inspectedCharactersMax: 1024 * 1024,
   /** Maximum reported network interfaces; further ones are omitted. */
   interfacesMax: 256,
   /** Maximum reported addresses of one network interface; further addresses are omitted. */
   interfaceAddressesMax: 64,
-  /** Delay before interfaces are reported again to controllers that did not respond. */
+  /** Delay before interfaces are reported again to a controller that did not respond. */
   interfacesAgainMs: 60_000,
-  /**
-   * Maximum size of the trace file. When it is reached, the file is renamed and replaces the
-   * previous file.
-   */
+  /** Maximum size of the trace file. A full file is renamed and replaces the previous file. */
   traceBytesMax: 64 * 1024 * 1024,
   /**
-   * Maximum unsent bytes to the controller up to which usage is reported; above that, counts
-   * accumulate.
+   * Maximum bytes that a controller has not read while the router reports usage to it; above that,
+   * counts accumulate.
    */
   usageQueuedBytesMax: 1024 * 1024,
 } as const

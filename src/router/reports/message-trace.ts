@@ -11,7 +11,7 @@ import { ProgramFailure } from '../../overlay/failure.ts'
 import { readAddresses } from '../controllers/addresses-update.ts'
 import { controlContentType, readLeaderIndex } from '../../channel/messages/control.ts'
 
-/** Headers that are secret or may be; only their length is written. */
+/** Headers that are or may be secret; the trace contains only their length. */
 const secretHeaders: ReadonlySet<number> = new Set([channelHeaderKey.groupSecret])
 const VALUE_BYTES_MAX = 256
 
@@ -27,7 +27,7 @@ const decoders: Readonly<Record<number, (body: Uint8Array) => unknown>> = {
 }
 
 /**
- * Writes sent and received messages as JSON lines into a file of mode 0600. A full file is renamed
+ * Writes sent and received messages as JSON lines to a file of mode 0600. A full file is renamed
  * and replaces the previous one.
  */
 export class MessageTrace {
@@ -54,7 +54,7 @@ export class MessageTrace {
       this.#bytes += writeSync(this.#file, line)
       if (this.#bytes > reportLimits.traceBytesMax) this.#turn()
     } catch {
-      // A full disk loses lines of the trace, but never ends a channel.
+      // If the disk is full, lines of the trace are lost, but no channel is closed.
     }
   }
 

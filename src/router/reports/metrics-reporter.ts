@@ -7,7 +7,7 @@ import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
 interface QueuedBatch {
   readonly batch: MetricsBatch
-  /** Start of the batch's interval, on the monotonic clock. */
+  /** Start of the interval that the batch covers, monotonic ms. */
   readonly beganMs: number
 }
 
@@ -15,14 +15,14 @@ interface MetricsDeps {
   readonly config: RouterConfig['metrics']
   readonly clock: Clock
   readonly figures: () => Pick<MetricsBatch, 'integers' | 'numbers' | 'latenciesNs'>
-  /** @returns false if no controller is connected; then the batch is retained. */
+  /** @returns false if no controller is connected; the batch then stays. */
   readonly send: (batch: MetricsBatch) => boolean
 }
 
 /**
- * Reports metrics of consecutive intervals. A batch is sent when enough time has passed since the
- * start of its interval. While no controller is connected, some batches are kept; the oldest are
- * dropped.
+ * Reports metrics for consecutive intervals. A batch is sent when enough time has passed since the
+ * start of its interval. While no controller is connected, some batches are stored; above the
+ * limit, the oldest is dropped.
  */
 export class MetricsReporter {
   readonly #deps: MetricsDeps
@@ -54,7 +54,7 @@ export class MetricsReporter {
     this.flush()
   }
 
-  /** Sends the batches that are due; also called when a controller connects. */
+  /** Sends the batches whose interval is over; also called when a controller connects. */
   flush(): void {
     const { clock, config, send } = this.#deps
     for (;;) {

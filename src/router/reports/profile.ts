@@ -5,7 +5,7 @@ import type { RouterConfig } from '../../config/router/table.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
-/** Profiles this process, in the format of browser developer tools. */
+/** Profiles this process and writes the profile in the format of browser developer tools. */
 export class Profiler {
   readonly #session = new Session()
   readonly #config: NonNullable<RouterConfig['profile']>
@@ -48,7 +48,7 @@ export class Profiler {
     await this.#write(memory.path, profile)
   }
 
-  /** Writes the file atomically; a failure only loses the profile. */
+  /** Writes the file atomically; if that fails, only the profile is lost. */
   async #write(path: string, profile: unknown): Promise<void> {
     try {
       const partial = `${path}.partial`

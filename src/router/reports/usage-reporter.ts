@@ -15,13 +15,13 @@ interface UsageReporterDeps {
 }
 
 /**
- * Reports circuit bytes to one controller, which publishes them. While no controller is connected,
- * or the controller reads slowly, the counters accumulate the values, so several intervals need no
- * more memory than one.
+ * Reports the bytes of circuits to one controller, which publishes them. While no controller is
+ * connected or the controller reads slowly, the counters accumulate, so that several intervals need
+ * no more memory than one.
  */
 export class UsageReporter {
   readonly #deps: UsageReporterDeps
-  /** The channel that was full, until it has written its queue. */
+  /** The channel whose queue was full, until the channel has sent it; otherwise null. */
   #waitsFor: Channel | null = null
 
   constructor(deps: UsageReporterDeps) {
@@ -33,8 +33,8 @@ export class UsageReporter {
   sendUsage(): void {
     const { routerId, clock, usages, connections } = this.#deps
     const channel = connections()[0]?.channel
-    // While the channel is full, no report is built: building one for each frame would be too
-    // expensive.
+    // Builds no report while the channel is full: this method is called often, and building a
+    // report is expensive.
     if (channel === undefined || channel === this.#waitsFor) return
     this.#waitsFor = null
     const said = { eventId: randomUUID(), atMs: clock.nowMs() }

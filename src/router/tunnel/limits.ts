@@ -1,18 +1,19 @@
-/** Limits for terminators that a router offers to its controllers for the services it hosts. */
+/** Limits for the terminators that a router's tunnel creates for the services it hosts. */
 export const tunnelTerminatorLimits = {
-  /** Timeout of a request about a terminator. */
+  /** Time limit for a controller's answer to a request about a terminator. */
   offerTimeoutMs: 10_000,
   /** First delay after a failure; it doubles after each failure, up to `offerWaitMsMax`. */
   offerWaitMsMin: 500,
   /**
-   * Maximum delay after a failure, and the delay after a refusal; a random part of up to half is
-   * subtracted.
+   * Maximum delay after a failure, and the delay after a refusal; up to half of the delay is
+   * subtracted at random.
    */
   offerWaitMsMax: 60_000,
-  /** Delay after a controller connects before all terminators are sent again. */
+  /** Delay between the connection of a controller and the repetition of all terminators. */
   offersRepeatedAfterMs: 10_000,
   /**
-   * Maximum attempts to remove a terminator; after that, the removal is left to the controllers.
+   * Maximum attempts to remove a terminator; after that, controllers remove it when they validate
+   * it.
    */
   withdrawalsMax: 10,
 } as const

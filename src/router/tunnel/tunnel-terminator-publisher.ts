@@ -33,24 +33,30 @@ interface TerminatorOffersDeps {
 }
 
 const COST_UNKNOWN = -1
-/** Caller name of the tunnel for controller requests; no identity has this name. */
+/**
+ * Name of the tunnel as a caller that shares the requests to controllers fairly with identities; no
+ * identity has this name.
+ */
 const OPERATIONS_OF_TUNNEL = ''
 
 /** A terminator: its desired state, and the state last sent to controllers. */
 interface Offer {
   readonly id: string
-  /** Null if the terminator must be removed. */
+  /** The terminator that the controllers should have; null if they should remove it. */
   wanted: RequestedTunnelTerminator | null
-  /** The version that the controllers have; null: they have none, 'unknown': they may have any. */
+  /**
+   * The terminator that the controllers have; null: none, 'unknown': the outcome of a request is
+   * unknown.
+   */
   sent: RequestedTunnelTerminator | 'unknown' | null
-  /** True: the controllers must receive the terminator again, although nothing has changed. */
+  /** True if the terminator must be sent to the controllers again even if it has not changed. */
   isRepeated: boolean
   isWorking: boolean
   failures: number
   timer: NodeJS.Timeout | null
 }
 
-/** A controller has refused the request; the message contains the reason. */
+/** A controller has refused a request about a terminator; the message contains the reason. */
 class OfferRefused extends Error {
   readonly isBusy: boolean
 
@@ -61,8 +67,8 @@ class OfferRefused extends Error {
 }
 
 /**
- * Keeps the tunnel's terminators at the controllers in the desired state. Failed requests are
- * retried, and requests for one terminator are sequential.
+ * Creates, updates and removes the tunnel's terminators at the controllers as required. It repeats
+ * failed requests, and sends the requests for one terminator one after the other.
  */
 export class TunnelTerminatorPublisher implements TerminatorPublisher {
   readonly #deps: TerminatorOffersDeps
@@ -74,7 +80,7 @@ export class TunnelTerminatorPublisher implements TerminatorPublisher {
     this.#deps = deps
   }
 
-  /** The terminator IDs, and for each of them whether the controllers have the terminator. */
+  /** IDs of the terminators, and whether the controllers have each one. */
   get offers(): readonly { readonly id: string; readonly isEstablished: boolean }[] {
     return [...this.#offers.values()]
       .filter(({ wanted }) => wanted !== null)
@@ -104,7 +110,7 @@ export class TunnelTerminatorPublisher implements TerminatorPublisher {
   }
 
   /**
-   * Reports the health of a terminator's target to a controller; the report is lost if that
+   * Reports the health of a terminator's target to a controller; the report is lost if the
    * controller disconnects.
    */
   sendHealth(id: string, isHealthy: boolean): void {
@@ -113,7 +119,7 @@ export class TunnelTerminatorPublisher implements TerminatorPublisher {
 
   /**
    * Sends all terminators again after a delay, because the controllers may have lost or removed
-   * them.
+   * some of them.
    */
   onConnected(): void {
     for (const offer of this.#offers.values()) if (!isSettled(offer)) this.#retry(offer)
@@ -122,8 +128,8 @@ export class TunnelTerminatorPublisher implements TerminatorPublisher {
       this.#repeatTimer = null
       for (const offer of this.#offers.values()) {
         if (offer.wanted === null || offer.sent === null) continue
-        // The terminator is sent again, even if nothing has changed: creating the same terminator
-        // twice has no further effect.
+        // Sends the terminator again even if it has not changed: creating the same terminator twice
+        // has no further effect.
         offer.isRepeated = true
         this.#retry(offer)
       }
@@ -136,7 +142,7 @@ export class TunnelTerminatorPublisher implements TerminatorPublisher {
     for (const { timer } of this.#offers.values()) if (timer !== null) clearTimeout(timer)
   }
 
-  /** Retries now, before the delay ends. */
+  /** Retries immediately instead of waiting for the rest of the delay. */
   #retry(offer: Offer): void {
     offer.failures = 0
     if (offer.timer !== null) clearTimeout(offer.timer)
@@ -170,7 +176,7 @@ export class TunnelTerminatorPublisher implements TerminatorPublisher {
     const isBusy = error instanceof OfferRefused && error.isBusy
     if (!isBusy) this.#deps.log.warn(fields, 'a controller did not change a terminator')
     if (wanted === null && offer.failures >= withdrawalsMax) {
-      // Gives up. Controllers remove the terminator when they validate their terminators later.
+      // Stops trying: controllers will remove the terminator when they validate it.
       this.#offers.delete(terminatorId)
       return
     }
@@ -188,8 +194,8 @@ export class TunnelTerminatorPublisher implements TerminatorPublisher {
   }
 
   /**
-   * Sends one request. Afterwards the controllers have either the terminator as it was desired when
-   * the request started, or no terminator.
+   * Sends one request to bring the terminator closer to its required state. If the outcome is
+   * unknown, a later step removes the terminator first.
    */
   async #step(offer: Offer, controller: ControlConnection): Promise<void> {
     const { wanted, sent, id } = offer
@@ -200,7 +206,7 @@ export class TunnelTerminatorPublisher implements TerminatorPublisher {
     } else if (offer.isRepeated || sent === null) await this.#create(offer, wanted, controller)
     else if (isSameButForHealth(sent, wanted)) {
       const { cost, precedence } = wanted
-      // If the terminator does not exist or differs, it is created again.
+      // If the update fails, a later step removes the terminator and creates it again.
       offer.sent = 'unknown'
       await this.#asked(controller, updateTunnelTerminatorMessage(id, cost, precedence))
       offer.sent = wanted
@@ -215,14 +221,15 @@ export class TunnelTerminatorPublisher implements TerminatorPublisher {
     const message = createTunnelTerminatorMessage(wanted, this.#deps.clock.nowMs())
     const { sent } = offer
     offer.isRepeated = false
-    // If no response arrives, the terminator may exist anyway.
+    // Without a response, the controllers may or may not have the terminator.
     offer.sent = 'unknown'
     const reply = await channel.request(message, offerTimeoutMs)
     if (reply.contentType !== controlContentType.createTunnelTerminatorV2Response)
       throw failureOf(reply)
     const { outcome, message: reason } = readTunnelTerminatorResponse(reply.body)
     if (outcome === 'created') {
-      // A terminator that an earlier process created is accepted with its unknown cost.
+      // An earlier process of this router created the terminator, so its cost is unknown and is
+      // updated next.
       offer.sent = sent === null ? { ...wanted, cost: COST_UNKNOWN } : wanted
       const fields = { terminatorId: offer.id, serviceId: wanted.serviceId, controllerId }
       if (sent === null) this.#deps.log.info(fields, 'service hosted')
@@ -240,7 +247,7 @@ export class TunnelTerminatorPublisher implements TerminatorPublisher {
     if (!isDone) throw failureOf(reply)
   }
 
-  /** Any connected controller, because followers forward the write to the leader. */
+  /** A random connected controller; followers forward the write to the leader. */
   #controller(): ControlConnection | null {
     const open = this.#deps.connections().filter(({ channel }) => !channel.isClosed)
     return open[this.#deps.random.integer(0, Math.max(0, open.length - 1))] ?? null
@@ -251,7 +258,10 @@ function isSettled({ wanted, sent, isRepeated }: Offer): boolean {
   return isDeepStrictEqual(wanted, sent) && (wanted === null || !isRepeated)
 }
 
-/** Cost and precedence are updated in place, so existing circuits continue. */
+/**
+ * Whether only cost and precedence differ. These are updated without replacing the terminator, so
+ * that existing circuits continue.
+ */
 function isSameButForHealth(
   sent: RequestedTunnelTerminator,
   wanted: RequestedTunnelTerminator,

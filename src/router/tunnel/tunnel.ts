@@ -21,7 +21,7 @@ import { TunnelServices } from '../../overlay/tunnel-services.ts'
 import type { UsableServices } from '../../overlay/services/usable-services.ts'
 
 interface TunnelDeps {
-  /** Options of the listener with the binding `tunnel`. */
+  /** Options of the configured listener with the binding `tunnel`. */
   readonly options: Readonly<Record<string, unknown>>
   readonly identity: () => RouterIdentity
   readonly model: RouterDataModel
@@ -32,7 +32,9 @@ interface TunnelDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
-  /** Addresses of controllers and other routers, which no service may intercept on this host. */
+  /**
+   * Addresses of controllers and other routers; this host must not intercept them for a service.
+   */
   readonly neededAddresses: () => readonly string[]
 }
 
@@ -40,8 +42,7 @@ interface TunnelDeps {
 export const TUNNEL_BINDING = 'tunnel'
 
 /**
- * Makes the router itself an endpoint of circuits, with the permissions of the router's own
- * identity.
+ * The router's tunnel: dials and hosts services with the permissions of the router's own identity.
  */
 export class Tunnel {
   readonly #deps: TunnelDeps
@@ -91,8 +92,8 @@ export class Tunnel {
 
   onConnected(): void {
     this.#offers.onConnected()
-    // Protects the addresses again: the controller may have a new address, which no service may
-    // intercept.
+    // Protects the addresses of the controllers again, because a controller may have a new address,
+    // which must not be intercepted for a service.
     this.#services.protectAddresses()
   }
 
@@ -131,7 +132,7 @@ export function createTunnel(
   return listener === undefined ? null : new Tunnel({ ...deps, options: listener.options })
 }
 
-/** The services of an identity in the data model of a router. */
+/** The services that an identity may use, according to the router's data model. */
 function servicesInModel(model: RouterDataModel, identityId: string): UsableServices {
   return {
     identity: () => model.contents.identities.get(identityId),
