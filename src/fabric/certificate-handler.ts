@@ -25,7 +25,7 @@ import type { ChannelHandler } from './channel-handler.ts'
 import { controlContentType } from '../channel/messages/control.ts'
 import type { RouterLogger } from './router-channels.ts'
 
-/** A proposer that can reject a write before the caller does expensive work for that write. */
+/** A proposer that can refuse a write before its caller does expensive work for it. */
 export interface PrecheckingProposer extends Proposer {
   /** @throws {Problem} SERVER_TOO_MANY_REQUESTS */
   judge(write: Pick<ProposalInput, 'actor' | 'kind'>): void
@@ -41,9 +41,9 @@ interface CertificateHandlerDeps {
 }
 
 /**
- * Issues new certificates to routers whose certificates expire soon. The new certificates take
- * effect when the router confirms them or connects with them; a router that loses the response
- * continues with its old certificates.
+ * Issues new certificates to routers whose certificates expire soon. The cluster accepts the new
+ * certificates once the router confirms them or connects with them. A router that loses the
+ * response continues with its old certificates.
  */
 export function createCertificateHandler(deps: CertificateHandlerDeps): ChannelHandler {
   return {
@@ -72,7 +72,7 @@ async function extend(
   const kind = requireVerification
     ? CommandKind.ROUTER_EXTEND_BEGIN
     : routerRenewalKind(state.featureLevel)
-  // Checked first, because the two signatures cost far more than the request message.
+  // Checked first, because creating the two signatures costs far more than sending the request.
   // @guard audit-pushed-out--signed
   proposer.judge({ kind, actor: actorOf(connection) })
   const requests = { client: clientCertCsr, server: serverCertCsr }
@@ -98,7 +98,7 @@ async function extend(
     caCertsPem: anchorsPem(),
   })
   if (requireVerification) connection.offeredCertPem = pem
-  // This message is not sent as a reply, because routers recognize the message by its content type.
+  // Sent as a new message instead of a reply, because routers recognize it by its content type.
   channel.send({
     contentType: controlContentType.enrollmentCertsResponse,
     body: toBinary(RouterCertificatesSchema, certificates),
@@ -120,7 +120,7 @@ async function verify(
   })
   connection.hasOffered()
   log.info({ routerId: router.id, name: router.name }, 'router certificates renewed')
-  // A reply without an error code means success.
+  // A reply without an error code reports success.
   channel.reply(message, {
     contentType: controlContentType.error,
     body: toBinary(RouterErrorSchema, create(RouterErrorSchema)),
@@ -131,7 +131,7 @@ function actorOf({ router, address }: RouterConnection): Actor {
   return createEnrollmentActor({ routerId: router.id }, { method: 'channel', address })
 }
 
-/** @throws {Problem} when the write is rejected or its outcome is unknown. */
+/** Proposes a write. @throws {Problem} when the write is rejected or its outcome is unknown. */
 async function write(
   proposer: Proposer,
   connection: RouterConnection,

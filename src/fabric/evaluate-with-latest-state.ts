@@ -2,9 +2,9 @@ import { Problem } from '../lib/problems.ts'
 import type { LatestReads } from '../ports/latest-reads.ts'
 
 /**
- * Evaluates a request, and if it would be refused, evaluates it again with the latest state: a
- * right, session or host may have been written through another controller just before. If no leader
- * confirms the latest commit index, the first result is used.
+ * Evaluates a request. If the request would be refused, evaluates it again with the latest state,
+ * because another controller may just have written a permission, session or host. If no leader
+ * confirms the latest commit index, the first result counts.
  */
 export async function evaluateWithLatestState<T>(
   reads: Pick<LatestReads, 'reachLatest'>,

@@ -12,9 +12,9 @@ import { controlHeaderKey, legacyHelloHeaderKey } from '../channel/messages/cont
 /**
  * Capabilities that newer routers expect of every controller: terminators of version 2, links
  * reported by one router, circuits of version 3, the data model, and session tokens as JWTs.
- * Routers reject a controller without the last capability. Capability 5, several sockets per
- * channel, is not announced: a second socket for each router and controller would cost more than it
- * gains. A router that learned this capability from an earlier controller may still open additional
+ * Routers reject a controller without the last one. Capability 5, several sockets for each channel,
+ * is not announced: a second socket for each router and controller would cost more than it gains. A
+ * router that received this capability from an earlier controller may still open additional
  * sockets.
  */
 const capabilities = [1, 2, 3, 4, 6]
@@ -27,7 +27,8 @@ export interface ControllerIdentity {
 }
 
 /**
- * The response to the hello of an admitted router: ID, version and capabilities of this controller.
+ * The answer to the hello of an admitted router, with the ID, version and capabilities of this
+ * controller.
  */
 export function helloResponse(hello: Hello, identity: ControllerIdentity): ChannelMessage {
   const { id, clusterId, version } = identity
@@ -45,7 +46,7 @@ export function helloResponse(hello: Hello, identity: ControllerIdentity): Chann
   )
 }
 
-/** The reason to reject a hello, regardless of its sender; null if the hello is valid. */
+/** Why a hello must be rejected regardless of its sender; null if it is valid. */
 export function helloFault(hello: Hello): string | null {
   if (hello.version === null) return 'the hello has no version of five fields'
   return null

@@ -41,7 +41,10 @@ export function createRouterInspections(
   }
 }
 
-/** False if a router of an earlier release only reports that it does not know the name. */
+/**
+ * Whether the error is a fault of the router. It is not if a router of an earlier release reports
+ * that it does not know the name.
+ */
 function isFault(error: string): boolean {
   return !error.endsWith(': not known to this router')
 }

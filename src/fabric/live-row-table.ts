@@ -3,13 +3,13 @@ import type { LiveRow, LiveTable } from '../ports/live-table.ts'
 interface LiveRowsOptions<K, R> {
   readonly owner: string
   readonly rowsMax: number
-  /** The current public view of the row. */
+  /** Returns the current public view of the row. */
   readonly viewOf: (kept: K) => R
   /** Called when `remove` has removed the row from the table. */
   readonly onRemoved: (kept: K, isImmediate: boolean) => void
 }
 
-/** Rows of a live table by ID, each with internal data of the table's owner. */
+/** Rows of a live table by ID. Each row also has internal data of the table's owner. */
 export class LiveRowTable<K, R extends LiveRow> implements LiveTable<R> {
   readonly #options: LiveRowsOptions<K, R>
   readonly #kept = new Map<string, K>()
@@ -49,7 +49,7 @@ export class LiveRowTable<K, R extends LiveRow> implements LiveTable<R> {
     return this.#kept.values()
   }
 
-  /** Removes the row without calling `onRemoved`. */
+  /** Removes the row and does not call `onRemoved`. */
   drop(id: string): K | undefined {
     const kept = this.#kept.get(id)
     this.#kept.delete(id)

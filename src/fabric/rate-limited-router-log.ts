@@ -4,8 +4,8 @@ import { routerLimits } from './limits.ts'
 import type { RouterLogger } from './router-channels.ts'
 
 /**
- * A logger with a limited number of warnings per router, because a faulty router can cause any
- * number of warnings.
+ * A logger that limits the number of warnings about each router, because a faulty router can cause
+ * any number of them.
  */
 export function perRouterRateLimitedLogger(
   log: RouterLogger,

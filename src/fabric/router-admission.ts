@@ -1,14 +1,14 @@
 import type { TLSSocket } from 'node:tls'
 
-/** A connecting router whose certificate matches the certificate in the router's record. */
+/** A connected router whose certificate matches its record. */
 export interface AdmittedRouter {
   readonly id: string
   readonly name: string
   /** True if clients may connect to this router. */
   readonly isEdge: boolean
   /**
-   * Certificate in the router's record at the time of the admission, PEM. The controller repeatedly
-   * compares this certificate with the record, because the record may change.
+   * Certificate in the router's record when it was admitted, PEM. The controller repeatedly
+   * compares it with the record, which may change.
    */
   readonly certPem: string
 }
@@ -18,13 +18,13 @@ export type RouterAdmission =
   /** `reason` is sent to the router and logged by the controller; it contains no secret. */
   | { readonly ok: false; readonly reason: string }
 
-/** Admits connecting routers. */
+/** Decides which routers may connect. */
 export interface RouterAdmitter {
   /**
-   * Admits a router by the certificates of the TLS socket. TLS has already verified that the router
-   * has the private key of its leaf certificate.
+   * Decides by the certificates of the TLS socket. TLS has already verified that the router has the
+   * private key of its leaf certificate.
    */
   admit(socket: TLSSocket): RouterAdmission
-  /** Why an admitted router must be disconnected; null if it may stay. */
+  /** Why an admitted router must be disconnected now; null if it may stay connected. */
   revoked(router: AdmittedRouter): string | null
 }

@@ -39,11 +39,14 @@ export interface RouterLogger {
   warn(fields: Readonly<Record<string, unknown>>, message: string): void
 }
 
-/** Cluster information that is sent to routers. */
+/** Information about the cluster that is sent to routers. */
 export interface RouterClusterView {
-  /** Null while any member's address is unknown, because routers treat every list as complete. */
+  /**
+   * The addresses of all members. Null while the address of a member is unknown, because routers
+   * consider every list complete.
+   */
   addresses(): ClusterAddresses | null
-  /** Grows with each new leader; null if this controller is not the leader. */
+  /** A number that grows with each new leader; null if this controller is not the leader. */
   leaderIndex(): number | null
 }
 
@@ -55,7 +58,7 @@ export interface RouterChannelsDeps {
   readonly statuses: RouterStatusTopic
   readonly clock: Clock
   readonly log: RouterLogger
-  /** Share of the main thread's processor time; routers share that time with other callers. */
+  /** Shares the processor time of the main thread between routers and other callers. */
   readonly processor: Pick<ProcessorShare, 'begin'>
   /** Publishes connects and disconnects of routers as events. */
   readonly publishFact?: ObservationSink
@@ -69,13 +72,13 @@ interface Connected {
 }
 
 interface AddressesUpdate {
-  /** Equal for equal lists. */
+  /** Text that is equal for equal lists. */
   readonly text: string
   readonly addresses: ClusterAddresses
   readonly message: OutboundMessage
 }
 
-/** The routers connected to this controller, one channel each. */
+/** The routers that are connected to this controller, with one channel for each router. */
 export class RouterChannels {
   readonly #deps: RouterChannelsDeps
   readonly #rows: LiveRowTable<Connected, LiveChannel>
@@ -108,12 +111,15 @@ export class RouterChannels {
     })
   }
 
-  /** When an operator removes a row, the channel closes; the router may reconnect. */
+  /**
+   * Live table of the channels. If an operator removes a row, its channel closes; the router may
+   * connect again.
+   */
   get table(): LiveTable<LiveChannel> {
     return this.#rows
   }
 
-  /** Must be called before `start`. */
+  /** Registers a handler; only before `start`. */
   add(subject: ChannelHandler): void {
     this.#subjects.push(subject)
     for (const [contentType, handler] of subject.handlers) {
@@ -129,7 +135,7 @@ export class RouterChannels {
     for (const { connection } of this.#rows.allKept()) yield connection
   }
 
-  /** Undefined if the router has no channel to this controller. */
+  /** The connection of the router; undefined if it has no channel to this controller. */
   connection(routerId: string): RouterConnection | undefined {
     return this.#rows.kept(routerId)?.connection
   }
@@ -146,8 +152,8 @@ export class RouterChannels {
   }
 
   /**
-   * Starts a sweep after the current log entry is applied, to close the channel of a disabled or
-   * deleted router.
+   * Starts a sweep after the current log entry is applied, so that the channel of a disabled or
+   * deleted router closes soon.
    */
   #sweepSoon(): void {
     this.#soon ??= setImmediate(() => {
@@ -163,8 +169,8 @@ export class RouterChannels {
     this.#soon = null
     this.#unfollow()
     for (const subject of this.#subjects) subject.onStop?.()
-    // Send a last list of members. If this controller stops because it was removed, the list
-    // confirms the removal to the controller's routers.
+    // Sends a last list of members. If this controller stops because it was removed from the
+    // cluster, the list confirms the removal to the routers.
     this.#sendMembers()
     for (const channel of Array.from(this.#open)) channel.close('the controller is stopping')
   }
@@ -183,8 +189,8 @@ export class RouterChannels {
       onHello: (message) => {
         clearTimeout(deadline)
         connection = this.#welcome(channel, socket, message)
-        // The channel may have closed before the hello was answered; then its end must be handled
-        // here.
+        // If the channel has closed before the hello was answered, `onClose` did not know the
+        // connection, so its end is handled here.
         if (connection !== null && channel.isClosed) {
           this.#onClosed(connection, channel, 'closed at once')
         }
@@ -205,8 +211,8 @@ export class RouterChannels {
   }
 
   /**
-   * Closes channels of routers that may no longer be connected, and sends changes of members, their
-   * addresses and the leader since the last sweep.
+   * Closes the channels of routers that may no longer be connected, and sends changes of members,
+   * addresses and leader since the last sweep.
    */
   sweep(): void {
     const { gate, log } = this.#deps
@@ -234,8 +240,8 @@ export class RouterChannels {
   }
 
   /**
-   * Handles a hello. It catches unexpected errors, because an uncaught exception would close the
-   * channels of all other routers too.
+   * Handles a hello. Catches unexpected errors, because an uncaught exception would end the process
+   * and thus the channels of all routers.
    */
   #welcome(channel: Channel, socket: TLSSocket, message: ChannelMessage): RouterConnection | null {
     try {
@@ -344,7 +350,7 @@ export class RouterChannels {
     return null
   }
 
-  /** Starts work when the router gets its share of the main thread. */
+  /** Starts work for a router when the router gets its share of the main thread's time. */
   #begin(
     connection: RouterConnection | null,
     work: () => Iterator<void> | null,
@@ -354,8 +360,8 @@ export class RouterChannels {
   }
 
   /**
-   * Logs a refusal. The rate of these lines is limited, because anyone who can reach the listener
-   * can cause a refusal any number of times.
+   * Logs a refused connection, with a limited rate: anyone who can reach the listener can cause any
+   * number of refusals.
    */
   #logRefusal(fields: Readonly<Record<string, unknown>>, message = 'router refused'): void {
     const { clock, log } = this.#deps
@@ -377,13 +383,13 @@ export class RouterChannels {
     connection.closeSockets(reason)
     const { id, name } = connection.router
     log.info({ routerId: id, name, reason }, 'router disconnected')
-    // Stops here if the router has reconnected over another channel.
+    // Ends here if the router has reconnected over another channel.
     if (this.connection(id) !== connection) return
     this.#rows.drop(id)
     this.#onGone(connection)
   }
 
-  /** Called when the router's row was removed from the table. */
+  /** Called when an operator removed the router's row from the table. */
   #onGone(connection: RouterConnection): void {
     const { id } = connection.router
     this.#deps.statuses.withdraw(id)
@@ -391,9 +397,7 @@ export class RouterChannels {
     for (const subject of this.#subjects) subject.onDisconnected?.(connection)
   }
 
-  /**
-   * The list of controllers as one message for all routers; null while the list is incomplete.
-   */
+  /** The list of controllers as one message for all routers; null if the list is incomplete. */
   #addresses(): AddressesUpdate | null {
     const addresses = this.#deps.cluster.addresses()
     if (addresses === null) return null
@@ -411,16 +415,16 @@ export class RouterChannels {
     if (update === null || (!isAsked && update.text === connection.sentAddresses)) return
     const { addresses, message, text } = update
     const before = connection.sentControllers
-    // A list that is sent again needs a greater index: routers accept only a list with a greater
-    // index, and the log may not have grown since.
+    // A router accepts only a list with a greater index than its current one. To send the same list
+    // again, the index must grow even if the log has not grown.
     const isSame = text === connection.sentAddresses
     const isMoved = ({ id, addresses: now }: ControllerAddress): boolean =>
       before.some((known) => known.id === id && known.addresses.join() !== now.join())
     const left = addresses.controllers.filter((one) => !isMoved(one))
     connection.sentAddresses = text
     connection.sentControllers = addresses.controllers
-    // An OpenZiti router keeps dialing a known controller at the addresses that it received first.
-    // If they have changed, a list without that controller is sent first.
+    // An OpenZiti router continues to dial a known controller at the addresses that it received
+    // first. If addresses have changed, the leader first sends a list without that controller.
     const mustForget =
       addresses.isLeader && left.length > 0 && left.length < addresses.controllers.length
     if (mustForget) {
@@ -432,8 +436,8 @@ export class RouterChannels {
     const index = addresses.isLeader ? Math.max(addresses.index, least) : addresses.index
     if (index === addresses.index) connection.channel.send(message)
     else connection.channel.send(addressesMessage({ ...addresses, index }))
-    // A follower's index is lower than the leader's. The maximum is stored, so that later lists
-    // still get an index greater than the router's.
+    // The index of a follower's list is lower than that of the leader. Storing the maximum ensures
+    // that later lists get an index above that of the router's list.
     connection.sentIndex = Math.max(connection.sentIndex, index)
   }
 

@@ -28,10 +28,9 @@ import { edgeErrorCode } from '../channel/messages/edge.ts'
 const REASON_CHARACTERS_MAX = 200
 
 /**
- * An asynchronous handler returns its promise, so that a rejection is handled; the channel keeps
- * reading meanwhile. A long-running handler returns an iterator of steps, each well below a
- * millisecond, which alternate with other work; the channel reads no further message until the last
- * step.
+ * Handles a message. If it returns a promise, its rejection is handled, and the channel continues
+ * to read. If it returns an iterator, the steps alternate with other work, each should take much
+ * less than a millisecond, and the channel reads no further message until the last step.
  */
 export type MessageHandler = (
   connection: RouterConnection,
@@ -41,47 +40,44 @@ export type MessageHandler = (
 interface ConnectionDeps {
   readonly channel: Channel
   /**
-   * The group that additional sockets can join if they present its secret; null if the router
+   * ID and secret that additional sockets must present to join the channel; null if the router
    * announced no group.
    */
   readonly group: JoinableGroup | null
   readonly router: AdmittedRouter
-  /** Remote address. */
+  /** Remote address of the router's first socket. */
   readonly address: string
   readonly hello: Hello
   readonly version: VersionLine
   /**
-   * The handler for a content type that another part of the controller handles; null if there is
-   * none.
+   * Returns the handler for a content type that another part of the controller handles; null if
+   * there is none.
    */
   readonly handlerOf: (contentType: number) => MessageHandler | null
-  /** Version of this controller, as reported to routers. */
+  /** Version of this controller, which it reports to routers. */
   readonly ownVersion: string
   readonly onStatus: (status: RouterStatus) => void
   readonly onMembersAsked: () => void
 }
 
 /**
- * The connection of an admitted router: answers the router's requests and stores what the router
- * reports about itself.
+ * The connection of an admitted router: answers its requests and stores the status that it reports.
  */
 export class RouterConnection {
   readonly channel: Channel
-  /** Remote address. */
+  /** Remote address of the router's first socket. */
   readonly address: string
-  /** The admitted router; replaced when its record or certificate changes. */
+  /** The admitted router; replaced when its record or its certificate changes. */
   router: AdmittedRouter
   /**
-   * New certificate that was sent to the router over this channel and that the router may activate;
-   * '' if none.
+   * New certificate that was sent to the router over this channel and that the router has not
+   * confirmed; '' if there is none.
    */
   offeredCertPem = ''
   readonly hello: Hello
   /** Version of the router program. */
   readonly version: VersionLine
-  /**
-   * True if the router's hello announced that the router evaluates the posture of OIDC clients.
-   */
+  /** True if the router announced in its hello that it evaluates the posture of OIDC clients. */
   readonly evaluatesPosture: boolean
   readonly #deps: ConnectionDeps
   /**
@@ -92,7 +88,7 @@ export class RouterConnection {
   sentIndex = 0
   sentLeaderIndex = 0
   #status: RouterStatus
-  /** Sockets of this router in addition to the socket of `channel`. */
+  /** Sockets of this router other than the socket of `channel`. */
   readonly #sockets = new Set<Channel>()
 
   constructor(deps: ConnectionDeps) {
@@ -114,13 +110,13 @@ export class RouterConnection {
     }
   }
 
-  /** Called when the router has activated the new certificate; its channel stays open. */
+  /** Called when the router has confirmed its new certificate; the channel stays open. */
   hasOffered(): void {
     if (this.offeredCertPem !== '') this.router = { ...this.router, certPem: this.offeredCertPem }
     this.offeredCertPem = ''
   }
 
-  /** The reason why an additional socket may not join; null if it may join. */
+  /** Why an additional socket may not join the channel; null if it may. */
   socketFault(group: HelloGroup): string | null {
     if (!isSocketOfGroup(this.#deps.group, group)) return 'the router has no channel of this group'
     // @guard sockets-of-a-control-channel--bound
@@ -147,13 +143,13 @@ export class RouterConnection {
     if (this.#deps.router.isEdge) void this.#greet()
   }
 
-  /** Updates and publishes the status that the router reported about itself. */
+  /** Stores and publishes a change of the status that the router reports. */
   report(change: Partial<RouterStatus>): void {
     this.#status = { ...this.#status, ...change }
     if (!this.channel.isClosed) this.#deps.onStatus(this.#status)
   }
 
-  /** @returns the steps that remain; null if none. */
+  /** @returns the remaining steps; null if there are none. */
   onMessage(message: ChannelMessage): Iterator<void> | null {
     const { channel, handlerOf, onMembersAsked } = this.#deps
     const { contentType: type } = message
@@ -176,8 +172,8 @@ export class RouterConnection {
   }
 
   /**
-   * Runs a handler. If the message cannot be decoded or causes an unexpected error, only the
-   * sender's channel is closed.
+   * Runs a handler. If it throws, for example because the message cannot be decoded, only the
+   * channel of the sender is closed.
    */
   #perform(handle: MessageHandler, message: ChannelMessage): Iterator<void> | null {
     const fail = (error: unknown): void => {
@@ -197,8 +193,8 @@ export class RouterConnection {
   }
 
   /**
-   * Requests an edge router's client addresses. A router that does not reply stays connected
-   * without an address.
+   * Requests the client addresses of an edge router. A router that does not answer stays connected,
+   * without addresses.
    */
   async #greet(): Promise<void> {
     const { channel, ownVersion } = this.#deps
@@ -207,7 +203,8 @@ export class RouterConnection {
       if (contentType !== controlContentType.clientHello) return
       this.report(readEdgeRouterHello(body))
     } catch {
-      // Ignored: the channel is closed, the request timed out, or the reply is invalid.
+      // The channel has closed, the request timed out, or the answer is invalid; the connection
+      // continues.
     }
   }
 }
@@ -220,7 +217,7 @@ function* guarded(steps: Iterator<void>, fail: (error: unknown) => void): Genera
   }
 }
 
-/** Message types without a response and without a handler; they are ignored. */
+/** Message types that require no response; they are ignored if there is no handler for them. */
 const notices: ReadonlySet<number> = new Set([
   channelContentType.result,
   controlContentType.traceEvent,
@@ -233,8 +230,8 @@ const notices: ReadonlySet<number> = new Set([
 ])
 
 /**
- * Tunnel requests that only a router without a data model sends, for an API session, circuits,
- * services and terminators. Routers that connect to this controller have a data model.
+ * Requests of a tunnel for API sessions, circuits, services and terminators that only routers
+ * without a data model send. Every router that connects to this controller has a data model.
  */
 const oldTunnelRequests: ReadonlySet<number> = new Set([
   controlContentType.createApiSession,
@@ -244,8 +241,8 @@ const oldTunnelRequests: ReadonlySet<number> = new Set([
 ])
 
 /**
- * Refuses a request that has no handler, in the form that its sender accepts as a refusal. Without
- * a response, the router would wait until its timeout.
+ * Refuses a request without a handler in the form that its sender accepts. Without a response, the
+ * router would wait until its timeout.
  */
 function refuse(channel: Channel, message: ChannelMessage): void {
   const { contentType, headers } = message
@@ -258,7 +255,10 @@ function refuse(channel: Channel, message: ChannelMessage): void {
 const NOT_SUPPORTED = 'not supported'
 const NO_TUNNEL = 'tunnels are served by the data model of routers alone'
 
-/** The specific refusal for this message type; null for the generic refusal. */
+/**
+ * The refusal for a message type that requires a specific form; null if the generic refusal is
+ * sufficient.
+ */
 function refusalOf(message: ChannelMessage): OutboundMessage | null {
   const { contentType } = message
   if (oldTunnelRequests.has(contentType))

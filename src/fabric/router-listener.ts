@@ -16,21 +16,23 @@ type RouterListenerLimits = Record<
 
 interface RouterListenerDeps {
   readonly channels: RouterChannels
-  /** TLS versions, cipher suites and client certificate request, as for every listener. */
+  /**
+   * TLS versions, cipher suites and the request for a client certificate, as for the other
+   * listeners.
+   */
   readonly tls: TlsOptions
   readonly clock: Pick<Clock, 'monotonicMs'>
-  /** The limit of open sockets, which this listener shares with others. */
+  /** Limit of open sockets, which several listeners share fairly. */
   readonly room: FairShare
   /**
-   * False until a joining controller has received its state. Until then connections are closed
-   * without a reply, and the router dials again: a refusal would mean that the controller does not
-   * know the router.
+   * False until a joining controller has received the state of the cluster. Before that, it closes
+   * connections without an answer, so that the router dials again: a refusal would mean that the
+   * controller does not know the router.
    */
   readonly isReady?: () => boolean
   /**
-   * Stores the certificate of a migrated router before the router's channel is accepted; null if
-   * there is nothing to store. If the promise rejects, the connection is closed and the router
-   * dials again.
+   * Stores the certificate of a migrated router before its channel is accepted; null if nothing
+   * must be stored. If the promise rejects, the connection is closed and the router dials again.
    */
   readonly adopt?: (socket: TLSSocket) => Promise<void> | null
   readonly limits?: Partial<RouterListenerLimits>
@@ -43,7 +45,7 @@ export interface CertificateAndKey {
 
 interface ListeningPort {
   readonly port: number
-  /** Stops accepting, and resolves when the last connection has closed. */
+  /** Stops accepting connections, and resolves when the last one has closed. */
   readonly close: () => Promise<void>
 }
 
@@ -51,9 +53,9 @@ interface ListeningPort {
 export class RouterListener {
   readonly #server: Server
   readonly #deps: RouterListenerDeps
-  /** Connection rates by certificate, because each router has its own certificate. */
+  /** Rates of connections by certificate, because each router has its own certificate. */
   readonly #connects: KeyedRate
-  /** Sockets of migrated routers whose certificates are being stored. */
+  /** Sockets of migrated routers whose certificate is being stored. */
   readonly #adopting = new Set<TLSSocket>()
   #ports: readonly ListeningPort[] = []
 
@@ -93,8 +95,8 @@ export class RouterListener {
       ),
     })
     this.#server.on('secureConnection', (socket) => {
-      // A dialer that requests no protocol also gets this far; with a wrong protocol, the handshake
-      // has already failed.
+      // A dialer that requests no application protocol (ALPN) can get here; with a wrong one, the
+      // handshake has failed.
       const isReady = deps.isReady?.() !== false
       const isOfRouter = socket.alpnProtocol === CONTROL_PROTOCOL
       // @guard router-that-comes-and-goes
@@ -104,7 +106,7 @@ export class RouterListener {
         socket.destroy()
       }
     })
-    // Closes the socket only: a failed handshake must affect only its dialer.
+    // Closes only this socket: a failed handshake must not affect other dialers.
     this.#server.on('tlsClientError', (_error, socket) => socket.destroy())
   }
 
@@ -126,8 +128,8 @@ export class RouterListener {
   }
 
   /**
-   * Limits the rate of connections, because a new channel costs more than its handshake: records,
-   * peers and clients are sent over it.
+   * Limits the rate of connections, because a new channel costs more than its handshake: the
+   * controller sends records, peers and sessions over it.
    */
   #mayConnect(socket: TLSSocket): boolean {
     return this.#connects.take(peerLeafSha256(socket))
@@ -152,17 +154,19 @@ export class RouterListener {
       .finally(() => this.#adopting.delete(socket))
   }
 
-  /** The port in use, also if the configured port is 0. */
+  /**
+   * The port on which the listener listens; if 0 was configured, the port that the system chose.
+   */
   get port(): number {
     return this.#ports[0]?.port ?? 0
   }
 
-  /** New connections get this certificate; existing ones are not affected. */
+  /** Makes new connections use this certificate; existing connections are not affected. */
   renew({ certificatePem, privateKeyPem }: CertificateAndKey): void {
     this.#server.setSecureContext({ ...this.#deps.tls, cert: certificatePem, key: privateKeyPem })
   }
 
-  /** Closes every channel; the routers connect to another controller. */
+  /** Closes all channels; the routers connect to other controllers. */
   async close(): Promise<void> {
     const closed = Promise.all(this.#ports.map((port) => port.close()))
     for (const socket of this.#adopting) socket.destroy()

@@ -37,9 +37,9 @@ interface Mark {
 }
 
 /**
- * Stores the time since which each router is online or offline, so that this time survives a
- * restart of all controllers. The leader checks once a minute, and writes only the routers that
- * changed, at most one batch at a time.
+ * Stores since when each router is online or offline, so that this time survives a restart of all
+ * controllers. The leader checks once a minute and writes only changes, at most one batch at a
+ * time.
  */
 export class RouterPresenceLog {
   readonly #deps: PresenceLogDeps
@@ -76,7 +76,7 @@ export class RouterPresenceLog {
         actor: SYSTEM_ACTOR,
       })
     } catch (error) {
-      // Without a leader, the write fails; the next periodic check tries again.
+      // The write fails while there is no leader; the next periodic check tries again.
       if (!(error instanceof Problem))
         log.warn({ err: error }, 'cannot store since when routers are online')
     } finally {
@@ -98,8 +98,8 @@ export class RouterPresenceLog {
   }
 
   /**
-   * The change to the router's record; null if the record is already correct, or if nothing is
-   * known about the router yet.
+   * The change to the router's record; null if the record is correct, or if no controller knows the
+   * state of the router yet.
    */
   #markOf({ id, onlineSince, offlineSince }: LoggedRouter, mayBeLost: boolean): Mark | null {
     const { statuses, clock } = this.#deps
@@ -113,7 +113,7 @@ export class RouterPresenceLog {
       const isKnown = offlineSince ? lostMs <= offlineSince : false
       return isKnown ? null : { id, atMs: BigInt(lostMs), online: false }
     }
-    // The router was online before this controller started, and no controller has a channel to it.
+    // The record says online, but no controller has or had a channel to the router since the start.
     // It is recorded as offline only after a delay, because routers need time to connect after a
     // restart.
     if (!onlineSince || !mayBeLost) return null

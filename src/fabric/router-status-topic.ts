@@ -22,7 +22,7 @@ const {
   routerTextCharactersMax,
 } = routerLimits
 
-/** @param connectedAtMs when the channel of the router opened, UTC ms. */
+/** @param connectedAtMs time at which the router's channel opened, UTC ms. */
 export function routerStatusMessage(
   status: RouterStatus,
   connectedAtMs: number,
@@ -67,8 +67,8 @@ function statusOf({
 }
 
 /**
- * Truncates values, because routers choose their length and this controller forwards them to all
- * other controllers.
+ * Truncates texts, because routers determine their length and this controller sends them to all
+ * others.
  */
 function bounded(status: RouterStatus): RouterStatus {
   const { hostname, protocols, version, capabilities, linkListeners, interfaces } = status
@@ -101,31 +101,34 @@ function bounded(status: RouterStatus): RouterStatus {
   }
 }
 
-/** A router as one controller reports it. */
+/** The status of a router according to one controller. */
 interface Reported {
   readonly status: RouterStatus
   readonly connectedAtMs: number
 }
 
 /**
- * Status of connected routers, shared as soft state. A router is online while any controller has a
- * channel to it, so all controllers show the same routers as online.
+ * Status of connected routers, which controllers share as soft state. A router is online if any
+ * controller has a channel to it, so all controllers show the same routers as online.
  */
 export class RouterStatusTopic implements RouterStatuses {
   readonly #topic: OpenSoftTopic<'routers'>
   /**
-   * Status by router ID and by the controller that reported it; nested, because lists look up one
-   * router after another.
+   * Status by router ID and by ID of the reporting controller. The maps are nested, because lists
+   * look up one router after another.
    */
   readonly #byRouter = new Map<string, Map<string, Reported>>()
-  /** When routers lost their last channel, and when they returned after that. */
+  /**
+   * Times at which routers lost their last channel; the next map has the times at which they
+   * connected again.
+   */
   readonly #lost = new Map<string, number>()
   readonly #returned = new Map<string, number>()
   readonly #selfId: string
   readonly #clock: Pick<Clock, 'nowMs'>
   /**
-   * Whether an identity is connected, as reported by the routers of this controller; null if no
-   * router is connected.
+   * Whether an identity is connected to a router of this controller; null if this controller has no
+   * router.
    */
   connections: (identityId: string) => boolean | null = () => null
   dialCost: (terminatorId: string) => number = () => 0
@@ -138,8 +141,8 @@ export class RouterStatusTopic implements RouterStatuses {
       if (message === undefined) this.#note(owner, routerId, undefined)
       else {
         const saidMs = integer(message.connectedAtMs)
-        // An older release reports no time, and another controller's clock may be ahead; the local
-        // time is then used.
+        // The local time is used if a controller of an older release reports no time, or if the
+        // clock of another controller is ahead.
         const connectedAtMs = Math.min(saidMs || Infinity, clock.nowMs())
         this.#note(owner, routerId, { status: statusOf(message), connectedAtMs })
       }
@@ -149,8 +152,8 @@ export class RouterStatusTopic implements RouterStatuses {
   of(routerId: string): RouterStatus | null {
     const said = this.#byRouter.get(routerId)
     if (said === undefined) return null
-    // The order makes all controllers choose the same status: a status with a host name first, then
-    // the smallest controller ID.
+    // The order makes all controllers choose the same status: one with a host name comes first,
+    // then the one from the smallest controller ID.
     const [first] = [...said].sort(
       ([a, one], [b, other]) =>
         Number(one.status.hostname === '') - Number(other.status.hostname === '') ||
@@ -206,7 +209,7 @@ export class RouterStatusTopic implements RouterStatuses {
   }
 }
 
-/** Stores a time for a router; if there are too many times, evicts the oldest ones. */
+/** Stores a time for a router; if there are too many routers, evicts the oldest times. */
 function remember(times: Map<string, number>, routerId: string, atMs: number): void {
   times.delete(routerId)
   for (const [oldest] of times) {

@@ -17,9 +17,7 @@ import type { HostLookup } from './host-lookup.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
-/**
- * Used as the session ID of circuits that a router's tunnel dials, because a tunnel has no session.
- */
+/** Session ID of a circuit that a router's tunnel dials, because a tunnel has no session. */
 export const NO_SESSION = ''
 
 /** A refused dial; `code` is OpenZiti's error code for clients. */
@@ -42,8 +40,8 @@ export interface DialChecks {
 export interface AdmittedDial {
   readonly client: AdmittedClient
   /**
-   * Whether the dial would still be admitted. Called again later, because some rights end without
-   * an event.
+   * Whether the dial is still permitted. The controller calls it again later, because some
+   * permissions end without an event.
    */
   readonly isGranted: () => boolean
 }
@@ -53,7 +51,7 @@ export interface RequestingRouter {
   readonly evaluatesPosture: boolean
 }
 
-/** @throws {CircuitRefusedError} */
+/** Checks whether the client may dial. @throws {CircuitRefusedError} if it may not. */
 export async function admitDial(
   judges: DialChecks,
   by: RequestingRouter,
@@ -102,8 +100,7 @@ async function admitClient(
 }
 
 /**
- * Admits a circuit that begins at a router itself, regardless of which component of the router
- * requests the circuit.
+ * Admits a circuit that begins at a router, regardless of the part of the router that requested it.
  */
 async function admitTunnel(
   { tunnels, reads }: DialChecks,

@@ -10,10 +10,13 @@ export interface HostChoice {
   readonly strategy: HostedService['strategy']
   /** Random number from 0 to 1, for the random and weighted strategies. */
   readonly drawn: number
-  /** Terminator that the client used before, for the sticky strategy; '' if none. */
+  /**
+   * ID of the terminator that the client used before, for the sticky strategy; '' if there is none.
+   */
   readonly sticksTo: string
   /**
-   * Additional cost of a terminator, on top of the cost in its record and the cost of its path.
+   * Returns the additional cost of a terminator, on top of the cost in its record and the cost of
+   * its path.
    */
   readonly costAt: (terminatorId: string) => number
 }
@@ -21,7 +24,10 @@ export interface HostChoice {
 /** Cost of each precedence. The differences are so large that they outweigh all other costs. */
 const PRECEDENCE_COST = { required: 0, default: 1e9, failed: 2e9 } as const
 
-/** @returns null if there are no candidates. */
+/**
+ * Chooses a host by the terminator strategy of the service.
+ * @returns null if there are no candidates.
+ */
 export function chooseHost(
   candidates: readonly HostCandidate[],
   { strategy, drawn, sticksTo, costAt }: HostChoice,
@@ -47,8 +53,8 @@ interface Costed {
 }
 
 /**
- * The candidates with the best precedence: a terminator with precedence `failed` is dialed only if
- * there is no other.
+ * The candidates with the best precedence: a terminator with precedence `failed` is used only if
+ * there are no others.
  */
 function preferred(candidates: readonly HostCandidate[]): readonly HostCandidate[] {
   const least = Math.min(...candidates.map(({ host }) => PRECEDENCE_COST[host.precedence]))
@@ -60,8 +66,8 @@ function compareIds(a: HostCandidate, b: HostCandidate): number {
 }
 
 /**
- * Chooses randomly. The weight of a host is the share of all other hosts in the total cost, so
- * cheaper hosts get more circuits.
+ * Chooses randomly. The weight of a host is one minus its share of the total cost, so cheaper hosts
+ * get more circuits.
  */
 function byWeight(ordered: readonly Costed[], drawn: number): HostCandidate | null {
   const total = ordered.reduce((sum, { cost }) => sum + cost, 0)

@@ -10,7 +10,7 @@ import { isCircuitId } from './circuit-ids.ts'
 
 const { circuitRoutersMax, routerTextCharactersMax } = routerLimits
 
-/** Encodes a circuit for the other controllers, so that one of them can take it over. */
+/** Encodes a circuit for the other controllers, so that one of them can become its owner. */
 export function encodeCircuit(circuit: Circuit): Uint8Array {
   const { live, ends, hostId, instanceId, isOfTunnel, isHostedByTunnel, turn, path } = circuit
   const { clientId, sessionId, serviceId, terminatorId } = live
@@ -77,7 +77,7 @@ export function decodeCircuit(id: string, bytes: Uint8Array): Circuit | null {
   }
 }
 
-/** Whether the strings and paths in another controller's record are within the limits. */
+/** Whether all texts and lists in another controller's record are within their limits. */
 function isBounded({ routerIds, links, ingress, egress }: CircuitRecord): boolean {
   const isPath = routerIds.length > 0 && links.length === routerIds.length - 1
   const isOfEnds = isCircuitId(ingress) && isCircuitId(egress)

@@ -60,14 +60,14 @@ import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
 const { circuitsUnknownMs, hostsAwaitedMax, hostsAwaitedMs, routeAttemptsMax, routeTimeoutMs } =
   routerLimits
-/** Interval at which a waiting dial checks again whether a host is available. */
+/** Interval at which a dial that waits for a host checks for one. */
 const AWAITED_STEP_MS = 500
 
-/** Binding of terminators hosted by a router's tunnel. */
+/** Binding of terminators that a router's tunnel hosts. */
 const TUNNEL = 'tunnel'
 /**
- * At least 16 characters, so that a router cannot guess the circuit IDs of other routers in
- * advance.
+ * At least 16 characters, so that a router cannot guess and use the future circuit IDs of other
+ * routers.
  */
 const CIRCUIT_ID = /^[A-Za-z0-9_-]{16,64}$/
 
@@ -85,15 +85,12 @@ export interface CircuitHandlerDeps extends DialChecks {
   readonly traces?: Pick<TracedIdentities, 'of' | 'sweep'>
   /** Absent if this is the only controller. */
   readonly shared?: SharedCircuits
-  /**
-   * Called with a terminator's host when the terminator's own router does not know the terminator.
-   */
+  /** Called when the router of a terminator reports that it does not know the terminator. */
   readonly onInvalidHost?: (host: Host) => void
 }
 
 /**
- * One attempt to route a path: the routers that have not replied yet, and the peer data from the
- * host.
+ * One attempt to set up a path: the routers that have not answered yet, and the host's peer data.
  */
 interface Attempt {
   readonly number: number
@@ -102,8 +99,10 @@ interface Attempt {
   readonly missing: Set<string>
   readonly peerData: Map<number, Uint8Array>
   /**
-   * @param isOfHost true if the terminator's router reported the fault; the fault then counts
-   * against the terminator.
+   * Ends the attempt.
+   * @param fault null if the path was set up.
+   * @param isOfHost true if the terminator's router reported the fault, which then counts against
+   * the terminator.
    */
   readonly settle: (fault: RouteFault | null, isOfHost: boolean) => void
 }
@@ -113,7 +112,7 @@ interface Lay {
   readonly clientId: string
   /** The ingress router of the circuit. */
   readonly start: string
-  /** True when the client's right to dial ended while the circuit was being created. */
+  /** True when the client lost the permission to dial while the circuit was being created. */
   isOver: boolean
 }
 
@@ -126,7 +125,7 @@ interface AttemptTerms {
 
 interface Attempted {
   readonly fault: RouteFault | null
-  /** The fault counts against the terminator. */
+  /** True if the fault counts against the terminator. */
   readonly isOfHost: boolean
   readonly peerData: PeerData
 }
@@ -143,12 +142,12 @@ interface WantedWay {
 interface WantedHost {
   readonly serviceId: string
   readonly instanceId: string
-  /** The client's previous terminator; '' if none. */
+  /** ID of the client's previous terminator; '' if there is none. */
   readonly sticksTo: string
 }
 
 interface ChosenHost extends HostCandidate {
-  /** The client should use the same terminator again. */
+  /** True if the client should use the same terminator for its next dial. */
   readonly isSticky: boolean
 }
 
@@ -158,22 +157,22 @@ interface Laid {
 }
 
 /**
- * Creates circuits from clients to hosts. The controller that created a circuit owns that circuit;
- * other controllers know the circuit from soft state, but it is not replicated. When the owner
- * fails, the circuit continues, and another controller becomes its owner.
+ * Creates circuits from clients to hosts. The controller that creates a circuit owns it; the other
+ * controllers know it only from soft state. If the owner fails, the circuit continues, and another
+ * controller becomes its owner.
  */
 export class CircuitHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
-  /** Maintains established circuits. */
+  /** Handles circuits after their creation. */
   readonly upkeep: CircuitMaintenance
   readonly #deps: CircuitHandlerDeps
   readonly #circuits: CircuitTable
   readonly #costs: DialCosts
   readonly #attempts = new Map<string, Attempt>()
-  /** Circuits that are being created. */
+  /** Circuits that are being created, by circuit ID. */
   readonly #lays = new Map<string, Lay>()
   readonly #allowance: CircuitRequestLimiter
-  /** Dials that wait for a host and repeatedly look for a path. */
+  /** Limits the dials that wait for a host; clients share the limit fairly. */
   readonly #awaiting = new FairShare(hostsAwaitedMax)
   readonly #startedMs: number
 
@@ -207,7 +206,10 @@ export class CircuitHandler implements ChannelHandler {
     ])
   }
 
-  /** Additional costs of all terminators that have such costs, with OpenZiti's field names. */
+  /**
+   * Additional costs of terminators, without those whose additional cost is 0, with OpenZiti's
+   * field names.
+   */
   costs(): readonly object[] {
     const ids = new Set([...this.#costs.failing(), ...this.#circuits.openTerminators()])
     return Array.from(ids, (terminatorId) => {
@@ -218,7 +220,7 @@ export class CircuitHandler implements ChannelHandler {
     })
   }
 
-  /** Cost that this controller adds to the cost in the terminator's record. */
+  /** Cost that this controller adds to the cost in the record of a terminator. */
   dialCost(terminatorId: string): number {
     return this.#costs.of(terminatorId)
   }
@@ -228,15 +230,15 @@ export class CircuitHandler implements ChannelHandler {
     this.#deps.traces?.sweep()
   }
 
-  /** Ends all circuits of clients whose sessions have ended for any reason. */
+  /** Ends the circuits of clients whose sessions have ended for any reason. */
   onSessionsEnded(sessionIds: ReadonlySet<string>): void {
     for (const lay of this.#lays.values()) if (sessionIds.has(lay.sessionId)) lay.isOver = true
     this.upkeep.onSessionsEnded(sessionIds)
   }
 
   /**
-   * Ends the circuits of clients at routers that these clients may no longer use, and prevents
-   * pending circuits of these clients there from opening.
+   * Ends circuits of clients that begin at a router that the client may not use any more, and
+   * cancels the creation of such circuits.
    */
   endAtForbidden(...[identityIds, mayUse]: Parameters<CircuitMaintenance['endAtForbidden']>): void {
     for (const lay of this.#lays.values()) {
@@ -289,7 +291,7 @@ export class CircuitHandler implements ChannelHandler {
     )
   }
 
-  /** @throws {CircuitRefusedError} */
+  /** Creates a circuit for a router's request. @throws {CircuitRefusedError} */
   async #make(connection: RouterConnection, message: ChannelMessage): Promise<Laid> {
     const { router } = connection
     const asked = readCircuitRequest(message)
@@ -313,8 +315,8 @@ export class CircuitHandler implements ChannelHandler {
   }
 
   /**
-   * The ID that the router sent, otherwise a new ID. An ID in use is refused, because routers would
-   * treat a second circuit with the same ID as a reroute of the first.
+   * The circuit ID that the router sent, or a new ID. An ID in use is refused, because routers
+   * would treat a second circuit with the same ID as a reroute of the first one.
    * @throws {CircuitRefusedError}
    */
   #idFor({ circuitId: id = newCircuitId() }: ClientCircuitRequest): string {
@@ -399,9 +401,10 @@ export class CircuitHandler implements ChannelHandler {
   }
 
   /**
-   * Waits for a host. After a restart, the controller knows the hosts of a service before their
-   * routers have reconnected and reported their links; without the wait, such dials would fail.
-   * @throws {CircuitRefusedError} when the right to dial ends while waiting.
+   * Waits until a host can be reached. A controller that has restarted knows the hosts of a service
+   * before their routers have reconnected and reported links; without this wait, dials would fail
+   * in the meantime.
+   * @throws {CircuitRefusedError} when the client loses the permission to dial.
    */
   async #awaited(
     id: string,
@@ -460,8 +463,8 @@ export class CircuitHandler implements ChannelHandler {
     const there = service.hosts.filter(
       (host) => host.instanceId === instanceId && connection(host.routerId) !== undefined,
     )
-    // If every host has failed once, a failed host is tried again: the path may have been the
-    // cause, not the host.
+    // If every host has failed, tries the failed ones again, because the path may have been the
+    // cause.
     const fresh = there.filter(({ terminatorId }) => !failed.has(terminatorId))
     const isOpen = ({ terminatorId }: Host): boolean => {
       const fault = failed.get(terminatorId)
@@ -502,7 +505,7 @@ export class CircuitHandler implements ChannelHandler {
       settle,
     }
     this.#attempts.set(ends.id, made)
-    // If an intermediate router does not reply in time, that does not count against the host.
+    // A timeout counts against the host only if its own router has not answered.
     const onTimeout = (): void => settle(ROUTE_TIMEOUT_FAULT, made.missing.has(host.routerId))
     const timer = setTimeout(onTimeout, routeTimeoutMs)
     for (const [at, routerId] of path.routerIds.entries()) {
@@ -529,8 +532,8 @@ export class CircuitHandler implements ChannelHandler {
     const attempt = this.#attempts.get(id)
     // @guard circuits-of-others--answer
     if (attempt?.number !== number || !attempt.missing.has(router.id)) {
-      // The reply may arrive after its attempt has ended. The router is unrouted only if no later
-      // attempt and no established circuit uses it.
+      // The reply may belong to an attempt that has ended. The router is told to drop the circuit
+      // only if no later attempt and no established circuit uses this router.
       const isLaid = attempt?.routerIds.includes(router.id) === true
       if (!isLaid && this.upkeep.carriedBy(router.id, id) === undefined) {
         channel.send(unrouteMessage(id, true))
@@ -548,7 +551,7 @@ export class CircuitHandler implements ChannelHandler {
       attempt.settle(fault, isOfHost)
       return
     }
-    // Only the host's router may send these headers: they contain the host's key, and an
+    // Accepts peer data only from the host's router: it contains the host's key, and an
     // intermediate router could substitute its own key.
     for (const [key, value] of isOfHost ? headers : []) {
       const isOfChannel = key <= CHANNEL_HEADERS_MAX
@@ -575,7 +578,9 @@ function newCircuitId(): string {
   return randomUUID()
 }
 
-/** Unique among all circuit endpoints of a router, no matter which controller created them. */
+/**
+ * Unique among the circuit endpoints of a router, regardless of the controller that created them.
+ */
 function newAddress(): string {
   return randomUUID()
 }

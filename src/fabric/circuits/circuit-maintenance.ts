@@ -20,11 +20,10 @@ import { REROUTE_ATTEMPT, unrouteMessage } from '../../channel/messages/circuits
 import type { TunnelAccessCheck } from '../clients/tunnel-handler.ts'
 
 const NS_PER_MS = 1_000_000n
-/** Maximum circuits examined before other work gets a turn. */
+/** Maximum number of circuits that are checked before other work runs. */
 const SLICE = 1000
 /**
- * Error code when a router has lost a link of the path; the router has already reported the lost
- * link.
+ * Error code of a router that has lost a link of the path; the router also reports the lost link.
  */
 const INVALID_LINK = 8
 const REROUTE_TERMS = {
@@ -40,7 +39,7 @@ export interface CircuitMaintenanceDeps {
   readonly links: LiveLinks
   readonly connection: (routerId: string) => RouterConnection | undefined
   readonly publishFact?: ObservationSink
-  /** Whether a path of this circuit that contains this router is being set up. */
+  /** Returns whether a path of this circuit through this router is being set up. */
   readonly isLaid: (routerId: string, circuitId: string) => boolean
   /** Absent if this is the only controller. */
   readonly shared?: SharedCircuits
@@ -49,14 +48,14 @@ export interface CircuitMaintenanceDeps {
 }
 
 /**
- * Maintains established circuits, and ends circuits that are no longer permitted or cannot
- * continue.
+ * Reroutes, confirms and ends established circuits. Ends those that are no longer permitted or have
+ * no path.
  */
 export class CircuitMaintenance {
   readonly #deps: CircuitMaintenanceDeps
   readonly #circuits: CircuitTable
   /**
-   * Connections over which the routes have already been sent again; this happens once per
+   * Connections over which this controller has sent the routes again; it does so once for each
    * connection.
    */
   readonly #routedAgain = new WeakSet<RouterConnection>()
@@ -77,8 +76,8 @@ export class CircuitMaintenance {
   }
 
   /**
-   * Called when this controller has become the owner of a circuit. It checks the circuit, because
-   * the session may have ended or the path may have broken before the takeover.
+   * Called when this controller has become the owner of a circuit. It ends the circuit if its
+   * session ended in the meantime, and reroutes it if its path is broken.
    */
   #onTakenOver(circuit: Circuit): void {
     const { shared, links, isGranted } = this.#deps
@@ -90,21 +89,21 @@ export class CircuitMaintenance {
     else this.#sendRoutes(ends, path)
   }
 
-  /** Sends the routes to all routers of the path that are connected here. */
+  /** Sends the routes to those routers on the path that are connected to this controller. */
   #sendRoutes(ends: CircuitEndpointAddresses, path: CircuitPath): void {
     for (const [at, route] of buildRouteMessages(ends, path, REROUTE_TERMS).entries()) {
       this.#deps.connection(path.routerIds[at] ?? '')?.channel.send(route)
     }
   }
 
-  /** Handles a router's question whether its idle circuits still exist. */
+  /** Answers a router that asks whether its idle circuits still exist. */
   *onConfirmation(
     { router, channel }: RouterConnection,
     { body }: ChannelMessage,
   ): Generator<void, void> {
     const { circuitIds, idleTimes } = yield* decodeIncrementally(CircuitConfirmationSchema, body)
-    // A circuit is unknown to all controllers if its controller restarted, or ended it while the
-    // router was disconnected. The router must drop such a circuit.
+    // No controller knows a circuit if its controller restarted, or ended it while the router was
+    // disconnected. The router must then drop the circuit.
     for (const id of circuitIds) {
       const idleNs = Object.hasOwn(idleTimes, id) ? (idleTimes[id] ?? 0n) : 0n
       const circuit = this.#answeredFor(router.id, id)
@@ -115,8 +114,8 @@ export class CircuitMaintenance {
   }
 
   /**
-   * Ends an idle circuit. Only the ingress and egress routers know how long it was idle; an
-   * intermediate router may have been bypassed by a reroute.
+   * Ends a circuit that was idle for too long. Only the ingress and egress routers know how long: a
+   * reroute may have removed an intermediate router from the path.
    */
   #endIdle({ ends, path, live }: Circuit, routerId: string, idleMs: number): void {
     const { routerIds } = path
@@ -126,13 +125,13 @@ export class CircuitMaintenance {
   }
 
   /**
-   * Makes a router drop a circuit that no controller knows; otherwise the router keeps the circuit
-   * and reports it again.
+   * Makes a router drop a circuit that no controller knows, because the router would keep the
+   * circuit and report it again.
    */
   #unroute(channel: RouterConnection['channel'], routerId: string, id: string): void {
     const { clock, isLaid } = this.#deps
     if (!isCircuitId(id) || isLaid(routerId, id)) return
-    // False shortly after the start, when other controllers may not have published the circuit to
+    // False shortly after the start, because other controllers may not have sent their circuits to
     // this one yet.
     const hasHeard = clock.monotonicMs() - this.#startedMs >= routerLimits.circuitsUnknownMs
     // @guard 48-circuit-of-nobody-is-left-at-its-router
@@ -140,16 +139,17 @@ export class CircuitMaintenance {
   }
 
   /**
-   * The circuit that a router reports about, if this controller owns the circuit or can claim it. A
-   * claim is needed if another controller took the circuit over while this controller restarted.
+   * The circuit that a router reports about, if this controller owns it or can become its owner.
+   * The second case occurs when another controller became the owner while this controller
+   * restarted.
    */
   #answeredFor(routerId: string, id: string, hasEnded = false): Circuit | undefined {
     return this.carriedBy(routerId, id) ?? this.#deps.shared?.claim(routerId, id, hasEnded)
   }
 
   /**
-   * The circuit if the router is on its path, otherwise undefined, so that a router cannot find out
-   * which other circuits exist.
+   * The circuit, if the router is on its path; otherwise undefined, so that a router cannot find
+   * out whether other circuits exist.
    */
   carriedBy(routerId: string, id: string): Circuit | undefined {
     const circuit = this.#circuits.kept(id)
@@ -158,8 +158,8 @@ export class CircuitMaintenance {
   }
 
   /**
-   * Handles a router's fault report: the router cannot forward circuits, or has lost a link that
-   * only circuits still refer to.
+   * Handles a router's fault report: the router cannot forward frames of circuits, or has lost a
+   * link that is not in the link table but part of circuits.
    */
   *onFault({ router, channel }: RouterConnection, fault: Fault): Generator<void, void> {
     const { subject, id, iteration } = fault
@@ -170,8 +170,8 @@ export class CircuitMaintenance {
       if (isKnown) this.#circuits.remove(id)
       else this.#unroute(channel, router.id, id)
     } else if (subject === FaultSubject.FORWARD || subject === FaultSubject.UNKNOWN_OWNER_FORWARD) {
-      // With `UNKNOWN_OWNER_FORWARD`, the router does not know the owner, so another controller may
-      // own the circuit and this one must not unroute it.
+      // With `UNKNOWN_OWNER_FORWARD`, the router does not know the owner of the circuit, so another
+      // controller may own it and this one must not end it.
       const isOwned = subject === FaultSubject.FORWARD
       for (const each of iterateDistinctWords(id)) {
         const circuit = isOwned
@@ -192,8 +192,8 @@ export class CircuitMaintenance {
   }
 
   /**
-   * Reroutes circuits over links that the router no longer reports. The link table dropped the
-   * router's links when its previous channel closed, but circuits still refer to them.
+   * Reroutes circuits over links that the router no longer reports. The link table removed the
+   * router's links when its previous channel closed, but the paths of circuits still contain them.
    */
   *onLinksReported(sourceRouterId: string, ids: LinkIds): Generator<void, void> {
     yield* this.#rerouteFrom((link) => link.sourceRouterId === sourceRouterId && !ids.has(link.id))
@@ -205,9 +205,9 @@ export class CircuitMaintenance {
   }
 
   /**
-   * Sends routes again, because messages on the previous channel may have been lost. A restarted
-   * router has lost its circuit endpoints, so it refuses the routes of circuits that begin or end
-   * there.
+   * Sends routes to a reconnected router again, because messages on its previous channel may have
+   * been lost. A router that has restarted has lost its circuit endpoints, so it refuses the routes
+   * of circuits that begin or end there.
    */
   *#routeAgain({ router, channel }: RouterConnection): Generator<void, void> {
     let looked = 0

@@ -15,15 +15,15 @@ export interface CircuitRequestLimiterDeps {
 }
 
 /**
- * Limits the concurrent circuit requests per router, and the request rate per router and per client
- * across all routers. A router is identified by its certificate, so it cannot avoid the limit by
- * presenting other sessions.
+ * Limits the concurrent circuit requests of each router, and the rate of requests of each router
+ * and, over all routers, of each client. A router is identified by its certificate, so it cannot
+ * exceed its limit by presenting other sessions.
  */
 export class CircuitRequestLimiter {
   readonly #table: CircuitRequestLimiterDeps['table']
   readonly #ofRouters: KeyedRate
   readonly #ofClients: KeyedRate
-  /** Number of circuits that are being created, keyed by the router of the dialing client. */
+  /** Number of circuits that are being created, by ingress router. */
   readonly #waiting = new KeyedCounts()
 
   constructor({ table, clock }: CircuitRequestLimiterDeps) {
@@ -37,7 +37,7 @@ export class CircuitRequestLimiter {
   }
 
   /**
-   * Counts the request as pending until `end` is called.
+   * Counts the request as pending until `end`.
    * @throws {CircuitRefusedError} when too many requests are pending.
    */
   begin(routerId: string): void {
@@ -52,13 +52,13 @@ export class CircuitRequestLimiter {
     this.#waiting.add(routerId, -1)
   }
 
-  /** @throws {CircuitRefusedError} when the admitted client or its router exceeds its rate. */
+  /** @throws {CircuitRefusedError} when the client or its router exceeds its rate. */
   admit(routerId: string, { identityId }: Pick<AdmittedClient, 'identityId'>): void {
     if (!this.#table.hasRoomFor(routerId, identityId)) {
       throw new CircuitRefusedError(edgeErrorCode.internal, 'too many circuits')
     }
-    // A router that dials for itself is limited as a router. Requests of a client that exceeds its
-    // own rate do not count against its router.
+    // A router that dials for itself has only the router's limit. A request above a client's limit
+    // does not count against its router.
     // @guard circuits-of-one-router--client
     if (identityId !== routerId && !this.#ofClients.take(identityId)) {
       throw new CircuitRefusedError(

@@ -20,7 +20,7 @@ export interface Circuit {
   readonly isOfTunnel: boolean
   /** True if the tunnel of the egress router hosts the terminator, as identity `hostId`. */
   readonly isHostedByTunnel: boolean
-  /** How many times a controller has taken this circuit over from another one. */
+  /** How many times another controller has become the owner of this circuit. */
   readonly turn: number
   path: CircuitPath
 }
@@ -32,8 +32,8 @@ export interface CircuitListener {
 }
 
 /**
- * The circuits that a controller owns, with a count per terminator. The limit is divided fairly
- * among the ingress routers and their clients, so that no one of them can fill the table.
+ * The circuits that this controller owns, with a count for each terminator. Ingress routers and
+ * their clients share the limit fairly, so that no single one can fill the table.
  */
 export class CircuitTable extends LiveRowTable<Circuit, LiveCircuit> {
   readonly #openAt = new Map<string, number>()
@@ -41,7 +41,7 @@ export class CircuitTable extends LiveRowTable<Circuit, LiveCircuit> {
   readonly #ofClients = new FairShare(this.rowsMax)
   #follower: CircuitListener | null = null
 
-  /** Sets the follower of changes, and replaces the previous follower. */
+  /** Sets the listener for changes, which replaces the previous one. */
   follow(follower: CircuitListener): void {
     this.#follower = follower
   }
@@ -51,7 +51,7 @@ export class CircuitTable extends LiveRowTable<Circuit, LiveCircuit> {
     this.#follower?.onKept(circuit)
   }
 
-  /** Terminators with open circuits. */
+  /** IDs of the terminators with open circuits. */
   openTerminators(): Iterable<string> {
     return this.#openAt.keys()
   }
@@ -84,7 +84,7 @@ export class CircuitTable extends LiveRowTable<Circuit, LiveCircuit> {
   }
 
   #count({ live: { terminatorId, clientId }, path }: Circuit, by: 1 | -1): void {
-    // The ingress router is set only once, because a reroute never changes it.
+    // Counts the ingress router only once, because a reroute never changes it.
     this.#ofRouters.take(path.routerIds[0] ?? '', by)
     this.#ofClients.take(clientId, by)
     const count = this.openAt(terminatorId) + by
@@ -124,7 +124,7 @@ export function toLiveCircuit({ live, ends, path }: Circuit): LiveCircuit {
   }
 }
 
-/** A circuit as an event. */
+/** Data of the event about a circuit. */
 export function circuitEventData(
   circuit: Circuit,
   type: 'created' | 'pathUpdated' | 'deleted',

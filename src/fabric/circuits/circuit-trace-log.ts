@@ -12,9 +12,12 @@ export interface CircuitTraceLogDeps {
   readonly client: AdmittedClient
 }
 
-/** Logs how a circuit of a traced identity is created, here and at the routers on its path. */
+/**
+ * Logs how a circuit of a traced identity is created, at this controller and at the routers on its
+ * path.
+ */
 export class CircuitTraceLog {
-  /** Fields that routers log. */
+  /** Fields that the routers on the path log. */
   readonly ofRoutes: NonNullable<RouteParameters['trace']>
   readonly #log: CircuitTraceLogDeps['log']
   readonly #fields: Readonly<Record<string, string>>
@@ -29,7 +32,7 @@ export class CircuitTraceLog {
     this.ofRoutes = { channels, fields: { traceId, sessionId, apiSessionId } }
   }
 
-  /** @param chosen null if no host can be reached. */
+  /** @param chosen the chosen host; null if no host can be reached. */
   onChosen(attempt: number, chosen: HostCandidate | null): void {
     if ((this.#channels & traceChannels.selectPath) === 0) return
     if (chosen === null) {

@@ -7,8 +7,8 @@ const OPEN_CIRCUIT = 2
 const FAILED_DIAL = 20
 const SUCCESSFUL_DIAL = 2
 /**
- * Minimum failure cost that is removed per minute. After more minutes without a failure, the amount
- * grows: it doubles every five minutes.
+ * Minimum cost that is subtracted after each minute without a failed dial. The amount doubles every
+ * five minutes.
  */
 const FORGIVEN_MIN = 10
 const DOUBLES_EVERY_MINUTES = 5
@@ -19,18 +19,18 @@ const FAILURES_MAX = 65_535
 interface Failures {
   cost: number
   failedMs: number
-  /** Number of full minutes since the last failure for which the cost was already reduced. */
+  /** Number of minutes since the last failure for which the cost has been reduced already. */
   forgivenMinutes: number
 }
 
 /**
- * Costs on top of those in the terminator records: for this controller's open circuits and for
- * failed dials.
+ * Costs of terminators in addition to those in their records: for open circuits of this controller
+ * and for failed dials.
  */
 export class DialCosts {
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #openAt: (terminatorId: string) => number
-  /** Failures by terminator ID; the terminator that failed most recently is last. */
+  /** Costs of failed dials by terminator ID; the terminator that failed last is at the end. */
   readonly #failures = new Map<string, Failures>()
 
   constructor(clock: Pick<Clock, 'monotonicMs'>, openAt: (terminatorId: string) => number) {

@@ -4,8 +4,8 @@ export interface Host {
   readonly routerId: string
   readonly hostId: string
   /**
-   * True if a router created the terminator, for a client or for its own tunnel; the host is the
-   * identity `hostId`.
+   * True if a router created the terminator, for a client or for its own tunnel; `hostId` is then
+   * the hosting identity.
    */
   readonly isMadeByRouter: boolean
   readonly binding: string
@@ -19,7 +19,7 @@ export interface Host {
 
 export interface HostedService {
   readonly encryptionRequired: boolean
-  /** A circuit that is idle for this long is ended; 0 means never. */
+  /** Idle time after which a circuit ends; 0: never. */
   readonly maxIdleTimeMs: number
   readonly strategy: 'smartrouting' | 'weighted' | 'random' | 'sticky'
   readonly hosts: readonly Host[]
@@ -31,6 +31,6 @@ export interface HostLookup {
   service(serviceId: string): HostedService | undefined
   /** Cost in the router's record. */
   routerCost(routerId: string): number
-  /** True if the router does not carry circuits between other routers. */
+  /** True if the router must not carry circuits between other routers. */
   isEndOnly(routerId: string): boolean
 }

@@ -23,9 +23,9 @@ interface Reached {
 }
 
 /**
- * The cheapest paths from one router to others (Dijkstra) over links that are up. Ties are decided
- * by router and link IDs, so that the same network always gives the same paths. It visits only the
- * links of routers that are nearer than the farthest target.
+ * The cheapest paths from one router to others (Dijkstra's algorithm) over links that are up. For
+ * equal costs, the IDs of routers and links decide, so that the same network always gives the same
+ * paths. The search ends when all targets are reached.
  */
 export function cheapestPaths(
   start: string,
@@ -75,7 +75,7 @@ function pathTo(goal: string, reached: ReadonlyMap<string, Reached>): CircuitPat
   return { routerIds, links, cost }
 }
 
-/** A binary heap of routers, ordered by cost and then by ID. */
+/** A binary heap of routers whose shortest path is not final, ordered by cost and then by ID. */
 class Open {
   readonly #heap: { readonly id: string; readonly cost: number }[] = []
 

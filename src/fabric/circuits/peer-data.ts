@@ -3,8 +3,8 @@ import type { PeerData } from '../../channel/messages/circuit-requests.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
 /**
- * Header keys of the host's peer data that are sent to the dialer. The keys for the addresses of
- * the host and of its target are not included.
+ * Keys of the host's peer data that the controller sends to the dialing client. The addresses of
+ * the host and its target are not among them.
  */
 const sentToDialer: ReadonlySet<number> = new Set<number>([
   peerDataKey.publicKey,
@@ -21,7 +21,7 @@ export function peerDataForDialer(
 
 /**
  * The peer data of a client's router that the controller sends to the host, with the dialing
- * identity added.
+ * identity.
  */
 export function peerDataForHost(
   said: PeerData,

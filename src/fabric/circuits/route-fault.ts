@@ -5,7 +5,7 @@ import {
   routerFailureCauses as causes,
 } from '../../ports/observations.ts'
 
-/** Why a path could not be routed. */
+/** Why a path could not be set up. */
 export interface RouteFault {
   /** Message for the client and the log. */
   readonly text: string
@@ -26,14 +26,14 @@ export const ROUTER_DISCONNECTED_FAULT: RouteFault = {
   cause: GENERIC,
 }
 
-/** @param code the router's error code, one byte, if it sent one. */
+/** @param code the error code of the router, one byte; undefined if it sent none. */
 export function parseRouteFault(text: string | null, code: Uint8Array | undefined): RouteFault {
   const cause = causes[code?.[0] ?? 0] ?? GENERIC
   const reported = text?.slice(0, routerLimits.routerTextCharactersMax)
   return { text: reported ?? 'a router could not lay the way', cause }
 }
 
-/** The terminator's router does not know the host. */
+/** True if the terminator's router does not know the terminator. */
 export function isInvalidHost({ cause }: RouteFault): boolean {
   return cause === causes[1]
 }
@@ -51,7 +51,7 @@ const results: ReadonlyMap<string, DialResult> = new Map([
   [causes[4], 'terminatorRefused'],
 ])
 
-/** How a failed attempt is counted in the terminator's dial results. */
+/** How a failed attempt counts in the dial statistics of the terminator. */
 export function failedDialResult({ cause }: RouteFault): DialResult {
   return results.get(cause) ?? 'other'
 }

@@ -5,7 +5,9 @@ import type { OutboundMessage } from '../../channel/frame.ts'
 import { controlContentType } from '../../channel/messages/control.ts'
 import type { CircuitPath } from './path.ts'
 
-/** Addresses of the two endpoints of a circuit, which routers use to forward. */
+/**
+ * Addresses of the two endpoints of a circuit, which appear in the forwarding tables of routers.
+ */
 export interface CircuitEndpointAddresses {
   readonly id: string
   /** Endpoint at the client's router. */
@@ -41,8 +43,8 @@ export function buildRouteMessages(
   return routerIds.map((_, at) => {
     const before = links[at - 1]
     const after = links[at]
-    // The next hop toward the client and the next hop toward the host. Each is a link, or the
-    // circuit's endpoint at this router.
+    // The next hops in the direction of the client and of the host: each is a link, or the circuit
+    // endpoint at this router.
     const inner = before === undefined ? ends.ingress : before.id
     const outer = after === undefined ? ends.egress : after.id
     const innerType = before === undefined ? DestinationType.START : DestinationType.TO_LINK

@@ -7,7 +7,9 @@ import { decodeCircuit, encodeCircuit } from './circuit-codec.ts'
 import type { Circuit, CircuitTable } from './circuit-table.ts'
 
 const { circuitsOrphanedMax, circuitOrphanMsMax, circuitClaimPublishedMs } = routerLimits
-/** Maximum circuits taken over before other work gets a turn. */
+/**
+ * Maximum number of circuits for which this controller becomes the owner before other work runs.
+ */
 const SLICE = 100
 const WARNED_EVERY_MS = 60_000
 
@@ -15,9 +17,9 @@ export interface SharedCircuitsDeps {
   readonly selfId: string
   readonly topic: OpenSoftTopic<'circuits'>
   readonly table: CircuitTable
-  /** The controllers that can currently own circuits, as far as this controller knows. */
+  /** IDs of the controllers that can own circuits now, according to this controller. */
   readonly controllers: () => Iterable<string>
-  /** False while this controller may be partitioned from the majority. */
+  /** False while this controller may be separated from the majority. */
   readonly isInQuorum: () => boolean
   readonly isSessionOver: (sessionId: string) => boolean
   readonly clock: Pick<Clock, 'monotonicMs'>
@@ -34,8 +36,8 @@ interface Orphan {
 }
 
 /**
- * A circuit that this controller took over from another controller. The previous owner may not know
- * this yet.
+ * A circuit of which this controller has become the owner. The previous owner may not know this
+ * yet.
  */
 interface Claimed {
   /** Monotonic ms. */
@@ -45,23 +47,23 @@ interface Claimed {
 
 /**
  * The circuits that all controllers publish to each other. Each circuit has one owner. If the owner
- * fails, the next controller in ID order takes over. If two controllers claim a circuit, for
- * example after a partition, the claim with the higher number of takeovers wins; if the numbers are
- * equal, the claim of the controller with the smaller ID wins.
+ * fails, the next controller in the order of IDs becomes the owner. If two controllers consider
+ * themselves the owner, for example after a partition, the one with the higher number of takeovers
+ * wins; for equal numbers, the one with the smaller ID.
  */
 export class SharedCircuits {
   readonly #deps: SharedCircuitsDeps
   readonly #orphans = new Map<string, Orphan>()
   /**
-   * Circuits that this controller claimed recently because a router asked about them, including
-   * circuits that have ended since.
+   * Circuits of which this controller has recently become the owner because a router asked about
+   * them, including those that have ended since.
    */
   readonly #claimed = new Map<string, Claimed>()
   #isTakingOver = false
   #warnedMs = -Infinity
   /** Called for each circuit that this controller has taken over and added to its table. */
   onTakenOver: (circuit: Circuit) => void = () => undefined
-  /** Called when another controller claimed a circuit that this controller owns. */
+  /** Called when another controller has become the owner of a circuit that this controller owns. */
   onContested: (circuit: Circuit) => void = () => undefined
 
   constructor(deps: SharedCircuitsDeps) {
@@ -84,9 +86,9 @@ export class SharedCircuits {
   }
 
   /**
-   * Takes over a circuit because a router on its path treats this controller as the owner, for
+   * Makes this controller the owner of a circuit because a router on its path reports to it, for
    * example because it was the owner before a restart.
-   * @param hasEnded true if one endpoint is gone, so no routes need to be sent.
+   * @param hasEnded true if one endpoint is gone, so that no routes must be sent.
    * @returns undefined if no controller knows the circuit, or the router is not on its path.
    */
   claim(routerId: string, id: string, hasEnded = false): Circuit | undefined {
@@ -97,7 +99,7 @@ export class SharedCircuits {
     // @guard 52-heir-takes-nothing-over:1
     const own = this.#take(circuit)
     if (own === null) return undefined
-    // Deleted first, so that the map stays ordered by claim time, oldest first.
+    // Deleted first, so that the map stays in the order of the times.
     this.#claimed.delete(id)
     this.#claimed.set(id, { atMs: this.#deps.clock.monotonicMs(), turn: own.turn })
     if (!hasEnded) this.onTakenOver(own)
@@ -105,23 +107,23 @@ export class SharedCircuits {
   }
 
   /**
-   * Whether another controller has published a circuit with this ID, or such a circuit has no owner
-   * now.
+   * Whether another controller has published a circuit with this ID, or published it before it
+   * failed.
    */
   isKnown(id: string): boolean {
     return this.#recordOf(id) !== undefined
   }
 
-  /** Whether the client's session has ended, possibly while the circuit had no owner. */
+  /** Whether the client's session has ended, for example while the circuit had no owner. */
   isOver({ live: { sessionId } }: Circuit): boolean {
     // @guard circuits-taken-over--session
     return sessionId !== NO_SESSION && this.#deps.isSessionOver(sessionId)
   }
 
   /**
-   * Called when a circuit ended. If this controller claimed the circuit recently, its record stays
-   * published for a while. If the record were withdrawn before it is sent, the previous owner would
-   * never learn of the claim and would keep the circuit.
+   * Called when a circuit has ended. If this controller became its owner recently, the record stays
+   * published for a while: otherwise the previous owner might never receive it, and would keep the
+   * circuit.
    */
   #onDropped(id: string): void {
     if (!this.#claimed.has(id)) this.#deps.topic.withdraw(id)
@@ -134,14 +136,16 @@ export class SharedCircuits {
     }
   }
 
-  /** Withdraws the record of a claimed circuit that has ended. A live circuit keeps its record. */
+  /** Withdraws the record of the circuit if it has ended. */
   #forgetClaim(id: string): void {
     if (this.#claimed.delete(id) && this.#deps.table.kept(id) === undefined) {
       this.#deps.topic.withdraw(id)
     }
   }
 
-  /** Takes over the ownerless circuits for which this controller is the next one in ID order. */
+  /**
+   * Takes over the circuits without an owner for which this controller is next in the order of IDs.
+   */
   sweep(): void {
     this.#withdrawOldClaims()
     if (this.#orphans.size === 0 || this.#isTakingOver || !this.#deps.isInQuorum()) return
@@ -222,8 +226,8 @@ export class SharedCircuits {
 }
 
 /**
- * Finds the controller that takes over: the next one after the owner in ID order; after the last
- * ID, the first one.
+ * Determines the new owner of a circuit: the next controller after the old owner in the order of
+ * IDs; after the last ID, the first one.
  */
 class Heirs {
   readonly #ids: readonly string[]

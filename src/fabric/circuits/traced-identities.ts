@@ -26,13 +26,13 @@ interface Own {
 }
 
 /**
- * Traces that an operator requested at any controller. They are shared as soft state, because any
- * controller may create the circuit. Each controller withdraws its own traces when they expire, so
- * clocks of two controllers are never compared.
+ * Traces of identities that operators have requested at any controller. Controllers share them as
+ * soft state, because any controller may create the circuit. Each controller withdraws its own
+ * traces when they expire, so clocks of two controllers are never compared.
  */
 export class TracedIdentities implements IdentityTraces {
   readonly #deps: TracedIdentitiesDeps
-  /** Traces by identity, oldest first. */
+  /** Traces that were requested at this controller, by identity, oldest first. */
   readonly #own = new Map<string, Own>()
   readonly #heard = new Map<string, Map<string, SharedTrace>>()
 
@@ -64,8 +64,8 @@ export class TracedIdentities implements IdentityTraces {
       this.#drop(identityId)
       return
     }
-    // The record that ends the traces must outlast the traces of other controllers, which have the
-    // same maximum duration.
+    // The record that ends the traces of other controllers must outlast them, so it has the maximum
+    // duration of a trace.
     const untilMs = this.#deps.clock.nowMs() + traceMsMax
     this.#publish(identityId, { traceId: '', channels: 0, endedIds }, untilMs)
   }
@@ -78,7 +78,7 @@ export class TracedIdentities implements IdentityTraces {
     }
   }
 
-  /** @returns the traces that nobody has ended; this controller's own trace is first. */
+  /** @returns the traces that have not been ended; the one of this controller comes first. */
   #live(identityId: string): SharedTrace[] {
     const own = this.#own.get(identityId)
     const isOver = own !== undefined && own.untilMs <= this.#deps.clock.nowMs()
@@ -89,8 +89,8 @@ export class TracedIdentities implements IdentityTraces {
   }
 
   /**
-   * Includes traces that were ended already, because the record that ended a trace may be withdrawn
-   * before the trace.
+   * IDs of the traces of other controllers. It includes those that are ended already, because the
+   * record that ended a trace may be withdrawn before the trace.
    */
   #others(identityId: string): string[] {
     const heard = this.#heard.get(identityId)?.values() ?? []

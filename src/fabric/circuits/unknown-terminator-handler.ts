@@ -13,14 +13,14 @@ import type { Host } from './host-lookup.ts'
 const { routerWritesWaitingMax } = routerLimits
 
 /**
- * Handles terminators that their own router does not know. A terminator created by a router is
- * deleted; the router recreates it if it still hosts the service. A terminator created by an
- * operator gets the precedence `failed`, so that it is dialed last.
+ * Handles terminators that their own router does not know. If a router created the terminator, it
+ * is deleted; the router creates it again if it still hosts the service. If an operator created it,
+ * it gets the precedence `failed`, so that it is dialed last.
  */
 export class UnknownTerminatorHandler {
   readonly #proposer: Proposer
   readonly #log: RouterLogger
-  /** Terminators with a pending write. */
+  /** IDs of the terminators with a pending write. */
   readonly #writing = new Set<string>()
 
   constructor({ proposer, log }: { readonly proposer: Proposer; readonly log: RouterLogger }) {
@@ -29,8 +29,8 @@ export class UnknownTerminatorHandler {
   }
 
   /**
-   * Starts the write that handles this host's terminator. If the write fails, the next failed dial
-   * of the terminator starts it again.
+   * Starts the write for this terminator. If the write fails, the next failed dial of the
+   * terminator starts another one.
    */
   note(host: Host): void {
     const { terminatorId: id, routerId } = host

@@ -2,7 +2,10 @@ import type { ClientAccessFault } from '../../ports/router-clients.ts'
 import type { TunnelAccessFault } from '../../ports/router-tunnels.ts'
 import { edgeErrorCode, INVALID_SESSION, retryHint } from '../../channel/messages/edge.ts'
 
-/** Codes of {@link edgeErrorCode} for each fault of a claim. */
+/**
+ * Error codes for clients ({@link edgeErrorCode}), by the reason for which a controller refuses the
+ * client's access.
+ */
 export const clientAccessFaultCodes: Readonly<Record<ClientAccessFault, number>> = {
   apiSession: edgeErrorCode.invalidApiSession,
   session: edgeErrorCode.invalidSession,
@@ -14,8 +17,8 @@ export const clientAccessFaultCodes: Readonly<Record<ClientAccessFault, number>>
 }
 
 /**
- * Code for a refused dial. A client that names the service itself gets the same code for an unknown
- * service as for one that it may not dial.
+ * Code for a refused dial. A client that names the service itself gets the same code for a service
+ * that does not exist as for one that it may not dial.
  */
 export function dialRefusalErrorCode(fault: ClientAccessFault, isByService: boolean): number {
   return clientAccessFaultCodes[isByService && fault === 'access' ? 'service' : fault]
@@ -27,9 +30,9 @@ export function clientAccessRefusalMessage(use: 'dial' | 'bind', fault: ClientAc
 }
 
 /**
- * Retry hint for a refused host. With `start over`, the client requests a new service session from
- * a controller, and the controller makes the final decision. With `not retriable`, the client may
- * close its listener until the client is restarted.
+ * Retry hint for a refused hosting request. With `start over`, the client requests a new service
+ * session, about which a controller decides. With `not retriable`, the client may close its
+ * listener until the client restarts.
  */
 export const clientAccessFaultRetryHints: Readonly<Record<ClientAccessFault, number>> = {
   apiSession: retryHint.startOver,

@@ -13,8 +13,8 @@ const { identityConnectsMax, routerClientsMax, routerTextCharactersMax } = route
 const ID_CHARACTERS_MAX = 128
 
 /**
- * Identities connected to edge routers, as reported by the routers that are connected to this
- * controller.
+ * Identities that are connected to edge routers, according to the routers that are connected to
+ * this controller.
  */
 export class ConnectionHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
@@ -73,8 +73,8 @@ export class ConnectionHandler implements ChannelHandler {
       if (!isConnected) this.#remove(routerId, identityId)
       else {
         this.#add(routerId, identityId)
-        // A router's full report repeats known connections, so only identities that were unknown
-        // count as new connects.
+        // A router's full report repeats known connections, so connects are published only for
+        // identities that were not known.
         if (!known.has(identityId)) this.#publishConnects(routerId, identityId, connectTimes)
       }
       yield

@@ -6,7 +6,7 @@ import type { ChannelHandler } from '../channel-handler.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { terminatorRemovalProposal } from './terminator-removal.ts'
 
-/** Maximum hosts examined between two turns of the event loop. */
+/** Maximum number of hosting identities that are checked before other work runs. */
 const SLICE = 50
 
 export interface EndedSessionTerminatorsDeps {
@@ -14,31 +14,31 @@ export interface EndedSessionTerminatorsDeps {
   readonly proposer: Proposer
   readonly isLeader: () => boolean
   /**
-   * Ends circuits of these clients (null: of all clients) that begin at a router that the client
-   * may not use.
+   * Ends circuits that begin at a router that the client may not use. Checks the given clients;
+   * null: all clients.
    */
   readonly endCircuits: (
     identityIds: ReadonlySet<string> | null,
     mayUse: HostedTerminators['mayUse'],
   ) => void
   /**
-   * Ends the hosting of a removed terminator at the terminator's router, so that the hosting client
-   * starts to host again.
+   * Makes the router of a removed terminator tell the hosting client, so that the client hosts the
+   * service again if it may.
    */
   readonly endHosting: (terminator: UnauthorizedTerminator) => void
   readonly log: RouterLogger
 }
 
 /**
- * Removes terminators of clients whose service sessions have ended. Routers learn of each ended
- * session and remove its terminators themselves, but a router that keeps a terminator would still
- * receive traffic of the service. Also ends circuits of clients at routers that policies no longer
- * let them use, because routers do not know this for OIDC clients.
+ * Removes terminators of clients whose service sessions have ended. Routers receive each ended
+ * session and remove its terminators, but a faulty router that keeps a terminator would still
+ * receive traffic. Also ends circuits of clients at routers that they may no longer use according
+ * to the policies, because routers do not know this for OIDC clients.
  */
 export class EndedSessionTerminators implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers'] = new Map()
   readonly #deps: EndedSessionTerminatorsDeps
-  /** Identities to examine. */
+  /** IDs of identities whose terminators must be checked. */
   readonly #ended = new Set<string>()
   #stop: (() => void) | null = null
   #isAllDue = true
@@ -58,7 +58,7 @@ export class EndedSessionTerminators implements ChannelHandler {
       if (this.#isAllDue || this.#ended.size > 0) void this.#look()
       return
     }
-    // Only the leader examines ended sessions; a new leader examines all terminators.
+    // Only the leader checks terminators; a new leader checks all of them.
     this.#ended.clear()
     this.#isAllDue = true
   }
@@ -107,7 +107,10 @@ export class EndedSessionTerminators implements ChannelHandler {
     }
   }
 
-  /** A missing leader or response is normal, so it is not logged; the next sweep retries. */
+  /**
+   * A write fails without a log line if there is no leader or no response; the next sweep tries
+   * again.
+   */
   async #remove(hosts: Iterable<string>): Promise<void> {
     const { terminators, proposer, endHosting } = this.#deps
     let looked = 0

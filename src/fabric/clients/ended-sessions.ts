@@ -11,7 +11,7 @@ import { controlContentType } from '../../channel/messages/control.ts'
 import type { OutboundMessage } from '../../channel/frame.ts'
 import type { PresentedSessionTokens } from './presented-session-tokens.ts'
 
-/** Responds to a router that asks about service sessions: sends the sessions that have ended. */
+/** Answers a router that asks whether service sessions still exist, with those that have ended. */
 export function* sendEndedSessions(
   channel: Pick<Channel, 'send'>,
   clients: Pick<RouterClients, 'goneSession'>,
@@ -36,8 +36,8 @@ export function* sendEndedSessions(
 }
 
 /**
- * Ends the hosting of clients at a router that they may no longer use, although their service
- * sessions continue. A router does not know which routers an OIDC client may use.
+ * Ends the hosting of clients at a router that they may no longer use while their service sessions
+ * continue. A router does not know which routers an OIDC client may use.
  */
 export function sendEndedHosting(
   connection: RouterConnection | undefined,

@@ -22,8 +22,8 @@ export interface PostureHandlerDeps {
 }
 
 /**
- * Handles posture reports of OIDC clients. OpenZiti clients send them to routers; routers forward
- * them, and the controllers evaluate them.
+ * Handles posture reports of OIDC clients. The clients send them to routers, the routers forward
+ * them to controllers, and the controllers evaluate them.
  */
 export class PostureHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
@@ -69,12 +69,12 @@ export class PostureHandler implements ChannelHandler {
   }
 }
 
-/** Empty, because a posture report through a router does not say which check it is for. */
+/** Empty, because a posture report that arrives through a router does not name a check. */
 const checkId = ''
 
 /**
- * The posture reports in one client message. A token that confirms an MFA code is ignored: the
- * controllers issued that token and have recorded the code themselves.
+ * The posture reports in a client's message. A token that confirms an MFA code is ignored, because
+ * the controllers issued the token and have stored the confirmation.
  */
 function reportsOf({ type }: PostureResponse): readonly PostureReport[] {
   switch (type.case) {

@@ -14,9 +14,9 @@ import { RefusedAccessCounter } from './refused-access-counter.ts'
 const { sessionsShownMax, sessionsShownPerRouterMax } = routerLimits
 
 /**
- * Decides about claims, and stores the tokens of valid claims. A service session has a different
- * token for each request, and older routers identify the session by the token that the client
- * presented.
+ * Decides about access requests of clients, and stores the session tokens of those that are
+ * granted. A service session can have several tokens, and older routers identify the session by the
+ * token that the client presented.
  */
 export class PresentedSessionTokens implements Pick<RouterClients, 'judge' | 'report'> {
   readonly #clients: Pick<RouterClients, 'judge' | 'report'>
@@ -52,9 +52,9 @@ export class PresentedSessionTokens implements Pick<RouterClients, 'judge' | 're
   }
 
   /**
-   * Forwards a report. It retries with the latest state, because the client may just have logged in
-   * at another controller.
-   * @throws {Problem} as `RouterClients.report`, and when the client reports too often.
+   * Forwards a posture report. If it fails, tries again with the latest state, because the client
+   * may just have logged in at another controller.
+   * @throws {Problem} see `RouterClients.report`; also when the client reports too often.
    */
   async report(client: ReportedClient, reports: readonly PostureReport[]): Promise<boolean> {
     this.#refused.beginReport(client)
@@ -67,7 +67,7 @@ export class PresentedSessionTokens implements Pick<RouterClients, 'judge' | 're
     return isTaken
   }
 
-  /** Called when the log rejected the entry of a valid claim. */
+  /** Called when the log rejected the entry of a request that had been granted. */
   onEntryRefused(claim: Pick<ClientAccessRequest, 'routerId' | 'apiSessionToken'>): void {
     this.#refused.chargeEntry(claim)
   }
@@ -96,8 +96,8 @@ export class PresentedSessionTokens implements Pick<RouterClients, 'judge' | 're
     const own = this.#byRouter.get(routerId) ?? new Map<string, string>()
     if (own.size >= sessionsShownPerRouterMax || this.#count >= sessionsShownMax) {
       const [oldest] = own.keys()
-      // Only the router's own tokens are evicted; if it has none, the new token is not stored, so
-      // that other routers lose nothing.
+      // A full store evicts only tokens of the same router. If there are none, the new token is not
+      // stored, so that one router cannot evict the tokens of others.
       if (oldest === undefined) return
       own.delete(oldest)
       this.#count -= 1

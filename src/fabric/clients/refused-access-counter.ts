@@ -13,10 +13,9 @@ const WINDOW_MS = 60_000
 type Claim = Pick<ClientAccessRequest, 'routerId' | 'apiSessionToken'>
 
 /**
- * Counts refused claims and rejected log entries. A claim with an invalid API session counts
- * against the router, because routers receive the list of valid sessions. Everything else counts
- * against the client, identified by its API session, so that it affects neither the router nor the
- * router's other clients.
+ * Counts refused access requests and rejected log entries. A request with an invalid API session
+ * counts against the router, because routers know the valid sessions. All others count against the
+ * API session of the client, so that one client affects neither the router nor its other clients.
  */
 export class RefusedAccessCounter {
   readonly #ofRouters: WindowedQuota
@@ -33,7 +32,7 @@ export class RefusedAccessCounter {
   }
 
   /**
-   * Whether a refused claim may be checked again with the latest state. Each recheck costs the
+   * Whether a refused request may be checked again with the latest state. Each such check costs the
    * leader a round trip to a majority.
    */
   isWorthAnotherLook(claim: Claim): boolean {
@@ -47,7 +46,7 @@ export class RefusedAccessCounter {
     else this.#ofSessions.take(keyOf(claim))
   }
 
-  /** @throws {Problem} when too many log entries of the client were rejected. */
+  /** @throws {Problem} when the log has rejected too many entries of the client. */
   beginEntry(claim: Claim): void {
     if (!this.#entries.hasLeft(keyOf(claim))) throw new Problem('SERVER_TOO_MANY_REQUESTS')
   }
@@ -66,7 +65,7 @@ export class RefusedAccessCounter {
   }
 }
 
-/** A hash instead of the token, because the token is secret and the router chooses its length. */
+/** A hash of the token, because the token is secret and the router determines its length. */
 function keyOf({ routerId, apiSessionToken }: Claim): string {
   return `${routerId} ${createHash('sha256').update(apiSessionToken).digest('base64')}`
 }

@@ -26,10 +26,10 @@ const { routerEntryBytesMax, routerWritesAtOnceMax, routerWritesWaitingMax } = r
 /** Maximum number of terminators removed by one log entry. */
 // @guard heavy-frames-of-a-router--pieces
 const ENTRY_IDS_MAX = 100
-/** Fields whose validation fault means that another host owns this terminator instance. */
+/** Fields that are reported as invalid if another host owns the terminator instance. */
 const instanceFields: ReadonlySet<string> = new Set(['identity', 'identitySecret'])
 
-/** Result of a terminator creation that the controller sends to the router. */
+/** Result of creating a terminator, which the controller sends to the router. */
 export interface TerminatorCreateResult {
   readonly result: CreateTerminatorResult
   readonly msg?: string
@@ -49,8 +49,8 @@ export interface RouterWritesDeps {
 }
 
 /**
- * Writes by routers to their terminators, which are sent to the leader. Each router may have a few
- * writes in progress and some that wait; more writes are refused as busy.
+ * Writes that routers request for their terminators; they are sent to the leader. Each router may
+ * have a few writes in progress and some that wait; further writes are refused as busy.
  */
 export class RouterWrites {
   readonly #deps: RouterWritesDeps
@@ -60,7 +60,7 @@ export class RouterWrites {
     this.#deps = deps
   }
 
-  /** @param host session or tunnel that hosts the terminator. */
+  /** @param host the service session or tunnel that hosts the terminator. */
   async create(
     connection: RouterConnection,
     asked: CreateTerminatorV2 | CreateTunnelTerminator,
@@ -90,7 +90,7 @@ export class RouterWrites {
       return {
         result: CreateTerminatorResult.FAILED_OTHER,
         msg: reasonOf(outcome),
-        // Without this hint, the client would start over, and its new listener would replace the
+        // Without this hint, the client would try again, and its new listener would replace the
         // other host.
         ...(isOfInstance
           ? { errorCode: edgeErrorCode.invalidInstanceId, retryHint: retryHint.notRetriable }
@@ -105,8 +105,8 @@ export class RouterWrites {
   async remove(connection: RouterConnection, ids: readonly string[]): Promise<string> {
     const { channel } = connection
     let outcome = ''
-    // Split, so that log entries stay small however many IDs a router sends. After a failure, the
-    // router requests the remaining removals again.
+    // Split into several log entries, so that entries stay small for any number of IDs. After a
+    // failure, the router requests the remaining removals again.
     for (let at = 0; at < ids.length && outcome === '' && !channel.isClosed; at += ENTRY_IDS_MAX) {
       const some = { ids: ids.slice(at, at + ENTRY_IDS_MAX) }
       const kind = CommandKind.HOSTED_TERMINATORS_REMOVE
@@ -122,8 +122,8 @@ export class RouterWrites {
   }
 
   /**
-   * There is no leader, the controller is busy, or the outcome is unknown: the router retries, and
-   * repeating the write has no further effect.
+   * The result for a failed write: if there is no leader, the controller is busy, or the outcome is
+   * unknown, the router should retry. Repeating the write has no further effect.
    */
   failed(routerId: string, error: unknown): TerminatorCreateResult {
     if (!(error instanceof Problem)) {
@@ -131,7 +131,7 @@ export class RouterWrites {
       this.#deps.log.warn({ routerId, reason }, 'a write requested by a router failed')
     }
     const msg = error instanceof Problem ? error.message : 'the controller could not write'
-    // A retry would be just as large, so the router is not asked to retry.
+    // The router should not retry, because the same write would be too large again.
     if (error instanceof Problem && error.code === 'REQUEST_ENTITY_TOO_LARGE') {
       const { FAILED_OTHER } = CreateTerminatorResult
       return {

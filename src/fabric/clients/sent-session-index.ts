@@ -2,8 +2,8 @@ const BITS = 32
 const FIRST_WORDS = 32
 
 /**
- * Records which sessions were sent to each reader. It uses one bit per session and reader, because
- * there may be a million sessions and a thousand routers.
+ * Records which sessions were sent to which readers, with one bit for each pair, because there may
+ * be a million sessions and a thousand routers.
  */
 export class SentSessionIndex<R extends object> {
   readonly #slots = new Map<string, number>()
@@ -26,7 +26,7 @@ export class SentSessionIndex<R extends object> {
     return (word & (1 << (slot % BITS))) !== 0
   }
 
-  /** Replaces the recorded set of sessions of this reader. */
+  /** Replaces the sessions that were sent to this reader. */
   setAll(reader: R, sessionIds: Iterable<string>): void {
     this.#byReader.set(reader, new Uint32Array(FIRST_WORDS))
     for (const id of sessionIds) this.set(reader, id, true)
@@ -43,7 +43,7 @@ export class SentSessionIndex<R extends object> {
     words[at] = isSent ? (words[at] ?? 0) | bit : (words[at] ?? 0) & ~bit
   }
 
-  /** Forgets a session that is no longer sent to any reader. */
+  /** Removes a session that has ended, and frees its bits for another session. */
   forget(sessionId: string): void {
     const slot = this.#slots.get(sessionId)
     if (slot === undefined) return

@@ -19,10 +19,11 @@ import type { PresentedSessionTokens } from './presented-session-tokens.ts'
 import { SentSessionIndex } from './sent-session-index.ts'
 
 const { wholeSessionsEveryMs } = routerLimits
-/** Maximum sessions in one message. Routers wait for the last message of a list. */
+/** Maximum sessions in one message. Routers use a list only after its last message has arrived. */
 const CHUNK_SESSIONS = 100
 /**
- * Maximum checks before other work gets a turn. One check decides about one session at one router.
+ * Maximum checks before other work runs. One check determines whether one router may know one
+ * session.
  */
 const SLICE_CHECKS = 20_000
 const STRATEGY = 'instant'
@@ -37,16 +38,16 @@ export interface SessionHandlerDeps {
   readonly clock: Clock
 }
 
-/** Changes for one router. */
+/** Sessions to add and remove at one router. */
 interface News {
   readonly added: ClientSession[]
   readonly removedIds: string[]
 }
 
 /**
- * Sends each edge router the API sessions that it may know, because clients present their session
- * tokens and certificates to routers. Only the leader sends them: a full list replaces earlier
- * lists, so a list from a lagging controller would end valid sessions.
+ * Sends to each edge router the API sessions that its clients may use, because clients present
+ * their session tokens and certificates to routers. Only the leader sends them: a full list
+ * replaces earlier lists, so a list from a controller that lags behind would end valid sessions.
  */
 export class SessionHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
@@ -60,19 +61,19 @@ export class SessionHandler implements ChannelHandler {
   readonly #changed = new Set<string>()
   /** Ended service sessions, each with its API session. */
   readonly #ended = new Map<string, string>()
-  /** Routers whose set of visible sessions may have changed. */
+  /** Routers for which the set of permitted sessions may have changed. */
   readonly #moved = new Set<RouterConnection>()
   /**
-   * Routers that requested the full list, with the time at which each last received it: the list is
-   * expensive, so its rate is limited.
+   * Routers that have requested the full list, each with the time of its last full list: the list
+   * is expensive, so its rate is limited.
    */
   readonly #asking = new Set<RouterConnection>()
   readonly #answeredMs = new WeakMap<RouterConnection, number>()
   #isFlushDue = false
   #isMoving = false
   /**
-   * Full lists by audience (the identities visible to a router), as messages without headers,
-   * cached until something changes.
+   * Encoded full lists, cached until something changes. Routers with the same permitted identities
+   * share one list.
    */
   readonly #whole = new Map<string, WholeState>()
 
@@ -122,8 +123,8 @@ export class SessionHandler implements ChannelHandler {
     else if (!this.#wasLeader) this.#sendAll(this.#edgeRouters())
     this.#wasLeader = isLeader
     this.#answerRequests()
-    // Also drops replaced connections, because `onDisconnected` is not called when a router
-    // replaces its connection with a newer one.
+    // Includes replaced connections: `onDisconnected` is not called when a router replaces its
+    // connection.
     for (const known of Array.from(this.#sent.readers())) {
       if (known.channel.isClosed) this.#sent.drop(known)
     }
@@ -205,7 +206,7 @@ export class SessionHandler implements ChannelHandler {
   #wholeState(bodies: readonly Uint8Array[]): OutboundMessage[] {
     const id = this.#nextSyncId()
     return bodies.map((body, sequence) => {
-      // The router would crash if this state were not valid JSON with an ID.
+      // OpenZiti routers crash if this state is not valid JSON with an ID.
       const state = JSON.stringify({ id, isLast: sequence === bodies.length - 1, sequence })
       const headers = new Map([
         [controlHeaderKey.syncStrategyType, encodeText(STRATEGY)],
@@ -215,7 +216,9 @@ export class SessionHandler implements ChannelHandler {
     })
   }
 
-  /** A sync ID that sorts after all earlier IDs from this controller or any other. */
+  /**
+   * Sync ID for a full list; it sorts after all earlier IDs from this controller and all others.
+   */
   #nextSyncId(): string {
     this.#syncs += 1
     const time = this.#deps.clock.nowMs().toString(36).padStart(10, '0')
@@ -259,8 +262,8 @@ export class SessionHandler implements ChannelHandler {
       for (const [id, apiSessionId] of ended) {
         const token = shown.take(router.id, id)
         if (token === null && !this.#sent.has(connection, apiSessionId)) continue
-        // Older routers identify each session by the token, which is at the same position in its
-        // list as the ID; newer routers use only the ID.
+        // Older routers identify a session by its token, which must have the same position as the
+        // ID; newer routers use only the ID.
         tokens.push(token ?? id)
         ids.push(id)
       }
@@ -292,9 +295,9 @@ export class SessionHandler implements ChannelHandler {
   }
 
   /**
-   * Called after policies or attributes have changed. Sends each session that a router may now
-   * know, and removes each session that the router may no longer know. Works in slices, because
-   * there may be many sessions of both kinds.
+   * Called after policies or attributes have changed. Sends sessions that a router may know now,
+   * and removes those that it may not know any more. Works in slices, because there may be many
+   * sessions of both kinds.
    */
   async #sendMoved(): Promise<void> {
     this.#isMoving = true
@@ -335,7 +338,7 @@ export class SessionHandler implements ChannelHandler {
   }
 
   #send(news: ReadonlyMap<RouterConnection, News>): void {
-    /** Shared, because many routers get the same messages. */
+    /** Encoded messages, shared because many routers receive the same ones. */
     const bodies = new Map<string, Uint8Array>()
     const once = (key: string, encode: () => Uint8Array): Uint8Array => {
       const known = bodies.get(key) ?? encode()
@@ -366,7 +369,10 @@ export class SessionHandler implements ChannelHandler {
     return toBinary(ApiSessionAddedSchema, message)
   }
 
-  /** Removal message. It includes tokens for older routers, which identify sessions by token. */
+  /**
+   * Message that removes sessions. It includes tokens for older routers, which identify sessions by
+   * token.
+   */
   #removed(ids: readonly string[]): Uint8Array {
     const tokens = ids.flatMap((id) => this.#deps.clients.tokensOf(id))
     const removed = create(ApiSessionRemovedSchema, { tokens, ids: [...ids] })
@@ -386,8 +392,8 @@ function newsFor(news: Map<RouterConnection, News>, connection: RouterConnection
 }
 
 /**
- * Splits a list into chunks. An empty list gives one empty chunk: the router must learn that all
- * sessions it knows have ended while it was disconnected.
+ * Splits a list into chunks. An empty list gives one empty chunk: the router must receive an empty
+ * list if all its sessions ended while it was disconnected.
  */
 function chunks(sessions: readonly ClientSession[]): (readonly ClientSession[])[] {
   const some: (readonly ClientSession[])[] = []

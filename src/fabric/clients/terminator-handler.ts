@@ -30,8 +30,8 @@ export interface TerminatorHandlerDeps {
 }
 
 /**
- * Handles the terminators of clients that host services at a router. The router sends the writes,
- * and the controller forwards them to the leader.
+ * Handles requests for terminators of clients that host services at a router. The router requests
+ * the writes, and the controller sends them to the leader.
  */
 export class TerminatorHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
@@ -64,7 +64,7 @@ export class TerminatorHandler implements ChannelHandler {
         controlContentType.healthEvent,
         (connection, message) => {
           const { terminatorId, checkPassed } = fromBinary(HealthEventSchema, message.body)
-          // A terminator whose health check fails is dialed last.
+          // A terminator with a failed health check is dialed last.
           const precedence = checkPassed ? 'default' : 'failed'
           return this.#update(connection, message, { id: terminatorId, precedence })
         },

@@ -30,7 +30,10 @@ export interface TerminatorValidationDeps {
   readonly log: RouterLogger
 }
 
-/** Terminators whose validation is pending over one connection. */
+/**
+ * Terminators about which a router was asked over one connection, and which it has not reported
+ * yet.
+ */
 interface Asked {
   /** Number that the router repeats in its response. */
   readonly marker: bigint
@@ -38,31 +41,30 @@ interface Asked {
 }
 
 /**
- * A validation of one router's terminators over one connection, requested by an operator. The
- * controller itself removes nothing.
+ * A validation that an operator has requested for the terminators of one router. It reports the
+ * results and removes nothing at the controllers.
  */
 interface Look {
   readonly connection: RouterConnection
   readonly ids: Set<string>
   readonly found: Map<string, ReportedTerminator>
-  /** Monotonic ms of the timeout; at the timeout, the validation ends with the results so far. */
+  /** Monotonic ms at which the validation ends with the results so far. */
   readonly dueMs: number
   readonly end: () => void
 }
 
 /**
- * Asks each router, after it has connected, which of the terminators that it created still exist,
- * and removes the others. A router that restarted, or missed the end of a session while
- * disconnected, hosts fewer terminators than the records say, and dials to the missing ones would
- * fail.
+ * Asks each router some time after it has connected which of the terminators that it created still
+ * exist, and removes the others. A router that restarted, or was disconnected when a session ended,
+ * hosts fewer terminators than the records contain, and dials to the missing ones would fail.
  */
 export class TerminatorValidation implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
   readonly #deps: TerminatorValidationDeps
   readonly #asked = new Map<RouterConnection, Asked>()
-  /** When the next validation request to each router is due, monotonic ms. */
+  /** Monotonic ms at which to send the next validation request to each router. */
   readonly #dueMs = new Map<RouterConnection, number>()
-  /** Pending validations by marker. */
+  /** Pending validations by the number (marker) in their requests. */
   readonly #looks = new Map<bigint, Look>()
   #markers = 0n
 
@@ -87,9 +89,9 @@ export class TerminatorValidation implements ChannelHandler {
   }
 
   /**
-   * Asks the router to check its terminators with the hosts, and returns its results within {@link
-   * routerLimits.terminatorLookMs}.
-   * @param isFixing true: the router drops terminators whose host is gone.
+   * Makes the router check its terminators with the hosts, and returns its results after at most
+   * {@link routerLimits.terminatorLookMs}.
+   * @param isFixing true: the router removes terminators whose host is gone.
    */
   async look(
     connection: RouterConnection,
@@ -110,7 +112,7 @@ export class TerminatorValidation implements ChannelHandler {
     return found
   }
 
-  /** Routers that have not replied yet which of their terminators exist. */
+  /** Routers whose answer about their terminators is still missing, for inspections. */
   pending(): readonly object[] {
     return Array.from(this.#asked, ([{ router }, { ids }]) => ({
       router: { id: router.id, name: router.name },
@@ -124,7 +126,7 @@ export class TerminatorValidation implements ChannelHandler {
     const nowMs = clock.monotonicMs()
     for (const look of this.#looks.values()) if (nowMs >= look.dueMs) look.end()
     if (!isLeader()) {
-      // Only the leader asks routers; a new leader asks all routers again.
+      // Only the leader asks routers; a new leader asks all of them again.
       for (const connection of this.#asked.keys()) this.onConnected(connection)
       this.#asked.clear()
       return
@@ -164,8 +166,8 @@ export class TerminatorValidation implements ChannelHandler {
       }
       yield
     }
-    // OpenZiti routers send one response with everything that they can report; Flotilla routers
-    // send one response for each binding.
+    // OpenZiti routers send one response with all results that they have; Flotilla routers send one
+    // response for each binding.
     const isWhole = message.headers.has(channelHeaderKey.replyFor)
     for (const look of looks) if (isWhole || look.ids.size === 0) look.end()
     if (gone.length > 0) void this.#remove(connection, gone)
@@ -204,9 +206,9 @@ function validationOf(
   terminators: readonly RouterTerminator[],
   marker: bigint,
   how: {
-    /** True if the router drops terminators whose host is gone. */
+    /** True if the router should remove terminators whose host is gone. */
     readonly isFixing: boolean
-    /** True if the router replies from its own state, without a check at the hosts. */
+    /** True if the router should answer from its own state, without asking the hosts. */
     readonly isPastCreation: boolean
   },
 ): OutboundMessage {

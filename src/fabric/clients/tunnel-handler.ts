@@ -27,9 +27,9 @@ import { terminatorRemovalProposal } from './terminator-removal.ts'
 import { edgeErrorCode, retryHint } from '../../channel/messages/edge.ts'
 import { precedenceName } from '../../channel/messages/terminators.ts'
 
-/** Maximum terminators checked between two turns of the event loop. */
+/** Maximum number of terminators that are checked before other work runs. */
 const SLICE = 250
-/** If the last check was less than this ago, a change is checked by the next sweep. */
+/** If the last check was less than this time ago, the next sweep checks the change. */
 const LOOK_MS_MIN = 250
 
 /** Whether the tunnel of a router may dial or host a service. */
@@ -45,16 +45,16 @@ export interface TunnelHandlerDeps {
   readonly proposer: Proposer
   readonly reads: Pick<LatestReads, 'reachLatest'>
   readonly isLeader: () => boolean
-  /** Ends circuits of tunnels for which the permission has ended. */
+  /** Ends circuits of tunnels that no longer have the permission for them. */
   readonly endCircuits: (isGranted: TunnelAccessCheck) => void
   readonly clock: Clock
   readonly log: RouterLogger
 }
 
 /**
- * Services hosted by the tunnel of a router, with the permissions of the router's identity. When
- * these permissions end, no session ends. So when relevant records change, each controller checks
- * its own circuits of tunnels, and the leader checks the terminators.
+ * Services that the tunnels of routers host, with the permissions of the router's identity. No
+ * session ends when these permissions end. So when records that affect them change, each controller
+ * checks the tunnel circuits that it owns, and the leader checks the terminators.
  */
 export class TunnelHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
@@ -108,7 +108,7 @@ export class TunnelHandler implements ChannelHandler {
         controlContentType.tunnelHealthEvent,
         async (connection, message) => {
           const id = readText(message.headers, controlHeaderKey.terminatorId) ?? ''
-          // A host whose health check fails is dialed last.
+          // A host with a failed health check is dialed last.
           const precedence = readFlag(message.headers, controlHeaderKey.checkPassed)
             ? 'default'
             : 'failed'
@@ -160,7 +160,10 @@ export class TunnelHandler implements ChannelHandler {
     }
   }
 
-  /** A missing leader or response is normal, so it is not logged; the next sweep retries. */
+  /**
+   * A write fails without a log line if there is no leader or no response; the next sweep tries
+   * again.
+   */
   async #removeUngranted(): Promise<void> {
     const { tunnels, proposer } = this.#deps
     let judged = 0
@@ -203,7 +206,7 @@ export class TunnelHandler implements ChannelHandler {
       ({ ok }) => !ok,
     )
     if (judged.ok) return await writes.create(connection, asked, { serviceId: judged.serviceId })
-    // Logged here, because the router logs nothing and may not retry until something changes.
+    // Logged here, because the router logs no reason and may not retry until something changes.
     const fields = { routerId: claim.routerId, serviceId: asked.serviceId, reason: judged.fault }
     log.warn(fields, 'the tunnel of a router may not host a service that it asked for')
     return {
@@ -215,7 +218,7 @@ export class TunnelHandler implements ChannelHandler {
   }
 }
 
-/** @param outcome '' on success. */
+/** @param outcome '' on success, otherwise the reason of the failure. */
 function answer(
   { channel }: RouterConnection,
   message: ChannelMessage,

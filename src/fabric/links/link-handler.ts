@@ -31,24 +31,24 @@ interface LinkHandlerDeps {
   /** Called with the metrics of a router, unless another controller publishes these metrics. */
   readonly onMetrics?: (metrics: RouterMetrics) => void
   /**
-   * Handles a fault that is not about a link in the table.
-   * @returns the remaining work, in steps.
+   * Handles a fault that does not concern a link in the table.
+   * @returns the remaining steps of the work; null if there are none.
    */
   readonly onOtherFault: (connection: RouterConnection, fault: Fault) => Iterator<void> | undefined
   /**
    * Called when a router has reported all links that it dialed.
-   * @returns the remaining work, in steps.
+   * @returns the remaining steps of the work; null if there are none.
    */
   readonly onLinksReported?: (routerId: string, ids: LinkIds) => Iterable<void> | undefined
   /**
-   * Whether one of the fingerprints (hex SHA-1) belongs to the router's current certificate. The
-   * replicated records decide, so any controller can answer for a router that is connected to
-   * another controller.
+   * Whether one of the fingerprints (hex SHA-1) is that of the router's current certificate. The
+   * decision depends only on replicated records, so any controller can answer for a router that is
+   * connected to another controller.
    */
   readonly isCertificateOf: (routerId: string, fingerprints: readonly string[]) => boolean
 }
 
-/** Handles what routers report about their links. */
+/** Handles the reports of routers about their links. */
 export function createLinkHandler(deps: LinkHandlerDeps): ChannelHandler {
   const { table, log, isCertificateOf, onMetrics, onOtherFault, onLinksReported } = deps
   return {
@@ -57,7 +57,7 @@ export function createLinkHandler(deps: LinkHandlerDeps): ChannelHandler {
         controlContentType.routerLinks,
         function* ({ router }, { body }) {
           const { links, fullRefresh } = yield* decodeIncrementally(RouterLinksSchema, body)
-          // Lost links are removed before new links are added, to make room.
+          // Removes lost links before it adds new ones, so that the new ones are within the limits.
           const byId = new Map<string, RouterLink>()
           for (const link of links) {
             if (link.id !== '') byId.set(link.id, link)
@@ -87,8 +87,8 @@ export function createLinkHandler(deps: LinkHandlerDeps): ChannelHandler {
           const fault = fromBinary(FaultSchema, message.body)
           const { subject, id, iteration } = fault
           const isOfLink = subject === FaultSubject.LINK || subject === FaultSubject.LINK_DUPLICATE
-          // The link is not in the table, for example because the channel of its dialing router has
-          // closed; circuits may still use it.
+          // The link is not in the table, for example because the channel of the router that dialed
+          // it has closed; circuits may still use the link.
           if (!isOfLink || table.get(id) === undefined) return onOtherFault(connection, fault)
           return table.lost(connection.router.id, id, iteration)
         },
@@ -120,7 +120,10 @@ export function createLinkHandler(deps: LinkHandlerDeps): ChannelHandler {
   }
 }
 
-/** Message that makes a router close a link that the other router or an administrator ended. */
+/**
+ * Message that makes a router close a link that the other router has lost or an administrator has
+ * removed.
+ */
 export function closeLinkMessage({ id, iteration }: LiveLink): OutboundMessage {
   const fault = create(FaultSchema, { subject: FaultSubject.LINK, id, iteration })
   return { contentType: controlContentType.fault, body: toBinary(FaultSchema, fault) }

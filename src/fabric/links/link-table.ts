@@ -15,9 +15,7 @@ import { LiveRowTable } from '../live-row-table.ts'
 const { linksMax, linksPerRouterMax, linkConnectionsMax, routerTextCharactersMax } = routerLimits
 
 const NS_PER_MS = 1_000_000
-/**
- * Latency assumed before the first measurement; high, so that an unmeasured link is chosen last.
- */
+/** Latency of a link before its first measurement; high, so that such a link is chosen last. */
 const LATENCY_NS_ASSUMED = 65_000 * NS_PER_MS
 const STATIC_COST_ASSUMED = 1
 
@@ -32,21 +30,21 @@ export interface ReportedLink {
 }
 
 interface LinkTableDeps {
-  /** This controller. */
+  /** ID of this controller. */
   readonly owner: string
   /** Whether the router has a channel to this controller. */
   readonly isConnected: (routerId: string) => boolean
   /**
    * Whether the router must not carry circuits, because it is disabled or must enroll again. False
-   * for an unknown router, which may be new.
+   * for an unknown router, whose record may not have arrived yet.
    */
   readonly isBarred: (routerId: string) => boolean
-  /** Informs a router that a link is gone, so that the router closes its side of the link. */
+  /** Makes a router close its side of a link that is gone. */
   readonly sendGone: (routerId: string, link: LiveLink) => void
-  /** Called when a link is new, has other sockets, or was reported again. */
+  /** Called when a link is new, was reported again, or has more or fewer sockets. */
   readonly onSeen?: (link: LiveLink, how: 'new' | 'known' | 'connectionsChanged') => void
   /**
-   * Called when a link was lost or removed, but not when the router that reported the link only
+   * Called when a link was lost or removed. Not called when only the router that reported it has
    * disconnected from this controller.
    */
   readonly onGone: (link: LiveLink) => void
@@ -54,7 +52,7 @@ interface LinkTableDeps {
 
 interface Kept {
   link: ReportedLink
-  /** The link in the form that circuit paths use. */
+  /** The link as an element of circuit paths. */
   path: PathLink
   readonly sourceRouterId: string
   isDown: boolean
@@ -64,14 +62,17 @@ interface Kept {
 }
 
 /**
- * Links between routers, as reported by the routers that dialed them. A router reports its links to
+ * Links between routers, according to the routers that dialed them. A router reports its links to
  * every controller to which it is connected. When the router's channel closes, its links leave the
- * table; the router reports all of them again over its next channel.
+ * table; over its next channel, the router reports all of them again.
  */
 export class LinkTable implements LiveLinks {
   readonly #deps: LinkTableDeps
   readonly #links: LiveRowTable<Kept, LiveLink>
-  /** Link IDs by the router that dialed the link, and by the router that was dialed. */
+  /**
+   * Link IDs by the router that dialed the link; the next map has them by the router that was
+   * dialed.
+   */
   readonly #bySource = new Map<string, Set<string>>()
   readonly #byDest = new Map<string, Set<string>>()
   /** Routers that have reported all links that they dialed. */
@@ -99,7 +100,9 @@ export class LinkTable implements LiveLinks {
     return this.#links.rowsMax
   }
 
-  /** Drops all links that the router dialed, except those with these IDs; one link per step. */
+  /**
+   * Removes all links that the router dialed, except those with these IDs; one link in each step.
+   */
   *keep(sourceRouterId: string, ids: LinkIds): Generator<void, void> {
     for (const id of Array.from(this.#bySource.get(sourceRouterId) ?? [])) {
       if (!ids.has(id)) this.#lose(id)
@@ -107,12 +110,12 @@ export class LinkTable implements LiveLinks {
     }
   }
 
-  /** @returns false if the link is ignored because the limit per router or in total is reached. */
+  /** @returns false if the link is ignored because a limit is reached. */
   report(sourceRouterId: string, reported: ReportedLink): boolean {
     const link = bounded(reported)
     if (!this.#add(sourceRouterId, link)) return false
-    // The link was dialed while the peer was barred. Nothing else informs the dialing router that
-    // the link is refused.
+    // A barred router must have no links. The dialing router cannot know this, so it is informed
+    // here.
     if (this.#deps.isBarred(link.destRouterId)) this.#refuse(sourceRouterId, link.id)
     return true
   }
@@ -138,7 +141,7 @@ export class LinkTable implements LiveLinks {
     this.#deps.onSeen?.(this.#view(kept), 'connectionsChanged')
   }
 
-  /** Called when one of the link's two routers has lost the link; informs the other router. */
+  /** Called when one of a link's two routers has reported it as lost; informs the other router. */
   lost(routerId: string, id: string, iteration: number): void {
     const kept = this.#links.kept(id)
     if (kept === undefined || kept.link.iteration > iteration) return
@@ -166,21 +169,23 @@ export class LinkTable implements LiveLinks {
   }
 
   /**
-   * Whether the link is gone. False as long as the link's routers have not reported their links.
+   * Whether the link is gone. False while one of its routers is disconnected or has not reported
+   * its links.
    */
   isLost({ id, sourceRouterId, destRouterId }: PathLink): boolean {
     const isHeardOf = this.#reported.has(sourceRouterId) && this.#deps.isConnected(destRouterId)
     return isHeardOf && this.#links.kept(id)?.sourceRouterId !== sourceRouterId
   }
 
-  /** Called when the router's channel is closed. */
+  /** Called when the channel of the router has closed. */
   forget(routerId: string): void {
     this.#reported.delete(routerId)
     for (const id of Array.from(this.#bySource.get(routerId) ?? [])) this.#drop(id)
   }
 
   /**
-   * Called when the router may no longer carry circuits; its peers must close their links with it.
+   * Called when the router may no longer carry circuits. Makes the other routers close their links
+   * with it.
    */
   banish(routerId: string): void {
     const ids = [...(this.#bySource.get(routerId) ?? []), ...(this.#byDest.get(routerId) ?? [])]
@@ -317,7 +322,7 @@ function costOf({ staticCost, sourceLatencyNs, destLatencyNs }: Kept): number {
   return staticCost + latencyMs(sourceLatencyNs) + latencyMs(destLatencyNs)
 }
 
-/** Truncates strings, because routers choose their length. */
+/** Truncates texts, because routers determine their length. */
 function bounded(link: ReportedLink): ReportedLink {
   const text = (value: string): string => copyPrefix(value, routerTextCharactersMax)
   return {

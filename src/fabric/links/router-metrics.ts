@@ -14,9 +14,7 @@ const { routerFiguresMax, routerTextCharactersMax, routerUsagesMax } = routerLim
 const TAGS_MAX = 32
 const kinds: ReadonlySet<string> = new Set(usageKinds)
 
-/**
- * The metrics of a router. Their number is limited, because the router chooses how many it sends.
- */
+/** The metrics in a router's report, up to a maximum number. */
 export function readRouterMetrics(routerId: string, metrics: Metrics): RouterMetrics {
   const { seconds = 0n, nanos = 0 } = metrics.timestamp ?? {}
   const figures: NamedMetric[] = []
@@ -38,7 +36,7 @@ export function readRouterMetrics(routerId: string, metrics: Metrics): RouterMet
   }
 }
 
-/** Adds values until the limit is reached. */
+/** Adds values until the maximum number is reached. */
 function addFigures<T>(
   figures: NamedMetric[],
   given: Readonly<Record<string, T>>,
@@ -52,7 +50,7 @@ function addFigures<T>(
 }
 
 /**
- * Circuit byte counts in the metrics. Kinds of counters that OpenZiti does not know are skipped.
+ * Byte counts of circuits in the metrics. Skips kinds of counters that OpenZiti does not define.
  */
 function usagesIn({ intervalCounters, usageCounters }: Metrics): readonly CircuitUsage[] {
   const usages: CircuitUsage[] = []

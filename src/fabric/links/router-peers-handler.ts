@@ -25,21 +25,22 @@ import {
 const { linkListenersMax, routerTextCharactersMax } = routerLimits
 
 interface RouterPeersHandlerDeps {
-  /** IDs of all routers that can have links, connected or not. */
+  /** IDs of all routers that may have links, whether connected or not. */
   readonly routerIds: () => Iterable<string>
   readonly connections: () => Iterable<RouterConnection>
 }
 
 /**
- * Sends each router the state and link listeners of the other routers, so that routers can dial
- * each other. A connecting router gets the full list; the others get batched changes.
+ * Sends to each router the state and link listeners of all other routers, so that routers can dial
+ * each other. A router that connects gets the full list; connected routers get the changes in
+ * batches.
  */
 export class RouterPeersHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
   readonly #deps: RouterPeersHandlerDeps
   /** Link listeners of connected routers, by router ID. */
   readonly #listeners = new Map<string, readonly LinkListener[]>()
-  /** Routers changed since the last sweep. */
+  /** IDs of routers that have changed since the last sweep. */
   readonly #changed = new Set<string>()
   #known: ReadonlySet<string> = new Set()
 
@@ -102,7 +103,7 @@ export class RouterPeersHandler implements ChannelHandler {
     for (const { router, channel } of byId.values()) {
       if (!this.#changed.has(router.id)) channel.send(toOthers)
       else {
-        // A router does not get its own entry, because it would dial itself.
+        // Excludes the receiving router, because it would dial itself.
         const others = changes.filter(({ id }) => id !== router.id)
         if (others.length > 0) channel.send(changesMessage(others))
       }
@@ -124,7 +125,8 @@ export class RouterPeersHandler implements ChannelHandler {
       return create(PeerStateChangeSchema, { id, state })
     }
     const listeners = [...(this.#listeners.get(id) ?? [])]
-    // Sent as reported, because a router does not dial a peer whose version it cannot parse.
+    // The version as the router reported it: other routers do not dial a router whose version they
+    // cannot parse.
     const { version } = connection.version
     return create(PeerStateChangeSchema, { id, version, state: PeerState.HEALTHY, listeners })
   }
@@ -139,8 +141,8 @@ function changesMessage(changes: PeerStateChange[]): OutboundMessage {
 }
 
 /**
- * The link listeners in a hello. The router's capabilities determine the header key, because older
- * keys have several meanings.
+ * The link listeners in a hello. The capabilities of the router determine the header key, because
+ * older keys have other meanings as well.
  */
 function listenersOfHello(headers: ChannelMessage['headers']): readonly LinkListener[] {
   const isNewer = readMask(headers, controlHeaderKey.capabilities).has(MULTI_CHANNEL)
@@ -149,7 +151,7 @@ function listenersOfHello(headers: ChannelMessage['headers']): readonly LinkList
   try {
     return listenersIn(bytes)
   } catch {
-    // Without listeners, other routers cannot dial this router, but it can dial them.
+    // Other routers cannot dial a router without link listeners, but it can dial them.
     return []
   }
 }
@@ -157,8 +159,8 @@ function listenersOfHello(headers: ChannelMessage['headers']): readonly LinkList
 /** @throws when the bytes cannot be decoded. */
 function listenersIn(bytes: Uint8Array): readonly LinkListener[] {
   const { schema, elementsMax } = messageBounds.updateLinkListeners
-  // Checked here, because in a hello the listeners are a header, to which the body limits were not
-  // applied.
+  // Checked here, because the list is a header in the hello, to which the limits of message bodies
+  // do not apply.
   const fault = bodyFault(schema ?? LinkListenersSchema, bytes, elementsMax)
   if (fault !== null) throw new Error(fault)
   const isBounded = (text: string): boolean => text.length <= routerTextCharactersMax

@@ -30,8 +30,8 @@ const relatedTypes = {
 type Model = NonNullable<MessageInitShape<typeof ModelEventSchema>['model']>
 
 /**
- * @param nowMs UTC; decides whether an identity is disabled.
- * @returns null for an authority whose certificate cannot be parsed.
+ * @param nowMs current time, UTC; determines whether an identity is disabled.
+ * @returns null for a CA whose certificate cannot be parsed.
  */
 export function encodeModelEvent(event: ModelEvent, nowMs: number): EncodedEvent | null {
   const model = modelOf(event, nowMs)
@@ -126,8 +126,8 @@ function subtypeOf(terms: ModelPostureCheckRules): Subtype {
         value: {
           osList: terms.systems.map(({ osType, versions }) => ({
             osType,
-            // OpenZiti routers accept no version if the list is empty, so all versions are sent in
-            // place of an empty list.
+            // An empty list means any version, but OpenZiti routers would accept none, so the list
+            // then contains a range of all versions.
             osVersions: versions.length === 0 ? [EVERY_VERSION] : [...versions],
           })),
         },

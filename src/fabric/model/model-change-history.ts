@@ -12,26 +12,26 @@ interface ModelLogLimits {
 
 interface Change {
   readonly index: number
-  /** An encoded change set, without the previous index, which differs per router. */
+  /** The encoded changes without the previous index, which is different for each router. */
   readonly bytes: Uint8Array
 }
 
 /**
- * Data model changes of the last log entries, encoded once for all routers. A router that
- * reconnects gets the changes that it missed if this log still contains them.
+ * Data model changes of the last log entries, each encoded once for all routers. A router that
+ * reconnects gets the changes that it missed, if they are still here.
  */
 export class ModelChangeHistory {
   readonly #limits: ModelLogLimits
   #changes: Change[] = []
   #bytes = 0
   /**
-   * The log contains all changes after this index, so it can update a router that is at this index
-   * or later.
+   * All changes after this index are here, so a router whose model has this index or a later one
+   * can be updated.
    */
   #since: number
   #index: number
 
-  /** @param index index of the current model; changes before it are unknown. */
+  /** @param index index of the current model; earlier changes are not available. */
   constructor(index: number, limits: ModelLogLimits) {
     this.#since = index
     this.#index = index
@@ -56,7 +56,7 @@ export class ModelChangeHistory {
     return index >= this.#since
   }
 
-  /** Changes after the index, in order. Requires `holds(index)`. */
+  /** Changes after the index, in order. Only for an index for which `holds` returns true. */
   after(index: number): readonly Change[] {
     let at = this.#changes.length
     while (at > 0 && (this.#changes[at - 1]?.index ?? 0) > index) at -= 1
@@ -76,14 +76,14 @@ export class ModelChangeHistory {
       this.#since = change.index
       gone += 1
     }
-    // Removes all in one step, because removing each change from the front of the array would take
-    // quadratic time.
+    // Removes all of them with one copy: removing each change from the front of the array would
+    // take quadratic time.
     if (gone > 0) this.#changes = this.#changes.slice(gone)
   }
 }
 
 /**
- * Adds the index that the router has now to an encoded change set: bytes appended to an encoded
+ * Adds the index of the router's current model to encoded changes: bytes appended to an encoded
  * protobuf message become fields of that message.
  */
 export function appendPreviousIndex(bytes: Uint8Array, previousIndex: number): Uint8Array {

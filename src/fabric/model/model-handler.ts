@@ -28,8 +28,8 @@ const { modelSubscriptionSecondsMin, modelSubscriptionSecondsMax } = routerLimit
 interface ModelHandlerDeps {
   readonly model: RouterModel
   /**
-   * Changes whenever the history of the model changes; a router discards its model if the model has
-   * another timeline ID.
+   * ID that changes whenever the history of the model is replaced, for example by a restore. A
+   * router discards a model with another timeline ID.
    */
   readonly timelineId: () => string
   readonly isLeader: () => boolean
@@ -48,9 +48,9 @@ interface Subscription {
 }
 
 /**
- * Keeps the data model of edge routers up to date. Edge routers use the model to decide about
- * access without a request to a controller. A router subscribes to one controller at a time. The
- * router gets the changes that it missed if they are retained, otherwise the full model.
+ * Sends the data model to edge routers, which use it to decide about access without asking a
+ * controller. A router subscribes at one controller at a time. It gets the changes that it missed
+ * if they are available, otherwise the full model.
  */
 export class ModelHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
@@ -58,7 +58,7 @@ export class ModelHandler implements ChannelHandler {
   #stop: (() => void) | null = null
   readonly #subscriptions = new Map<string, Subscription>()
   #log: ModelChangeHistory
-  /** The full model that was encoded last. */
+  /** The full model that was last encoded. */
   #whole: { readonly key: string; readonly bytes: Promise<Uint8Array> } | null = null
   /**
    * IDs of routers to which the full model is being sent; each router gets only one copy at a time.
@@ -69,8 +69,8 @@ export class ModelHandler implements ChannelHandler {
   #sentIndex = 0
   #sentIndexMs = -Infinity
   /**
-   * Identity ID → UTC ms at which a disabled identity is enabled again, because no log entry marks
-   * that time.
+   * For each identity that is disabled until a given time: that time, UTC ms. No log entry marks
+   * the end of this time.
    */
   readonly #disabledUntil = new Map<string, number>()
   #isFlushDue = false
@@ -114,7 +114,10 @@ export class ModelHandler implements ChannelHandler {
     this.#stop = null
   }
 
-  /** Called for the first edge router; before that, writes have no extra cost. */
+  /**
+   * Called when the first edge router connects: without edge routers, writes have no additional
+   * cost.
+   */
   #follow(): () => void {
     const { model } = this.#deps
     this.#restart()
@@ -161,8 +164,8 @@ export class ModelHandler implements ChannelHandler {
       return
     }
     const index = Number(asked.index)
-    // A router that is ahead of the leader has followed a log that no longer exists, so it needs
-    // the full model.
+    // A router whose model is ahead of the leader's has received entries that are not in the
+    // current log, so it needs the full model.
     const isAhead = index > model.appliedIndex && isLeader()
     const isKnown = index > 0 && asked.timelineId === timelineId() && !isAhead
     this.#subscriptions.set(router.id, {
@@ -186,7 +189,7 @@ export class ModelHandler implements ChannelHandler {
   }
 
   /**
-   * Sends after the current entry is applied, so that applying does not wait, and changes of
+   * Sends after the current log entry is applied, so that applying does not wait, and changes of
    * several entries are sent together.
    */
   #flushSoon(): void {
@@ -240,9 +243,9 @@ export class ModelHandler implements ChannelHandler {
   }
 
   /**
-   * Waits until the router has read everything that was sent, or has disconnected. If a router is
-   * too slow, its channel is closed, because other routers wait for the slot; it subscribes again
-   * after it has reconnected.
+   * Waits until the router has read everything that was sent, or has disconnected. If the router is
+   * too slow, closes its channel, because other routers wait for the full model; the router
+   * subscribes again after it has reconnected.
    */
   async #sent({ router, channel }: RouterConnection): Promise<void> {
     const { clock, log } = this.#deps
@@ -260,7 +263,7 @@ export class ModelHandler implements ChannelHandler {
     }
   }
 
-  /** Routers that request the full model before the next change share the same bytes. */
+  /** Routers that request the full model before it changes share the same bytes. */
   #wholeModel(endIndex: number): Promise<Uint8Array> {
     const { model, timelineId, clock } = this.#deps
     const key = `${timelineId()} ${endIndex} ${this.#keysText}`
@@ -283,7 +286,7 @@ export class ModelHandler implements ChannelHandler {
     return connection.channel.send({ ...outgoing, headers: new Map(headers) })
   }
 
-  /** @returns whether the public keys have changed. */
+  /** Updates the public keys in the model. @returns whether they have changed. */
   #followKeys(): boolean {
     const trusted = this.#deps.certificates()
     const text = JSON.stringify(trusted)
@@ -301,8 +304,8 @@ export class ModelHandler implements ChannelHandler {
   }
 
   /**
-   * Sends changes that are not in the log. Routers accept them from any controller, regardless of
-   * the index.
+   * Sends changes that do not come from the log. Routers accept these from any controller,
+   * regardless of their index.
    */
   #sendSynthetic(changes: EncodedEvent[], connections: readonly RouterConnection[]): void {
     if (changes.length === 0 || connections.length === 0) return
@@ -340,7 +343,9 @@ export class ModelHandler implements ChannelHandler {
     }
   }
 
-  /** Enables identities whose temporary disabling has ended: no log entry marks that time. */
+  /**
+   * Enables identities whose temporary disabling has ended, because no log entry marks this time.
+   */
   #endDisabled(): void {
     if (this.#disabledUntil.size === 0) return
     const nowMs = this.#deps.clock.nowMs()
@@ -359,7 +364,7 @@ export class ModelHandler implements ChannelHandler {
   }
 }
 
-/** Maximum events encoded before other work gets a turn. */
+/** Maximum number of events that are encoded before other work runs. */
 const SLICE_EVENTS = 500
 
 interface WholeModel {
@@ -367,18 +372,18 @@ interface WholeModel {
   readonly keys: readonly PublicKeyValue[]
   readonly endIndex: number
   readonly timelineId: string
-  /** UTC ms. */
+  /** Current time, UTC ms. */
   readonly nowMs: number
 }
 
 /**
- * Encodes the full model in slices. The encoded slices are concatenated, because a protobuf message
- * may repeat a field in several pieces.
+ * Encodes the full model in slices and concatenates them: in protobuf, several encoded pieces of a
+ * repeated field can follow each other.
  */
 export async function encodeWholeModel(model: WholeModel): Promise<Uint8Array> {
   const { keys, endIndex, timelineId, nowMs } = model
-  // Copied, because the set of records may change before the next slice; the records themselves do
-  // not change.
+  // Copied, because records may be added or removed before the next slice; the records themselves
+  // never change.
   const events = [...model.events]
   const parts: Uint8Array[] = []
   for (let at = 0; at < events.length; at += SLICE_EVENTS) {

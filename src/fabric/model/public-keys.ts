@@ -1,6 +1,6 @@
 import { hash, X509Certificate } from 'node:crypto'
 
-/** Numbers that OpenZiti routers use for the purposes of a key. */
+/** Numbers in OpenZiti's data model for the purposes of a key. */
 const SIGNS_TOKENS = 0
 const SIGNS_CERTIFICATES_OF_CLIENTS = 1
 const CERTIFICATE_DER = 0
@@ -9,13 +9,13 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
 export interface PublicKeyValue {
   readonly data: Uint8Array
-  /** Hex SHA-1 of `data`, as in token headers. */
+  /** SHA-1 of `data` in hex, the key ID in token headers. */
   readonly kid: string
   readonly usages: number[]
   readonly format: number
 }
 
-/** Certificates that routers use to verify clients. */
+/** Certificates that routers use to verify clients and their tokens. */
 export interface TrustedCertificates {
   /**
    * Certificate of each controller, PEM; the controller signs tokens with the certificate's key.
@@ -25,7 +25,7 @@ export interface TrustedCertificates {
   readonly anchors: readonly string[]
 }
 
-/** One public key per certificate; unreadable certificates are skipped. */
+/** One public key for each certificate; skips certificates that cannot be parsed. */
 export function trustedPublicKeys({ controllers, anchors }: TrustedCertificates): PublicKeyValue[] {
   const found = new Map<string, PublicKeyValue>()
   const add = (pem: string, usages: number[]): void => {
