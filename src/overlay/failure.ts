@@ -1,4 +1,4 @@
-/** Why a router or a tunnel cannot start or continue: one sentence with its remedy. */
+/** A router or tunnel cannot start or continue. The message is one sentence with the remedy. */
 export class ProgramFailure extends Error {
   override readonly name = 'ProgramFailure'
 }

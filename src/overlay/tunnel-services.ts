@@ -21,10 +21,10 @@ interface TunnelServicesDeps {
   readonly services: UsableServices
   /** Ports of services in mode `proxy`. */
   readonly configured: readonly ConfiguredServicePort[]
-  /** Listening address when the config of a service has none. */
+  /** Address on which to listen if the config of a service has none. */
   readonly anyAddress: string
   readonly terminators: TerminatorPublisher
-  /** Whether clients get the key of a terminator instead of a key for their circuit. */
+  /** Whether a terminator has one key for all clients, instead of a key for each circuit. */
   readonly hasKeyPerTerminator: boolean
   readonly requests: CircuitSource
   readonly circuits: Pick<LocalCircuits, 'open'>
@@ -32,14 +32,14 @@ interface TunnelServicesDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
-  /** Addresses of controllers and routers; no service may intercept them at this host. */
+  /** Addresses of controllers and routers; this host must not intercept them for a service. */
   readonly neededAddresses: () => readonly string[]
 }
 
 /**
- * Services of one identity at this host. The identity hosts services by connecting to their
- * targets. In mode `proxy` it offers other services on ports of this host, and in mode `tproxy` it
- * intercepts connections of this host to their addresses and names.
+ * Services that one identity uses on this host. The identity hosts services by connecting to their
+ * targets. In mode `proxy`, the tunnel offers other services on ports of this host; in mode
+ * `tproxy`, it intercepts connections of this host to the addresses and names of services.
  */
 export class TunnelServices {
   readonly mode: string
@@ -71,7 +71,7 @@ export class TunnelServices {
         : null
   }
 
-  /** @throws {ProgramFailure} when this machine does not allow mode `tproxy`. */
+  /** @throws {ProgramFailure} if this machine does not permit mode `tproxy`. */
   async start(): Promise<void> {
     await loadCryptoLibrary()
     await this.#intercepted?.start()
@@ -79,14 +79,14 @@ export class TunnelServices {
     this.refresh()
   }
 
-  /** Updates all services according to the current permissions of the identity. */
+  /** Updates all services according to what the identity may use now. */
   refresh(): void {
     this.#hosted.refresh()
     this.#offered?.refresh()
     this.#intercepted?.refresh()
   }
 
-  /** Checks the services again, because another address may have become protected. */
+  /** Checks the services again, because more addresses may be protected now. */
   protectAddresses(): void {
     this.#intercepted?.refresh()
   }

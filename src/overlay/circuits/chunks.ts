@@ -1,12 +1,14 @@
 import { retainableBody, type Payload } from '../../channel/messages/payload.ts'
 
-/** Maximum bytes of the encoded length before the first chunk; each byte carries seven bits. */
+/**
+ * Maximum bytes of the encoded total length before the first chunk; each byte contains seven bits.
+ */
 const LENGTH_BYTES_MAX = 5
 const ROOM_BYTES_MIN = 4096
 
 /**
- * Joins the chunks of one payload. Memory grows with the received bytes, not with the announced
- * length.
+ * Joins the chunks of one payload. Its memory grows with the bytes that arrive, not with the total
+ * length that the sender announces.
  */
 export class ChunkJoiner {
   readonly #bytesMax: number

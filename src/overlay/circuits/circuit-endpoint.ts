@@ -4,52 +4,59 @@ import type { PayloadContent } from '../../channel/messages/payload.ts'
 import type { TraceResponse, TraceRequest } from '../../channel/messages/route-trace.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
-/** User of one circuit endpoint: a socket, or a connection of an SDK. */
+/**
+ * The user of one circuit endpoint: a socket, or a connection of an SDK. It sends and receives
+ * pieces: contents of payloads, whose boundaries stay unchanged.
+ */
 export interface CircuitApplication {
   /**
    * Receives pieces in order, each once.
-   * @returns false: nothing more is delivered until `CircuitEndpoint.resume`.
+   * @returns false if the endpoint must deliver nothing more until the application calls
+   * `CircuitEndpoint.resume`.
    */
   deliver(piece: PayloadContent): boolean
-  /** The other endpoint has finished sending; it can still receive. */
+  /** Called when the other endpoint has finished sending; it can still receive. */
   onFinished(): void
-  /** Called when there is space again after `send` returned false. */
+  /** Called when the endpoint accepts pieces again after `send` returned false. */
   onWritable(): void
   /**
-   * Called with the response to `CircuitEndpoint.trace` as the far side sent it. The far side may
-   * send responses without a request.
+   * Called with a response to `CircuitEndpoint.trace`, unchanged. The other endpoint may send
+   * responses without a request.
    */
   onTraced?(answer: TraceResponse): void
   /**
    * Called once, as the last callback.
-   * @param reason why the circuit has closed, as one clause.
-   * @param isWhole false: data was lost in one of the directions, so the stream to the peer must
-   * not end regularly.
+   * @param reason why the circuit has closed, as a clause for a message.
+   * @param isWhole false: data was lost in one of the directions, so the application must not
+   * report a regular end of the stream to its peer.
    */
   onClosed(reason: string, isWhole: boolean): void
 }
 
-/** One endpoint of a circuit from the view of its application. Safe to use after it is closed. */
+/** One endpoint of a circuit, as its application uses it. Calls after its end have no effect. */
 export interface CircuitEndpoint {
   readonly circuitId: string
   readonly isClosed: boolean
   /**
-   * @returns false: the piece was accepted, but the caller must wait for `onWritable` before the
-   * next one.
+   * @returns false if the application must wait for `onWritable` before it sends the next piece;
+   * this piece was accepted.
    */
   send(piece: PayloadContent): boolean
-  /** Finishes sending; the application can still receive. */
+  /** Ends the application's stream; the application can still receive. */
   finish(): void
   /**
-   * The application cannot receive any more. The other endpoint stops sending, and the circuit
-   * closes.
+   * Reports that the application cannot receive any more. The other endpoint stops sending, and the
+   * circuit closes.
    */
   failWrite(reason: string): void
-  /** Requests a hop of the route; the response may be lost. Absent: not supported here. */
+  /**
+   * Sends a request for a route trace to a hop; the response may be lost. Absent if the endpoint
+   * does not support traces.
+   */
   trace?(request: TraceRequest): void
-  /** Continues delivery after `deliver` returned false. */
+  /** Continues to deliver pieces after `deliver` returned false. */
   resume(): void
-  /** Closes this endpoint; sent payloads are still delivered. */
+  /** Closes this endpoint; pieces that were sent before are still delivered. */
   close(reason: string): void
 }
 
@@ -59,13 +66,18 @@ export interface CircuitEndpoint {
  */
 export interface FrameDestination {
   /**
-   * Never waits.
-   * @returns false when the frame was dropped; the circuit endpoints resend it.
+   * Forwards a frame without waiting.
+   * @returns false if the frame was dropped; the circuit endpoints retransmit it.
    */
   forward(message: ChannelMessage): boolean
-  /** Calls back once, in a later turn, when there is space after `forward` returned false. */
+  /**
+   * Calls the callback once, in a later turn of the event loop, when `forward` can succeed again
+   * after it returned false.
+   */
   onceWritable?(callback: () => void): void
-  /** The circuit is not routed here any more; nothing is forwarded afterwards. */
+  /**
+   * Called when this router no longer has a route for the circuit; no further frame is forwarded.
+   */
   onUnrouted(): void
 }
 
@@ -73,25 +85,31 @@ export interface FrameDestination {
 export interface LocalCircuits {
   /** Opens this router's endpoint of a circuit that a controller has created and routed. */
   open(circuit: LocalCircuit, application: CircuitApplication): CircuitEndpoint
-  /** As `open`, for a circuit endpoint outside of this router; `leave` removes it. */
+  /**
+   * Registers a circuit endpoint outside of this router, for example in a client; `leave` removes
+   * it.
+   */
   attach(circuit: LocalCircuit, destination: FrameDestination): void
   /** Forwards a message from an attached endpoint into its circuit. */
   enter(circuit: LocalCircuit, message: ChannelMessage): void
-  /** Removes an attached endpoint and reports the removal to the owner of the circuit. */
+  /**
+   * Removes an endpoint that was registered with `attach`, and reports this to the owner of the
+   * circuit.
+   */
   leave(circuit: LocalCircuit, reason: string): void
 }
 
 export interface LocalCircuit {
   readonly id: string
-  /** Name of this endpoint, chosen by the controller. */
+  /** Address of this endpoint, chosen by the controller. */
   readonly address: string
   /** The controller that created the circuit. */
   readonly owner: { readonly id: string }
   /** False at the endpoint that requested the circuit. */
   readonly isTerminator: boolean
   /**
-   * Identity that sends through this endpoint, for fair scheduling: all endpoints of an identity
-   * share one turn. Absent: this endpoint has its own turn.
+   * Identity that sends through this endpoint; all endpoints of an identity count as one in fair
+   * scheduling. Absent: this endpoint counts separately.
    */
   readonly sharer?: string
   /**
@@ -100,12 +118,12 @@ export interface LocalCircuit {
   readonly options?: XgressOptions
 }
 
-/** Request of a controller to the last router of a circuit to connect to the terminator. */
+/** A controller's request to the last router of a circuit to connect to the terminator. */
 export interface DialRequest {
   readonly circuit: LocalCircuit
   /**
-   * Dialing identity, whose share of the resources the dial uses; the id of the controller if the
-   * controller sends no identity.
+   * ID of the dialing identity, whose share of the resources the dial uses; if the controller sends
+   * no identity, the controller's ID.
    */
   readonly dialedBy: string
   /** Address of the terminator. */
@@ -117,8 +135,8 @@ export interface DialRequest {
 /** Connects to the terminators of one binding. */
 export interface TerminatorDialer {
   /**
-   * Opens or attaches the circuit endpoint before the promise resolves, because the first payload
-   * may follow the response immediately.
+   * Connects to the terminator. Opens or attaches the circuit endpoint before the promise resolves,
+   * because the first payload may follow the response immediately.
    * @returns peer data for the response.
    * @throws {DialFailure}
    */
@@ -126,8 +144,8 @@ export interface TerminatorDialer {
 }
 
 /**
- * The target of a terminator could not be reached; the error has a code for controllers and
- * clients.
+ * The target of a terminator could not be reached. The error has a code that controllers and
+ * clients understand.
  */
 export class DialFailure extends Error {
   readonly code: DialErrorCode

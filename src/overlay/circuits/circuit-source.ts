@@ -2,8 +2,8 @@ import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
 import type { LocalCircuit } from './circuit-endpoint.ts'
 
 /**
- * A controller refused the circuit, or none was reachable; the message is one clause for the
- * client.
+ * A controller refused the circuit, or no controller could be reached. The message is a clause for
+ * the client.
  */
 export class CircuitUnavailableError extends Error {
   override readonly name = 'CircuitUnavailable'
@@ -16,7 +16,7 @@ export interface CircuitData {
   readonly peerData: ReadonlyMap<number, Uint8Array>
   /**
    * Receives the data of the other endpoint.
-   * @returns a reason to reject the circuit, or null to open it.
+   * @returns the reason to reject the circuit; null to open it.
    */
   readonly take: (
     circuit: { readonly id: string },
@@ -24,11 +24,11 @@ export interface CircuitData {
   ) => string | null
 }
 
-/** Requests circuits for the listeners of clients. */
+/** Requests circuits for connections that listeners have accepted. */
 export interface CircuitSource {
   /**
    * @param service ID or name of the service.
-   * @param circuitData data for the other endpoint of this circuit; absent: none.
+   * @param circuitData data to exchange with the other endpoint; absent: none.
    * @throws {CircuitUnavailableError}
    */
   request(
@@ -39,10 +39,13 @@ export interface CircuitSource {
   ): Promise<LocalCircuit>
 }
 
-/** One form of circuit request to a controller. */
+/**
+ * A request for a circuit in one of the forms that controllers accept, with the function that reads
+ * the response.
+ */
 export interface CircuitRequestCodec {
   readonly message: OutboundMessage
-  /** @returns the circuit, or a message that explains why there is none. */
+  /** @returns the circuit, or why there is none. */
   readonly read: (
     answer: ChannelMessage,
   ) => { readonly id: string; readonly address: string } | string

@@ -1,7 +1,8 @@
 import type { CircuitApplication, CircuitEndpoint } from './circuit-endpoint.ts'
 
 /**
- * A circuit endpoint that is closed from the start; its application gets `onClosed` in a microtask.
+ * A circuit endpoint that is closed from the start. It calls the application's `onClosed` in a
+ * microtask.
  */
 export function closedCircuitEndpoint(
   circuitId: string,

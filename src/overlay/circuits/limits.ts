@@ -1,30 +1,33 @@
 /** Limits of circuits and their endpoints. */
 export const circuitLimits = {
-  /** Interval of the ticks for retransmissions and timeouts. */
+  /** Interval at which endpoints check for retransmissions and timeouts. */
   ticksEveryMs: 100,
   /**
-   * Maximum bytes queued at a link up to which a payload may be added. Acknowledgments have more
-   * space, so they get through when payloads wait or are dropped.
+   * If a link has this many bytes in its queue, payloads wait. Acknowledgments have a higher limit,
+   * so that they are sent while payloads wait or are dropped.
    */
   payloadsQueuedBytesMax: 1024 * 1024,
-  /** Maximum bytes queued at a link up to which an acknowledgment may be added. */
+  /** If a link has this many bytes in its queue, acknowledgments are dropped. */
   acknowledgementsQueuedBytesMax: 2 * 1024 * 1024,
   /**
-   * Maximum bytes buffered for all circuit endpoints of this router, shared fairly by the dialing
-   * identities.
+   * Maximum bytes that all circuit endpoints of this router buffer; dialing identities share the
+   * limit fairly.
    */
   bufferedBytesMax: 512 * 1024 * 1024,
-  /** Maximum payloads that one endpoint has sent and that are not acknowledged. */
+  /** Maximum payloads in flight of one endpoint: sent and not acknowledged. */
   xgressInFlightMax: 8192,
   /**
-   * Maximum payloads that one endpoint has not sent yet. Above that, the circuit ends, because its
-   * application ignores backpressure.
+   * Maximum payloads that wait to be sent at one endpoint. Above that, the circuit ends, because
+   * the application ignores back-pressure.
    */
   xgressUnsentMax: 8192,
-  /** Maximum bytes that one endpoint has not sent yet; above that, the circuit ends. */
+  /** Maximum bytes that wait to be sent at one endpoint; above that, the circuit ends. */
   xgressUnsentBytesMax: 16 * 1024 * 1024,
-  /** Maximum payloads received out of order at one endpoint. Further ones are dropped. */
+  /**
+   * Maximum distance, in payloads, between the next expected payload of an endpoint and one that
+   * arrives out of order; others are dropped.
+   */
   xgressAheadMax: 16_384,
-  /** Maximum bytes of a payload that arrives in chunks; also bounded by rxBufferSize. */
+  /** Maximum bytes of a payload that arrives in chunks; the option rxBufferSize may lower it. */
   xgressJoinedBytesMax: 4 * 1024 * 1024,
 } as const

@@ -13,16 +13,16 @@ import { type OutboundPayload, SendBuffer, payloadTimestamp } from './send-buffe
 import type { XgressOptions } from './xgress-options.ts'
 
 /**
- * Kind of a frame. When the link is full, a payload that is sent for the first time stays queued;
- * all other frames are dropped.
+ * Kind of a frame. When the link is full, a payload that is sent for the first time stays in the
+ * queue; all other frames are dropped.
  */
 export type TransmitKind = 'payload' | 'retransmission' | 'acknowledgement'
 export type TransmitFrame = (message: OutboundMessage, kind: TransmitKind) => 'sent' | 'full'
 
 interface OutboxDeps {
-  /** Id of the circuit, as the bytes that frames contain. */
+  /** Circuit ID as the bytes that frames contain. */
   readonly circuitId: Uint8Array
-  /** Flag in all messages of this circuit endpoint. */
+  /** Flag that all messages of this circuit endpoint have; it distinguishes the two endpoints. */
   readonly sideFlag: number
   readonly options: XgressOptions
   readonly clock: Pick<Clock, 'monotonicMs'>
@@ -30,12 +30,12 @@ interface OutboxDeps {
 }
 
 const empty = new Uint8Array(0)
-/** Both flags end the stream of their sender. */
+/** Flags with either of which a payload ends the stream of its sender. */
 export const STREAM_END_FLAGS = payloadFlag.endOfFile | payloadFlag.circuitEnd
 
 /**
- * Payloads of one circuit endpoint with their sequence numbers, from the application to the
- * acknowledgment.
+ * Payloads of one circuit endpoint with their sequence numbers, from the application's call until
+ * they are acknowledged.
  */
 export class PayloadOutbox {
   readonly #deps: OutboxDeps
@@ -43,14 +43,19 @@ export class PayloadOutbox {
   /** Payloads that were never sent. */
   #unsent: BoundedQueue<OutboundPayload> | null = null
   #unsentBytes = 0
-  /** Payloads that the protocol itself sends, at most one of each kind. */
+  /**
+   * Payloads that the protocol itself sends, before those of the application; at most one of each
+   * kind.
+   */
   #ahead: OutboundPayload[] | null = null
   #nextSequence = 0
   #isLinkFull = false
   #isTransmitting = false
-  /** Whether the other endpoint supports a flag that ends a stream without ending the circuit. */
+  /**
+   * Whether the other endpoint understands the flag that ends a stream without ending the circuit.
+   */
   peerCanEndOfFile = false
-  /** Time when the payload with the end flag was sent. */
+  /** Time at which the payload with the end flag was sent; Infinity before. */
   sentAllMs = Infinity
 
   constructor(deps: OutboxDeps) {
@@ -70,7 +75,7 @@ export class PayloadOutbox {
     return this.#sent.inFlightBytes + this.#unsentBytes
   }
 
-  /** Whether everything sent is acknowledged. */
+  /** Whether all payloads that were sent are acknowledged. */
   get isAcknowledged(): boolean {
     return this.#sent.isEmpty
   }
@@ -79,7 +84,7 @@ export class PayloadOutbox {
     return this.#unsent === null && this.#sent.isEmpty
   }
 
-  /** Whether there is space for another payload of the application. */
+  /** Whether the application may add another payload. */
   get hasRoom(): boolean {
     return (this.#unsent?.length ?? 0) < this.#deps.options.txQueueSize
   }
@@ -88,7 +93,7 @@ export class PayloadOutbox {
     return this.#nextSequence >= SEQUENCE_MAX
   }
 
-  /** @returns false when the application ignores backpressure and too much data waits. */
+  /** @returns false if too much data waits because the application ignores back-pressure. */
   push(flags: number, { body, edgeFlags, traceId }: PayloadContent): boolean {
     this.#unsent ??= new BoundedQueue(circuitLimits.xgressUnsentMax)
     this.#unsentBytes += body.length
@@ -105,7 +110,7 @@ export class PayloadOutbox {
     return isTaken && this.#unsentBytes <= circuitLimits.xgressUnsentBytesMax
   }
 
-  /** Sends a payload before all waiting ones, regardless of the window. */
+  /** Sends a payload before all that wait, regardless of the window. */
   pushAhead(flags: number, capabilities: number | null): void {
     this.#ahead ??= []
     this.#ahead.push({
@@ -127,7 +132,7 @@ export class PayloadOutbox {
     this.#isLinkFull = false
   }
 
-  /** Sends all payloads that the window and the link allow. */
+  /** Sends payloads until the window or the link is full. */
   transmit(): void {
     while (this.#ahead !== null) this.#transmitAhead(this.#ahead)
     if (this.#isTransmitting) return
@@ -148,15 +153,15 @@ export class PayloadOutbox {
     const payload = this.#unsent?.peek()
     if (payload === undefined) return false
     if (payload.sequence === -1) this.#number(payload)
-    // The payload is added to the buffer before it is sent, because its acknowledgment may arrive
-    // synchronously.
+    // Added to the payloads in flight before it is sent, because its acknowledgment may arrive in
+    // the same call.
     this.#sent.add(payload, this.#nowMs())
     if (this.#transmitOne(payload, 'payload') === 'full') {
       this.#sent.remove(payload)
       this.#isLinkFull = true
       return false
     }
-    // An acknowledgment that arrived synchronously may have cleared all payloads.
+    // An acknowledgment that arrived in the same call may have removed all payloads.
     if (this.#unsent === null) return false
     this.#unsent.shift()
     this.#unsentBytes -= payload.body.length
@@ -164,7 +169,7 @@ export class PayloadOutbox {
     return true
   }
 
-  /** Assigns the sequence number, which a payload then keeps. */
+  /** Assigns a sequence number to a payload, which keeps it in retransmissions. */
   #number(payload: OutboundPayload): void {
     payload.sequence = this.#takeSequence()
     const isEnd = (payload.flags & payloadFlag.endOfFile) !== 0
@@ -198,7 +203,7 @@ export class PayloadOutbox {
     this.#sent.clear()
   }
 
-  /** Releases memory that is needed only during traffic. */
+  /** Releases memory that is not needed while the circuit is idle. */
   rest(): void {
     this.#sent.rest()
     if (this.#unsent?.length === 0) this.#unsent = null

@@ -2,20 +2,20 @@ import { circuitLimits } from './limits.ts'
 import { retainableBody, type Payload } from '../../channel/messages/payload.ts'
 
 /**
- * Received payloads that wait for earlier ones or for the application. `#head` is the next one in
- * order; all others are in the map.
+ * Received payloads that wait for earlier ones or for the application. `#head` is the next payload
+ * in the order; all later payloads are in the map.
  */
 export class ReceiveBuffer {
   readonly #bytesMax: number
-  /** Sequence to deliver next. */
+  /** Sequence number of the payload to deliver next. */
   #next = 0
   #head: Payload | null = null
   #later: Map<number, Payload> | null = null
-  /** Highest accepted sequence. */
+  /** Highest sequence number that was accepted. */
   #highest = -1
   #bytes = 0
 
-  /** @param bytesMax above this size, only gaps are filled. */
+  /** @param bytesMax above this number of bytes, only payloads that fill gaps are accepted. */
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax
   }
@@ -24,7 +24,7 @@ export class ReceiveBuffer {
     return this.#bytes
   }
 
-  /** Whether earlier payloads are missing. */
+  /** Whether payloads with smaller sequence numbers are missing. */
   isAhead({ sequence }: Pick<Payload, 'sequence'>): boolean {
     return sequence > this.#next
   }
@@ -40,9 +40,9 @@ export class ReceiveBuffer {
 
   /**
    * Accepts a payload. A payload that was already delivered or buffered counts as accepted, so that
-   * its sender gets an acknowledgment again.
+   * its sender gets another acknowledgment.
    * @param isAtOnce whether the caller removes the payload immediately if it is the next one.
-   * @returns false when the payload was dropped; the sender will resend it.
+   * @returns false if the payload was dropped; the sender retransmits it.
    */
   take(payload: Payload, isAtOnce: boolean): boolean {
     const { sequence, body } = payload
@@ -63,7 +63,10 @@ export class ReceiveBuffer {
     return true
   }
 
-  /** Gaps may be filled up to twice `bytesMax`, because a correct sender has no more in flight. */
+  /**
+   * Whether a payload fits. Payloads that fill gaps may use up to twice `bytesMax`, because a
+   * correct sender has no more in flight.
+   */
   #hasRoom(sequence: number, bytes: number): boolean {
     // @guard payloads-that-lie--ahead
     if (sequence - this.#next >= circuitLimits.xgressAheadMax) return false
@@ -73,7 +76,7 @@ export class ReceiveBuffer {
     return this.#bytes + bytes <= 2 * this.#bytesMax
   }
 
-  /** Removes the next payload; null when it has not arrived. */
+  /** Removes the next payload; null if it has not arrived. */
   shift(): Payload | null {
     const payload = this.#head
     if (payload === null) return null
@@ -93,7 +96,7 @@ export class ReceiveBuffer {
     this.#bytes = 0
   }
 
-  /** Releases memory that is needed only during traffic. */
+  /** Releases memory that is not needed while the circuit is idle. */
   rest(): void {
     if (this.#later?.size === 0) this.#later = null
   }

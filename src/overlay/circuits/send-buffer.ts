@@ -6,7 +6,7 @@ import {
 } from '../../channel/messages/payload.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
-/** A sent payload, retained until the other endpoint acknowledges it. */
+/** A sent payload, kept until the other endpoint acknowledges it. */
 export interface OutboundPayload extends PayloadContent {
   /** Sequence number; -1 until the payload is first sent. */
   sequence: number
@@ -15,29 +15,32 @@ export interface OutboundPayload extends PayloadContent {
   sentMs: number
 }
 
-/** Interval of searches for payloads to retransmit. */
+/** Interval at which payloads in flight are checked for retransmission. */
 const SEARCH_MS = 64
 /**
- * Retransmission interval while the other endpoint has no space. That endpoint also sends a report
- * when it has space again.
+ * Retransmission interval while the buffer of the other endpoint is full. That endpoint also
+ * reports when it has space again.
  */
 const PROBE_MS = 1000
 const RETX_SCALE_STEP_DOWN = 0.01
 const RETX_SCALE_STEP_UP = 0.2
 /**
- * Upper bound of the scale that duplicate acknowledgments alone can cause, because a malicious peer
- * may send them.
+ * Maximum scale of the retransmission timeout that duplicate acknowledgments can cause, because a
+ * malicious peer can send any number of them.
  */
 const RETX_SCALE_MAX = 10
 const STAMP_MODULUS = 0x1_0000
 
 /**
- * Payloads in flight of one circuit endpoint, and the window. The window grows with acknowledgments
- * and shrinks with retransmissions.
+ * Payloads in flight of one circuit endpoint, and the send window. The window grows with
+ * acknowledgments and shrinks with retransmissions.
  */
 export class SendBuffer {
   readonly #options: XgressOptions
-  /** Payloads in sequence order; null while empty, which saves memory in idle circuits. */
+  /**
+   * Payloads in the order of their sequence numbers; null while empty, which saves memory for idle
+   * circuits.
+   */
   #sent: Map<number, OutboundPayload> | null = null
   #inFlightBytes = 0
   #windowBytes: number
@@ -46,15 +49,15 @@ export class SendBuffer {
   #retxScale: number
   #roundTripMs = 0
   /**
-   * `#acknowledged` counts payloads since the window last grew. `#acknowledgedBytes` restarts also
-   * when the window shrinks.
+   * `#acknowledged` counts acknowledged payloads since the window last grew; `#acknowledgedBytes`
+   * also starts again when the window shrinks.
    */
   #acknowledged = 0
   #acknowledgedBytes = 0
   #duplicates = 0
   #sentAgain = 0
   #searchedMs = 0
-  /** Lower bound of the send times of all payloads in flight. */
+  /** No payload in flight was sent before this time. */
   #sentFromMs = Infinity
 
   constructor(options: XgressOptions) {
@@ -76,15 +79,15 @@ export class SendBuffer {
     return this.#windowBytes
   }
 
-  /** Retransmission timeout. */
+  /** Retransmission timeout, ms. */
   get retxMs(): number {
     return this.#retxMs
   }
 
   /**
-   * One payload may always be in flight, because its acknowledgment reopens the window. All
-   * payloads in flight must fit into the buffer of the other endpoint, which would drop the excess
-   * silently.
+   * Whether no further payload may be sent. One payload may always be in flight, because its
+   * acknowledgment opens the window again. All payloads in flight must fit into the buffer of the
+   * other endpoint, which would drop the excess without a report.
    */
   get isBlocked(): boolean {
     const sent = this.#sent
@@ -113,7 +116,7 @@ export class SendBuffer {
     if (this.#sent?.delete(payload.sequence) === true) this.#inFlightBytes -= payload.body.length
   }
 
-  /** Marks the payload for retransmission in the next search. */
+  /** Makes the next check retransmit the payload. */
   makeDue(payload: OutboundPayload): void {
     payload.sentMs = -Infinity
     this.#sentFromMs = -Infinity
@@ -155,7 +158,7 @@ export class SendBuffer {
     const last = this.#roundTripMs
     let roundTripMs = (payloadTimestamp(nowMs) - stamp + STAMP_MODULUS) % STAMP_MODULUS
     if (last > 0) {
-      // The scale must not be 1, because the round trip time could then never grow.
+      // Not 1, because with this factor the timeout could never grow.
       const scale = maxRttScale === 1 ? 2 : maxRttScale
       if (scale > 0) roundTripMs = Math.min(roundTripMs, last * scale)
       roundTripMs = Math.floor((roundTripMs + last) / 2)
@@ -167,8 +170,8 @@ export class SendBuffer {
   }
 
   /**
-   * Payloads due for retransmission, in sequence order. The timeout is at least one search
-   * interval.
+   * Payloads to retransmit, in the order of their sequence numbers. The timeout is at least the
+   * interval of checks.
    */
   due(nowMs: number): readonly OutboundPayload[] {
     if (this.#sent === null || nowMs - this.#searchedMs < SEARCH_MS) return none
@@ -203,7 +206,7 @@ export class SendBuffer {
     this.#sentFromMs = Infinity
   }
 
-  /** Releases memory that is needed only during traffic. */
+  /** Releases memory that is not needed while the circuit is idle. */
   rest(): void {
     if (this.#sent?.size === 0) this.clear()
   }
@@ -213,7 +216,7 @@ const none: readonly OutboundPayload[] = []
 
 /** Time stamp of a payload: the low 16 bits of a clock in ms; 0 means no time stamp. */
 export function payloadTimestamp(nowMs: number): number {
-  // 0 is replaced by the preceding value. With the following value, an acknowledgment within the
-  // same ms would seem older than its payload.
+  // 0 means no stamp, so 0 is replaced by the previous value. With the following value, an
+  // acknowledgment within the same millisecond would seem older than its payload.
   return Math.floor(nowMs) % STAMP_MODULUS || STAMP_MODULUS - 1
 }

@@ -1,13 +1,13 @@
 import { flowControlOptions } from '../../config/router/shared-options.ts'
 import type { ConfigValues } from '../../config/engine/schema.ts'
 
-/** Options of a dialer or listener that apply to its circuit endpoints. */
+/** Options of a configured dialer or listener that its circuit endpoints use. */
 export type XgressOptions = Omit<
   ConfigValues<typeof flowControlOptions>,
   'getCircuitTimeout' | 'connectTimeout' | 'txPortalDupAckScale'
 >
 
-/** Options from the configuration, with defaults for missing ones. */
+/** Options from the configuration; missing ones have their defaults. */
 export function xgressOptions(given: Readonly<Record<string, unknown>> = {}): XgressOptions {
   const entries = Object.entries(flowControlOptions).map(([name, option]) => {
     const value = given[name]

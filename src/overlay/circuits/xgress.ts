@@ -26,11 +26,13 @@ import {
 } from '../../channel/messages/route-trace.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
-/** Memory budget that circuit endpoints share for unacknowledged and undelivered payloads. */
+/**
+ * Memory budget that circuit endpoints share for payloads that are not acknowledged or delivered.
+ */
 export interface BufferBudget {
-  /** Whether an endpoint that already has buffered data may buffer more. */
+  /** Whether an endpoint that already buffers data may buffer more. */
   readonly hasRoom: () => boolean
-  /** @param bytes negative values release memory. */
+  /** @param bytes negative to release memory. */
   readonly take: (bytes: number) => void
 }
 
@@ -42,36 +44,33 @@ export interface XgressDeps {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly transmit: TransmitFrame
   /**
-   * Called once, as the last callback; the owner must drop this endpoint.
-   * @param endsCircuit false when the circuit was already removed from this router.
+   * Called once, as the last callback; the owner then forgets this endpoint.
+   * @param endsCircuit false if this router had already removed the circuit.
    */
   readonly onClosed: (reason: string, endsCircuit: boolean) => void
   /**
-   * Called once, before `onClosed`, when both streams are complete; after that, this endpoint only
-   * responds to the other one.
+   * Called once, before `onClosed`, when both streams are complete. After that, this endpoint only
+   * answers the other one.
    */
   readonly onEnded?: () => void
-  /** Identification of this endpoint in responses to route trace requests. */
+  /** Identification of this endpoint in responses to route traces. */
   readonly traced?: { readonly type: string; readonly id: string }
-  /** Called with the bytes of each delivered piece. */
+  /** Called with the number of bytes of each delivered payload. */
   readonly onDelivered?: (bytes: number) => void
-  /** Memory budget for this endpoint; absent: not limited. */
+  /** Memory budget for this endpoint; absent: no limit. */
   readonly room?: BufferBudget
-  /** Random numbers in [0, 1) for the option randomDrops. */
+  /** Random numbers in [0, 1) for the option `randomDrops`. */
   readonly random?: () => number
 }
 
-/**
- * Time after completion in which the other endpoint may resend payloads whose acknowledgments were
- * lost.
- */
+/** Time after completion in which this endpoint acknowledges retransmitted payloads again. */
 const LINGER_MS = 5000
 /**
- * If this endpoint has reported at least this many buffered bytes, it sends an update when half of
- * them are delivered.
+ * After reporting at least this many buffered bytes, this endpoint reports again when half of them
+ * are delivered.
  */
 const BUFFERED_SAID_MIN = 10_000
-/** Interval of acknowledgments for dropped payloads. */
+/** Minimum interval of acknowledgments for dropped payloads. */
 const DROPPED_ANSWERED_EVERY_MS = 1000
 
 const nothing: PayloadContent = { body: new Uint8Array(0), edgeFlags: 0, traceId: null }
@@ -80,10 +79,10 @@ type SendHalf = 'open' | 'finishing' | 'closed'
 type ReceiveHalf = 'open' | 'discarding' | 'ended'
 
 /**
- * One endpoint of a circuit: a reliable stream of pieces over links that may lose, duplicate or
- * reorder frames. Has no timer and no socket. Calls only change the state, and a single loop
- * performs the resulting actions, so two endpoints and their applications can call each other
- * without recursion.
+ * One endpoint of a circuit: a reliable stream of payloads over links that may lose, duplicate or
+ * reorder frames. It has no timer and no socket. Calls only change the state, and one loop performs
+ * the resulting actions, so two endpoints and their applications can call each other without
+ * recursion.
  */
 export class Xgress implements CircuitEndpoint {
   readonly #deps: XgressDeps
@@ -92,15 +91,12 @@ export class Xgress implements CircuitEndpoint {
   readonly #openedMs: number
   readonly #outbox: PayloadOutbox
   readonly #received: ReceiveBuffer
-  /** Nothing is sent before the circuit has started. */
+  /** Nothing is sent before this is true. */
   #isStarted = false
   #sendHalf: SendHalf = 'open'
   #receiveHalf: ReceiveHalf = 'open'
   #chunks: ChunkJoiner | null = null
-  /**
-   * Sequence numbers to acknowledge; the next field is the time stamp of the last of these
-   * payloads.
-   */
+  /** Sequence numbers to acknowledge. The next field is the stamp of the last of these payloads. */
   #taken: number[] = []
   #takenStamp = 0
   #bufferedSaid = 0
@@ -108,7 +104,7 @@ export class Xgress implements CircuitEndpoint {
   #droppedAnsweredMs = -Infinity
   #hasEnded = false
   #endedMs = -Infinity
-  /** True: some data of the application may not have arrived. */
+  /** True if some of the application's data may not have arrived. */
   #hasLostSent = false
   #isDone = false
   #isPaused = false
@@ -118,9 +114,9 @@ export class Xgress implements CircuitEndpoint {
   #isOver = false
   #reason = ''
   #finishCalledMs = Infinity
-  /** Last time that the other endpoint or the application made progress. */
+  /** Time of the last acknowledgment or delivery. */
   #progressMs: number
-  /** Bytes already counted in the memory budget. */
+  /** Bytes that this endpoint has taken from the memory budget. */
   #countedBytes = 0
   #isRunning = false
   #isDirty = false
@@ -146,12 +142,12 @@ export class Xgress implements CircuitEndpoint {
     return this.#deps.circuitId
   }
 
-  /** True once the endpoint is closed for its application; sent data may still be in flight. */
+  /** True once the application has no endpoint any more; its data may still be in flight. */
   get isClosed(): boolean {
     return this.#isApplicationGone
   }
 
-  /** Bytes buffered here in both directions. */
+  /** Bytes that are buffered here in both directions. */
   get bufferedBytes(): number {
     const joined = this.#chunks?.bytes ?? 0
     return this.#received.bytes + joined + this.#outbox.bytes
@@ -166,7 +162,7 @@ export class Xgress implements CircuitEndpoint {
     return this.#outbox.windowBytes
   }
 
-  /** Sends the first payload of the circuit, at the endpoint that requested it. */
+  /** Sends the first payload of the circuit; only at the endpoint that requested the circuit. */
   start(): void {
     if (this.#deps.isTerminator || this.#isStarted || this.#isOver) return
     this.#isStarted = true
@@ -235,7 +231,7 @@ export class Xgress implements CircuitEndpoint {
     } else {
       this.#push(0, piece)
     }
-    // Called by the application during a delivery; transmits first, so that the result is accurate.
+    // The application calls this during a delivery; transmitting first makes the result accurate.
     if (this.#isRunning && this.#isStarted) this.#outbox.transmit()
     this.#run()
     const hasRoom = this.#hasRoomToSend
@@ -263,12 +259,12 @@ export class Xgress implements CircuitEndpoint {
     this.#run()
   }
 
-  /** Ends the circuit at once; data in flight is lost. */
+  /** Ends the circuit immediately; data in flight is lost. */
   end(reason: string): void {
     this.#over(reason, true)
   }
 
-  /** No more frames arrive or can be sent; buffered data is still delivered. */
+  /** Called when no more frames can arrive or be sent; buffered data is still delivered. */
   unrouted(): void {
     if (this.#isOver) return
     this.#isUnrouted = true
@@ -282,7 +278,7 @@ export class Xgress implements CircuitEndpoint {
     return this.#deps.clock.monotonicMs()
   }
 
-  /** False after `finish`, and when the other endpoint receives no more. */
+  /** False after `finish`, or when the other endpoint accepts no more data. */
   get #isSending(): boolean {
     return this.#sendHalf === 'open'
   }
@@ -300,15 +296,15 @@ export class Xgress implements CircuitEndpoint {
   }
 
   /**
-   * The application has closed its endpoint: nothing is delivered to it any more, but all data that
-   * it sent is transmitted.
+   * Handles that the application has closed its endpoint: it receives nothing more, but all data
+   * that it sent is transmitted.
    */
   #leave(reason: string): void {
     this.#reason ||= reason
     this.#chunks = null
     if (this.#receiveHalf === 'open') {
       this.#receiveHalf = 'discarding'
-      // Sent ahead of other payloads, so that the other endpoint stops sending at once.
+      // Sent before other payloads, so that the other endpoint stops sending soon.
       if (this.#isStarted && this.#sendHalf !== 'closed') {
         this.#outbox.pushAhead(payloadFlag.writeFailed, null)
       }
@@ -318,7 +314,7 @@ export class Xgress implements CircuitEndpoint {
   }
 
   #onPayload(payload: Payload): void {
-    // This end's own payload, which a routing loop returned.
+    // A routing loop returned a payload of this endpoint.
     // @guard payloads-that-lie--loop, 47-end-overtakes-payloads
     if ((payload.flags & payloadFlag.fromTerminator) === this.#sideFlag) return
     if (this.#isDroppedAtRandom()) return
@@ -340,8 +336,8 @@ export class Xgress implements CircuitEndpoint {
   }
 
   /**
-   * Called when a payload was dropped. At intervals, sends an update that shows the sender that
-   * this endpoint is alive.
+   * Called when a payload was dropped. From time to time, this shows the sender that this endpoint
+   * is alive.
    */
   #onDropped(): void {
     const nowMs = this.#nowMs()
@@ -371,14 +367,14 @@ export class Xgress implements CircuitEndpoint {
     this.#outbox.acknowledge(acknowledgement)
   }
 
-  /** An endpoint without buffered data always continues, even if the budget is used up. */
+  /** Always true without buffered data, even if the memory budget is used up. */
   get #hasRoomAhead(): boolean {
     return this.bufferedBytes === 0 || this.#deps.room?.hasRoom() !== false
   }
 
   /**
-   * Whether the application may send another payload. While it may not, data is in flight, and each
-   * tick checks again.
+   * Whether the application may send another payload. If not, data is in flight, and each tick
+   * checks this again.
    */
   get #hasRoomToSend(): boolean {
     const { hasRoom, bytes } = this.#outbox
@@ -393,7 +389,7 @@ export class Xgress implements CircuitEndpoint {
     this.#countedBytes = bytes
   }
 
-  /** Performs all actions that follow from the state, until none is left. */
+  /** Performs all actions that the state requires. */
   #run(): void {
     this.#isDirty = true
     if (this.#isRunning) return
@@ -417,7 +413,7 @@ export class Xgress implements CircuitEndpoint {
       this.#progressMs = this.#nowMs()
       this.#deliver(payload)
     }
-    // No update is sent while received data is discarded, because the sender should stop sending.
+    // No update while received data is discarded, because the sender should stop sending.
     if (this.#receiveHalf !== 'open' || this.#bufferedSaid <= BUFFERED_SAID_MIN) return
     this.#isUpdateDue ||= this.#received.bytes < this.#bufferedSaid / 2
   }
@@ -462,8 +458,7 @@ export class Xgress implements CircuitEndpoint {
   }
 
   /**
-   * Calls the application. If it throws, its endpoint is closed, as if the application had closed
-   * it.
+   * Calls the application. If it throws, its endpoint closes as if the application had closed it.
    */
   #callApplication(call: () => void): void {
     try {
@@ -502,7 +497,7 @@ export class Xgress implements CircuitEndpoint {
     this.#callApplication(() => this.#deps.application.onWritable())
   }
 
-  /** The application has finished, and the other endpoint has acknowledged everything. */
+  /** True if the application has finished and all its data is acknowledged. */
   get #isSentWhole(): boolean {
     const { isAcknowledged, sentAllMs } = this.#outbox
     return this.#sendHalf === 'finishing' && sentAllMs !== Infinity && isAcknowledged
@@ -531,13 +526,13 @@ export class Xgress implements CircuitEndpoint {
     }
     if (this.#sendHalf === 'finishing') this.#judgeFinished(nowMs)
     if (this.#sendHalf !== 'closed' || this.#receiveHalf === 'open') return
-    // Stays open for a while: the other endpoint may need acknowledgments again that were lost.
+    // Stays open for a while, because lost acknowledgments may have to be sent again.
     if (this.#hasEnded && nowMs - this.#endedMs < LINGER_MS) return
     this.#over(this.#reason, true)
   }
 
   /**
-   * Informs the application and the owner of the circuit, which do not wait for late
+   * Reports the end to the application and the circuit's owner; both need not wait for late
    * acknowledgments.
    */
   #onDone(): void {
@@ -549,8 +544,8 @@ export class Xgress implements CircuitEndpoint {
   }
 
   /**
-   * Ends the circuit if it is complete. While the application is present, it may wait for the other
-   * endpoint without limit.
+   * Ends the circuit when it is complete. While the application exists, waiting for the other
+   * endpoint has no time limit.
    */
   #judgeFinished(nowMs: number): void {
     const { isAcknowledged, sentAllMs } = this.#outbox
@@ -593,7 +588,7 @@ export class Xgress implements CircuitEndpoint {
     try {
       this.#deps.application.onClosed(this.#reason, this.#hasEnded && !this.#hasLostSent)
     } catch {
-      // Errors are ignored, because the application has already gone.
+      // Ignored, because the application has no endpoint any more.
     }
   }
 }

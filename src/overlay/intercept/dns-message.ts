@@ -9,10 +9,7 @@ export const dnsRecordType = { a: 1, any: 255 } as const
 export interface DnsQuery {
   readonly bytes: Buffer
   readonly id: number
-  /**
-   * The queried name in lower case; null when its labels contain characters that host names cannot
-   * have.
-   */
+  /** The queried name in lower case; null if it contains characters that host names cannot have. */
   readonly name: string | null
   readonly type: number
   readonly isInternet: boolean
@@ -29,8 +26,8 @@ const RECURSION_AVAILABLE = 0x0080
 const NAME_OF_QUESTION = 0xc000 | HEADER_BYTES
 
 /**
- * Parses header and question; the rest only matters to other name servers.
- * @returns null when the bytes are not a query with one question.
+ * Parses header and question, and ignores the rest of the query.
+ * @returns null if the bytes are not a query with exactly one question.
  */
 export function readDnsQuery(bytes: Buffer): DnsQuery | null {
   if (bytes.length < HEADER_BYTES) return null
@@ -41,8 +38,8 @@ export function readDnsQuery(bytes: Buffer): DnsQuery | null {
   let at = HEADER_BYTES
   for (;;) {
     const length = bytes[at]
-    // A length with two high bits is a compression pointer. It is refused, because no name precedes
-    // the question.
+    // A length with its two high bits set is a compression pointer, which is refused here: it can
+    // only refer to an earlier name, and the question is the first one.
     if (length === undefined || length > LABEL_BYTES_MAX) return null
     at += 1
     if (length === 0) break
@@ -88,7 +85,7 @@ export function dnsResponse(
   return Buffer.concat([header, bytes.subarray(HEADER_BYTES, questionEnd), ...records])
 }
 
-/** The same message with another id. */
+/** The same message with another ID. */
 export function withDnsId(bytes: Uint8Array, id: number): Buffer {
   const copy = Buffer.from(bytes)
   copy.writeUInt16BE(id, 0)
@@ -96,7 +93,8 @@ export function withDnsId(bytes: Uint8Array, id: number): Buffer {
 }
 
 /**
- * Whether the bytes are a response to the query sent with this id: the question must be equal.
+ * Whether the bytes are a response to the query that was sent with this ID; the response must
+ * repeat the question.
  */
 export function isMatchingDnsResponse(
   { bytes, questionEnd }: DnsQuery,

@@ -12,7 +12,7 @@ export type UpstreamMode = 'parallel' | 'serial' | 'failover' | 'random'
 const DNS_IDS = 0x1_0000
 const { upstreamQueriesMax, upstreamQueryMs } = interceptLimits
 
-/** Forwards queries for names that are not service names to the configured name servers. */
+/** Forwards queries for names that belong to no service to the configured name servers. */
 export class DnsUpstream {
   readonly #servers: readonly HostPort[]
   readonly #mode: UpstreamMode
@@ -32,7 +32,7 @@ export class DnsUpstream {
   }
 
   /**
-   * @returns the response with the id of the query; null when there is none, or when too many
+   * @returns the response with the ID of the query; null if there is no response, or if too many
    * queries are pending.
    */
   async ask(query: DnsQuery): Promise<Buffer | null> {
@@ -74,9 +74,9 @@ export class DnsUpstream {
 }
 
 /**
- * Sends one query from a random port with a random id. Only a matching response from the connected
- * server is accepted.
- * @throws {Error} when there is no response in time.
+ * Sends one query from a random port with a random ID. Accepts only a matching response from this
+ * server.
+ * @throws {Error} if none arrives in time.
  */
 async function exchanged({ host, port }: HostPort, query: DnsQuery): Promise<Buffer> {
   const socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4')

@@ -9,7 +9,10 @@ import { ServiceConfigReader, PORT_MAX, type PortRange } from '../services/servi
 import type { TunnelProtocol } from '../services/host-config.ts'
 import type { Network } from '../../lib/text/networks.ts'
 
-/** Connections that a service intercepts at a host, and options for dialing the service. */
+/**
+ * The connections that a tunnel intercepts on its host for a service, and options for dialing the
+ * service.
+ */
 export interface InterceptConfig {
   readonly protocols: ReadonlySet<TunnelProtocol>
   readonly networks: readonly Network[]
@@ -17,18 +20,16 @@ export interface InterceptConfig {
   /** Domains of wildcard names: `example` for `*.example`. */
   readonly domains: ReadonlySet<string>
   readonly ports: readonly PortRange[]
-  /** Why addresses of the config are not intercepted, one clause each. */
+  /** Why some addresses of the config are not intercepted, each as a clause for a message. */
   readonly faults: readonly string[]
-  /** null: the listener's option applies. */
+  /** null if the option of the listener applies. */
   readonly connectTimeoutMs: number | null
-  /** Templates; '' for none. */
+  /** Templates for the dialed instance and the caller's name; '' for none. */
   readonly instance: string
   readonly source: string
 }
 
-/**
- * Config types for interception in order of precedence; the first one that a service has applies.
- */
+/** Config types for interception. If a service has several, the first one in this list is used. */
 export const interceptConfigTypes = ['intercept.v1', 'ziti-tunneler-client.v1'] as const
 export type InterceptConfigType = (typeof interceptConfigTypes)[number]
 

@@ -24,23 +24,23 @@ interface InterceptListenersDeps {
     ...ends: Parameters<NonNullable<StreamListenerDeps['choose']>>
   ) => ReturnType<NonNullable<StreamListenerDeps['choose']>>
   readonly log: ProgramLogger
-  /** Identifies rules of this tunnel at the host. */
+  /** Identifies the rules and routes of this tunnel on its host. */
   readonly owner: string
   readonly runNft: RunNftScript
 }
 
 type Opened = StreamListener | DatagramListener
-/** Key of failures to change the rules of the host. */
+/** Key under which failures to change the redirection rules of the host are logged. */
 const REDIRECTS = 'redirects'
 type Choose = NonNullable<StreamListenerDeps['choose']>
 
-/** Listening ports for intercepted services. */
+/** Listening ports for the connections that a tunnel intercepts. */
 export class InterceptListeners {
   readonly #deps: InterceptListenersDeps
   readonly #open = new Map<string, Opened>()
   readonly #failed = new Map<string, string>()
   readonly #redirects: PortRedirects
-  /** Listeners to which ports are redirected. */
+  /** Listeners to which the rules of the host redirect other ports. */
   readonly #redirected = new Map<string, { place: RedirectedPorts; readonly listener: Opened }>()
 
   constructor(parts: InterceptListenersDeps) {
@@ -53,12 +53,15 @@ export class InterceptListeners {
     return this.#open.size + this.#redirected.size
   }
 
-  /** Removes leftovers of an earlier process. @returns why ports cannot be redirected, or null. */
+  /**
+   * Removes rules that an earlier process left behind. @returns why this host cannot redirect
+   * ports; null if it can.
+   */
   async start(): Promise<string | null> {
     return await this.#redirects.start()
   }
 
-  /** Opens and closes ports to match the plan; logs those that cannot be opened. */
+  /** Opens and closes ports as the plan requires; logs ports that cannot be opened. */
   async set(plan: ListeningPlan): Promise<void> {
     const wanted = plan.places
     const isWanted = (key: string): boolean =>
@@ -98,8 +101,8 @@ export class InterceptListeners {
       // @guard addresses-a-service-takes--unredirected
       if (port === null) return null
       const original = { ...ends, localAddress: address.text, localPort: port }
-      // Only programs of this host are redirected. For UDP, the source address of a program is the
-      // address to which it connects.
+      // Only connections from this host are redirected. For UDP, the source address of a program
+      // equals the address to which it connects.
       const source = protocol === 'udp' ? { remoteAddress: address.text } : {}
       return choose(protocol, { ...original, ...source })
     })
@@ -176,8 +179,7 @@ export class InterceptListeners {
 }
 
 /**
- * Closes a listener, whose connections continue: a listener on all addresses may replace a listener
- * on one address.
+ * Closes a listener and keeps its connections, because a listener on all addresses may replace it.
  */
 async function release(listener: Opened): Promise<void> {
   if (listener instanceof StreamListener) listener.release()

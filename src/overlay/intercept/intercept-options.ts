@@ -10,7 +10,7 @@ import { parseCidr } from '../../lib/text/networks.ts'
 const DNS_PORT = 53
 const RESOLVER_FILE = '/etc/resolv.conf'
 
-/** Converts the checked options of a `tunnel` listener in mode `tproxy`. */
+/** Converts the options of a `tunnel` listener in mode `tproxy`, after they were checked. */
 export function interceptOptions(
   options: Readonly<Record<string, unknown>>,
   random: Random,

@@ -3,7 +3,7 @@ import type { InterceptConfig } from './intercept-config.ts'
 import type { IpAddress } from '../../lib/text/ip-address.ts'
 import { networkContains } from '../../lib/text/networks.ts'
 
-/** An intercepted service. */
+/** A service for which a tunnel intercepts connections. */
 export interface InterceptedService {
   readonly serviceId: string
   readonly service: string
@@ -14,17 +14,21 @@ export interface InterceptedService {
 export interface InterceptedDestination {
   readonly protocol: TunnelProtocol
   readonly address: IpAddress
-  /** Service name to which this address belongs; null when the client used the address itself. */
+  /**
+   * Service name to which the tunnel has assigned this address; null if the client did not use a
+   * service name.
+   */
   readonly hostname: string | null
   readonly port: number
 }
 
-/** Rank of a match. The first element that differs decides; the larger one wins. */
+/** Rank of a match. Of two ranks, the first elements that differ decide; the larger one wins. */
 type Exactness = readonly [isExact: number, length: number, narrowness: number]
 
 /**
- * Finds the service for a destination. The most specific match wins, as in OpenZiti: a name before
- * a domain, the longer domain or prefix, the narrower port range, the smaller id.
+ * Finds the service for a destination. The most specific match wins, as in OpenZiti: a name wins
+ * over a domain, then the longer domain or prefix, then the narrower port range, then the smaller
+ * ID.
  */
 export class InterceptTable {
   readonly #intercepts: readonly InterceptedService[]
@@ -50,7 +54,10 @@ export class InterceptTable {
     return found?.intercept ?? null
   }
 
-  /** Services that match a name on any port. @param name in the form of `parseDnsName`. */
+  /**
+   * Services that match a name, regardless of the port. @param name in the form that `parseDnsName`
+   * returns.
+   */
   claimsOn(name: string): readonly InterceptedService[] {
     return this.#intercepts.filter(({ terms }) => nameExactness(terms, name) !== null)
   }

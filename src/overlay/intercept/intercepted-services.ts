@@ -41,7 +41,7 @@ import { type Network, networkContains } from '../../lib/text/networks.ts'
 
 export interface InterceptedServicesDeps {
   readonly services: UsableServices
-  /** Identifies routes and addresses that this tunnel adds to the host. */
+  /** Identifies routes and addresses that this tunnel adds to its host. */
   readonly identityId: string
   readonly circuits: Pick<LocalCircuits, 'open'>
   readonly requests: CircuitSource
@@ -50,14 +50,14 @@ export interface InterceptedServicesDeps {
   readonly datagramsIdleMs: number
   readonly clock: Clock
   readonly log: ProgramLogger
-  /** An IPv4 network for the addresses of service names. */
+  /** IPv4 network from which service names get addresses. */
   readonly namesRange: Network
   readonly nameServers: readonly Omit<NameServerDeps, 'isClient' | 'resolve' | 'log'>[]
-  /** Names of interfaces whose networks may use the services, in addition to this host. */
+  /** Interfaces whose networks may use the services, in addition to this host. */
   readonly interfaces: readonly string[]
   /**
-   * Addresses (`tls:host:port` or `host:port`) that the tunnel depends on; no service may intercept
-   * their hosts.
+   * Addresses (`tls:host:port` or `host:port`) that the tunnel must reach itself; their hosts are
+   * never intercepted.
    */
   readonly neededAddresses: () => readonly string[]
   readonly runIp: RunIpCommand
@@ -66,31 +66,32 @@ export interface InterceptedServicesDeps {
   readonly resolverFile: string
 }
 
-/** An intercepted service, and its open circuits. */
+/** A service with intercepted connections, and its open circuits. */
 interface Taken {
   readonly key: string
   readonly ends: Set<Pick<CircuitEndpoint, 'close'>>
 }
 
 interface Wanted extends InterceptedService {
-  /** Changes whenever a relevant part of the service changes. */
+  /** A text that differs whenever a relevant part of the service differs. */
   readonly key: string
 }
 
-/** The terms of a service that are intercepted, none if nothing is, and why the rest is not. */
+/** The part of a service that is intercepted, if any, and why other parts are not. */
 type Planned =
   | { readonly terms: InterceptConfig; readonly faults: readonly string[] }
   | { readonly faults: readonly string[] }
 
 const PLACE = 'tunnel'
-/** Maximum faults of one service in a log line. */
+/** Maximum faults of one service in one log line. */
 const loggedFaultsMax = 4
 const { tunnelServicesMax, entriesRetriedEveryMs } = serviceLimits
 const { interceptedClientsMax, serviceNamesMax, serviceNamesWaitingMax } = interceptLimits
 
 /**
- * Mode `tproxy`: connections from programs of this host to addresses and names of services become
- * circuits. The addresses lead to this host while the identity may dial the services.
+ * Mode `tproxy`: turns connections from programs of this host to the addresses and names of
+ * services into circuits. The addresses lead to this host as long as the identity may dial the
+ * services.
  */
 export class InterceptedServices {
   readonly #deps: InterceptedServicesDeps
@@ -100,13 +101,13 @@ export class InterceptedServices {
   readonly #names: ServiceNames
   readonly #listeners: InterceptListeners
   readonly #nameServers: readonly NameServer[]
-  /** Serializes refreshes and new names. */
+  /** Runs refreshes and the assignment of new names one after the other. */
   readonly #tasks = new KeyedTasks(1)
   readonly #taken = new Map<string, Taken>()
   readonly #faults = new Map<string, string>()
   readonly #clients = new Map<string, number>()
   #table = new InterceptTable([])
-  /** Why this host cannot redirect ports, or null. */
+  /** Why this host cannot redirect ports; null if it can. */
   #redirectFault: string | null = null
   #plan = new ListeningPlan(null)
   #allowed: readonly Network[] = []
@@ -157,7 +158,7 @@ export class InterceptedServices {
     )
   }
 
-  /** @throws {ProgramFailure} when this machine does not allow interception. */
+  /** @throws {ProgramFailure} if this machine does not permit interception. */
   async start(): Promise<void> {
     const { namesRange } = this.#deps
     if (process.platform !== 'linux') {
@@ -181,9 +182,9 @@ export class InterceptedServices {
     this.#stopTimer = periodicScheduler.every(entriesRetriedEveryMs, () => this.refresh())
   }
 
-  /** Adds and removes services according to the dial permissions of the identity. */
+  /** Starts and stops intercepting services according to what the identity may dial. */
   refresh(): void {
-    // A refresh in the queue will also see later changes.
+    // A refresh that waits will see the latest changes, so one is enough.
     if (this.#isDue) return
     this.#isDue = true
     void this.#tasks.run('', async () => {
@@ -264,7 +265,7 @@ export class InterceptedServices {
     }
   }
 
-  /** Services with an intercept config by id, or the reason why their config is invalid. */
+  /** Services with an intercept config by ID, or why the config is invalid. */
   #wanted(): ReadonlyMap<string, Wanted | string> {
     const { services } = this.#deps
     const wanted = new Map<string, Wanted | string>()
@@ -274,7 +275,7 @@ export class InterceptedServices {
       const configs = services.configsOf(service)
       const type = interceptConfigTypes.find((each) => configs.has(each))
       const config = type === undefined ? undefined : configs.get(type)
-      // Services without an intercept config are only for SDKs and other tunnels.
+      // Only SDKs and other tunnels use services without an intercept config.
       if (type === undefined || config === undefined) continue
       const { name } = service
       const key = JSON.stringify([name, type, config.dataJson])
@@ -290,8 +291,8 @@ export class InterceptedServices {
 
   /**
    * Plans the ports of a service.
-   * @returns its terms, without the parts that this host may not or cannot intercept, and why these
-   * are left out; no terms if nothing is left.
+   * @returns the parts of the service that this host can and may intercept, and why others are left
+   * out; no `terms` if nothing is left.
    */
   #planned(intercept: Wanted): Planned {
     const { terms } = intercept
@@ -332,7 +333,7 @@ export class InterceptedServices {
     return `${name} is the name of this host or of one that it needs`
   }
 
-  /** Addresses of literal names. A name gets none if there are too many names. */
+  /** Addresses for names without wildcard; some get none if there are too many names. */
   #addressesOf(names: readonly string[]): ReadonlyMap<string, IpAddress> {
     const found = new Map<string, IpAddress>()
     for (const name of names) {
@@ -344,8 +345,8 @@ export class InterceptedServices {
   }
 
   /**
-   * Plans the ports of names below wildcards that clients have queried. They come after all
-   * services, so that many queries cannot take ports from services.
+   * Plans the ports of names below wildcards that clients have queried. Planned after all services,
+   * so that many queries cannot use up the ports of services.
    */
   #planKnownNames(taken: readonly InterceptedService[]): void {
     const wild = taken.filter(({ terms }) => terms.domains.size > 0)
@@ -376,7 +377,7 @@ export class InterceptedServices {
     for (const end of Array.from(taken.ends)) end.close(reason)
   }
 
-  /** Logs faults of a service once. @param isTaken whether the rest of it is intercepted. */
+  /** Logs the faults of a service once. @param isTaken whether other parts are intercepted. */
   #warn(serviceId: string, faults: readonly string[], isTaken: boolean): void {
     const reason = faults.slice(0, loggedFaultsMax).join('; ')
     if ((this.#faults.get(serviceId) ?? '') === reason) return
@@ -393,8 +394,8 @@ export class InterceptedServices {
   }
 
   /**
-   * Whether a client belongs to this host or to a served network. The kernel drops IPv4 packets
-   * from other hosts with a source address of this host.
+   * Whether a client is on this host or in a served network. The kernel drops IPv4 packets from
+   * other hosts whose source is an address of this host.
    */
   #isClient(address: string): boolean {
     const ip = parseIp(address)
@@ -407,7 +408,10 @@ export class InterceptedServices {
     )
   }
 
-  /** A program that connects to such an address also has it as its source address. */
+  /**
+   * True also for programs on this host that connect to such an address: it is their source
+   * address.
+   */
   #isIntercepted(ip: IpAddress): boolean {
     return [this.#deps.namesRange, ...this.#plan.networks].some((network) =>
       networkContains(network, ip),
@@ -463,7 +467,7 @@ export class InterceptedServices {
       },
       appData: { ...values, source_addr: filled(terms.source, identity, values) },
       instanceId: filled(terms.instance, identity, values),
-      // An unknown service is dialed only with encryption.
+      // If the service is unknown, it is dialed with encryption.
       isEncrypted: () => services.service(serviceId)?.encryptionRequired !== false,
     })
     return {
@@ -499,7 +503,7 @@ export class InterceptedServices {
     return this.#tasks.run('', () => this.#learn(name))
   }
 
-  /** A name below a wildcard gets its address and ports before the query is answered. */
+  /** Assigns an address and ports to a name below a wildcard before the query is answered. */
   async #learn(name: string): Promise<ResolvedName> {
     if (this.#isStopped) return 'unavailable'
     const claims = this.#table.claimsOn(name)
@@ -537,10 +541,7 @@ export class InterceptedServices {
     return [...text.matchAll(/^\s*nameserver\s+(\S+)/gm)].map(([, host]) => host ?? '')
   }
 
-  /**
-   * Warns if this name server is not configured on the host, because service names then never
-   * resolve.
-   */
+  /** Warns if this host does not use this name server: service names then never resolve. */
   async #warnUnlessAsked(): Promise<void> {
     const { nameServers, resolverFile, log } = this.#deps
     const configured = new Set(await this.#configuredResolvers())

@@ -17,14 +17,14 @@ import {
 export interface ListeningPort {
   readonly protocol: TunnelProtocol
   readonly family: IpAddress['family']
-  /** null: all addresses of this host. */
+  /** Address of this host; null: all addresses. */
   readonly address: string | null
   readonly port: number
 }
 
 /**
- * One listening port for many destination ports: a rule of the host redirects the port ranges of an
- * IPv4 address to this port.
+ * A listening port for many destination ports: a rule of the host redirects the port ranges of an
+ * IPv4 address to it.
  */
 export interface RedirectedPorts {
   readonly protocol: TunnelProtocol
@@ -43,16 +43,16 @@ export function listeningPortKey({ protocol, family, address, port }: ListeningP
   return `${protocol} ${address ?? `any ${family}`} ${port}`
 }
 
-/** Ports of a network that a service needs, for one protocol. */
+/** Ports of a network that a service needs for one protocol. */
 interface Asked {
   readonly network: Network
-  /** False for the address of a name: such an address already leads to this host. */
+  /** False if the address already leads to this host, as the addresses of names do. */
   readonly needsRoute: boolean
   readonly protocol: TunnelProtocol
   readonly range: PortRange
 }
 
-/** Ports and networks of one service before they become part of the plan. */
+/** Ports and networks of one service, before the plan accepts them. */
 interface Draft {
   readonly places: ListeningPort[]
   readonly redirected: (Omit<RedirectedPorts, 'ranges'> & { readonly range: PortRange })[]
@@ -60,18 +60,20 @@ interface Draft {
   isAny: boolean
 }
 
-/** The result for one service: whether any part of it is planned, and why the rest is not. */
+/**
+ * The result for one service: whether the plan contains any part of it, and why it omits others.
+ */
 export interface ListeningPlanResult {
   readonly isAny: boolean
   readonly faults: readonly string[]
 }
 
 /**
- * Plans listening ports for services, and the networks that must lead to this host for them. Each
- * address gets separate ports. A larger network instead shares one port on all addresses, which
- * other programs of this host then cannot use. UDP does not support that, because Node does not
- * report the destination address of a datagram. Port ranges beyond the limit of a service are
- * redirected to one port for each address.
+ * Plans listening ports for services, and the networks that must be routed to this host for them.
+ * Each address gets its own ports. A larger network shares one port on all addresses, which other
+ * programs of this host then cannot use. UDP does not permit that, because Node.js does not report
+ * the destination address of a datagram. Port ranges with more ports than a service may open are
+ * redirected, one listening port for each address.
  */
 export class ListeningPlan {
   readonly #redirectFault: string | null
@@ -80,12 +82,12 @@ export class ListeningPlan {
   readonly #networks = new Map<string, Network>()
   #redirectedRanges = 0
 
-  /** @param redirectFault why this host cannot redirect ports; null: it can. */
+  /** @param redirectFault why this host cannot redirect ports; null if it can. */
   constructor(redirectFault: string | null) {
     this.#redirectFault = redirectFault
   }
 
-  /** The planned ports, except ports that a planned port on all addresses already covers. */
+  /** The planned ports, without those that a planned port on all addresses includes. */
   get places(): ReadonlyMap<string, ListeningPort> {
     const left = new Map(this.#places)
     for (const [key, place] of this.#places) {
@@ -104,7 +106,7 @@ export class ListeningPlan {
   }
 
   /**
-   * Adds all parts of a service that can be planned, and leaves out the rest.
+   * Adds the parts of a service that can be planned.
    * @param networks the networks that the service intercepts.
    * @param named the addresses of the service's names.
    */
@@ -155,8 +157,8 @@ export class ListeningPlan {
     )
     if (this.#places.size + added.length > listenersMax) return full
     draft.places.push(...places)
-    // Only IPv6 addresses are assigned, because an IPv6 address can only be bound if it is assigned
-    // to this host.
+    // Only IPv6 addresses are assigned to this host, because a program can listen on an IPv6
+    // address only if it is assigned.
     const isAssigned = found.way === 'each' && network.address.family === 'ipv6'
     const assigned = isAssigned ? addressesOf(network).map(singleAddressNetwork) : []
     if (needsRoute) draft.networks.push(...assigned, network)
@@ -189,7 +191,7 @@ function addressesOf(network: Network): readonly IpAddress[] {
   )
 }
 
-/** @param at an address, or a network; for a network, the ports are on all addresses. */
+/** @param at an address; or a network, whose ports are planned on all addresses. */
 function placesAt(
   at: IpAddress | Network,
   protocol: TunnelProtocol,

@@ -9,20 +9,27 @@ import { ProgramFailure } from '../failure.ts'
 import type { ProgramLogger } from '../logger.ts'
 import { type Network, isSingleAddress, formatNetwork } from '../../lib/text/networks.ts'
 
-/** Runs `ip` of iproute2. @returns its output. @throws with its error output when it fails. */
+/**
+ * Runs the command `ip` of iproute2. @returns its output. @throws with its error output if it
+ * fails.
+ */
 export type RunIpCommand = (args: readonly string[]) => Promise<string>
 
 interface LocalRoutesDeps {
-  /** Separates the routes of two routers on one host. */
+  /** Distinguishes the routes of several routers on one host. */
   readonly routerId: string
   readonly run: RunIpCommand
   readonly log: ProgramLogger
 }
 
-/** Route protocol number of this program, unused by routing daemons (rt_protos). */
+/**
+ * Number by which the kernel marks the routes of this program; no routing daemon uses it
+ * (rt_protos).
+ */
 const PROTOCOL = '187'
 /**
- * Lowest route metric that identifies a router; far above the metrics that administrators use.
+ * Lowest route metric by which a router is identified; far above the metrics that administrators
+ * use.
  */
 const METRIC_MIN = 0x4000_0000
 const METRICS = 0x3fff_ffff
@@ -33,7 +40,7 @@ const execute = promisify(execFile)
 /**
  * Runs the command `ip`.
  * @returns its output.
- * @throws on a non-zero exit status, or a timeout.
+ * @throws if its exit status is not 0, or on a timeout.
  */
 export async function runIpCommand(args: readonly string[]): Promise<string> {
   const { routeCommandMs } = interceptLimits
@@ -51,10 +58,10 @@ export async function runIpCommand(args: readonly string[]): Promise<string> {
 
 /**
  * Networks whose addresses this host treats as its own, so that programs can listen on them
- * (AnyIP). They are routes in the table `local`; a single IPv6 address is assigned to the interface
- * `lo`, because only assigned IPv6 addresses can be bound. The kernel keeps them after the process
- * ends. The next start finds leftovers of a killed process by protocol and metric, and removes
- * them.
+ * (AnyIP). They are routes in the table `local`. A single IPv6 address is assigned to the interface
+ * `lo` instead, because a program can listen on an IPv6 address only if it is assigned. The kernel
+ * keeps them when the process ends. After a process was killed, the next start finds them by
+ * protocol and metric, and removes them.
  */
 export class LocalRoutes {
   readonly #deps: LocalRoutesDeps
@@ -69,7 +76,7 @@ export class LocalRoutes {
     this.#metric = String(METRIC_MIN + (drawn % METRICS))
   }
 
-  /** Identifies what this tunnel has changed at the host. */
+  /** Identifies the changes of this tunnel to its host. */
   get owner(): string {
     return this.#metric
   }
@@ -83,8 +90,8 @@ export class LocalRoutes {
   }
 
   /**
-   * Removes leftovers of an earlier process, and checks that routes can be added.
-   * @throws {ProgramFailure} when this machine does not allow routes to be added.
+   * Removes routes that an earlier process left behind, and checks that routes can be added.
+   * @throws {ProgramFailure} if this machine does not permit that.
    */
   async start(first: Network): Promise<void> {
     try {
@@ -96,7 +103,10 @@ export class LocalRoutes {
     }
   }
 
-  /** Adds and removes routes to match the given networks; logs routes that cannot be added. */
+  /**
+   * Adds and removes routes so that they match the given networks; logs routes that cannot be
+   * added.
+   */
   async set(wanted: readonly Network[]): Promise<void> {
     const { localRoutesMax } = interceptLimits
     const byText = new Map(wanted.map((network) => [formatNetwork(network), network]))

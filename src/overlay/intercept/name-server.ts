@@ -17,17 +17,17 @@ import {
 import type { DnsUpstream } from './dns-upstream.ts'
 
 /**
- * The address of a service name; `unclaimed`: not a service name; `unavailable`: a service name
- * without an address now.
+ * The address of a service name; `unclaimed`: no service has this name; `unavailable`: the name
+ * cannot get an address now.
  */
 export type ResolvedName = { readonly address: string } | 'unclaimed' | 'unavailable'
 
 export interface NameServerDeps {
   readonly bind: HostPort
-  /** Queries from other sources are ignored. */
+  /** Whether a source may send queries; others are ignored. */
   readonly isClient: (address: string) => boolean
   readonly resolve: (name: string) => Promise<ResolvedName>
-  /** null: other names are not resolved. */
+  /** Forwards queries for other names; null if these are refused. */
   readonly upstream: DnsUpstream | null
   readonly unanswerable: 'timeout' | 'servfail' | 'refused'
   readonly log: ProgramLogger
@@ -36,8 +36,9 @@ export interface NameServerDeps {
 const { nameQueryBytesMax, serviceNameTtlSeconds } = interceptLimits
 
 /**
- * Name server for this host: resolves service names and forwards other queries. It responds only to
- * clients of this host, so it cannot be abused as an open resolver or amplifier.
+ * Name server for this host: answers queries for service names and forwards other queries. It
+ * answers only clients of this host, so it cannot be abused as an open resolver or for
+ * amplification attacks.
  */
 export class NameServer {
   readonly #deps: NameServerDeps
@@ -56,7 +57,7 @@ export class NameServer {
     return this.#socket.address().port
   }
 
-  /** Numbers of client queries and of dropped messages. */
+  /** Numbers of queries from clients and of dropped messages. */
   get counts(): { readonly queries: number; readonly dropped: number } {
     return { queries: this.#queries, dropped: this.#dropped }
   }
@@ -103,14 +104,15 @@ export class NameServer {
     }
   }
 
-  /** null: no answer is sent. */
+  /** The response to a query; null if none is sent. */
   async #answer(query: DnsQuery): Promise<Buffer | null> {
     const { resolve, upstream } = this.#deps
     const { name, type, isInternet } = query
     const found = name === null || !isInternet ? 'unclaimed' : await resolve(name)
     if (found === 'unclaimed') return (await upstream?.ask(query)) ?? this.#unanswerable(query)
     if (found === 'unavailable') return dnsResponse(query, dnsResponseCode.serverFailure)
-    // Services have only IPv4 addresses. Queries of other types get a response without records.
+    // Services have only IPv4 addresses, so the response to a query for another type contains no
+    // records.
     const addresses = type === dnsRecordType.a || type === dnsRecordType.any ? [found.address] : []
     return dnsResponse(query, dnsResponseCode.none, addresses, serviceNameTtlSeconds)
   }

@@ -8,27 +8,33 @@ import type { ProgramLogger } from '../logger.ts'
 import { interceptLimits } from './limits.ts'
 import type { RedirectedPorts } from './listening-plan.ts'
 
-/** Runs `nft` of nftables with this input. @throws with its error output when it fails. */
+/**
+ * Runs the command `nft` of nftables with this input. @throws with its error output if it fails.
+ */
 export type RunNftScript = (script: string) => Promise<void>
 
-/** Redirected ports, and the port of their listener. */
+/** Ports that are redirected, and the listening port that receives their connections. */
 export interface Redirect {
   readonly place: RedirectedPorts
   readonly port: number
 }
 
 export interface PortRedirectsDeps {
-  /** Separates the rules of two tunnels on one host. */
+  /** Distinguishes the rules of several tunnels on one host. */
   readonly owner: string
   readonly run: RunNftScript
   readonly log: ProgramLogger
 }
 
-/** Loopback network whose addresses represent ports: the last two bytes are the port. */
+/**
+ * First two bytes of the loopback addresses that represent ports; the last two bytes are the port
+ * number.
+ */
 const PORTS_NETWORK = '127.187'
 const portsNetwork = createIpNetwork(`${PORTS_NETWORK}.0.0`, 16)
 /**
- * Host of the datagram listeners. Stream listeners listen on all addresses that represent ports.
+ * Host on which datagram listeners listen. Stream listeners listen on all addresses that represent
+ * ports.
  */
 export const DATAGRAM_LISTENER_HOST = '127.0.0.1'
 
@@ -36,7 +42,7 @@ const { redirectedPortsPerCommandMax, routeCommandMs } = interceptLimits
 
 /**
  * Runs `nft` with a script on standard input.
- * @throws on a non-zero exit status, or a timeout.
+ * @throws if its exit status is not 0, or on a timeout.
  */
 export async function runNftScript(script: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -52,13 +58,14 @@ export async function runNftScript(script: string): Promise<void> {
       }
     },
   )
-  // Errors are ignored: a command that ends early closes its input, and its exit code says why.
+  // A command that ends early closes its standard input. The resulting error is ignored, because
+  // the exit status shows the failure.
   child.stdin?.on('error', () => undefined)
   child.stdin?.end(script)
   await promise
 }
 
-/** The port that an address of the kernel's rules represents; null for any other address. */
+/** The port that a loopback address of the rules represents; null for any other address. */
 export function redirectedPort(address: string): number | null {
   const ip = parseIp(address)
   if (ip === null || portsNetwork === null || !networkContains(portsNetwork, ip)) return null
@@ -71,16 +78,16 @@ function addressOfPort(port: number): string {
 }
 
 /**
- * Rules of the host that redirect many ports of an address to one port of this process. Node cannot
- * read the original destination of a redirected connection, so the rules store the port in an
- * address: the destination of a stream, and the source of a datagram, becomes the loopback address
- * that represents the port. The kernel keeps the rules after the process ends; the next start
- * removes them.
+ * Rules of the host that redirect many ports of an address to one port of this process. Node.js
+ * cannot read the original destination of a redirected connection, so the rules put the port into
+ * an address: the destination of a stream, and the source of a datagram, becomes the loopback
+ * address that represents the port. The kernel keeps the rules when the process ends; the next
+ * start removes them.
  */
 export class PortRedirects {
   readonly #deps: PortRedirectsDeps
   readonly #table: string
-  /** Ports in the map of the table; null without a table. */
+  /** Ports in the table's map; null if there is no table. */
   #ports: Set<number> | null = null
   #rules = ''
 
@@ -89,7 +96,10 @@ export class PortRedirects {
     this.#table = `ip flotilla-tunnel-${deps.owner}`
   }
 
-  /** Removes leftovers of an earlier process. @returns why this host cannot redirect, or null. */
+  /**
+   * Removes rules that an earlier process left behind. @returns why this host cannot redirect
+   * ports; null if it can.
+   */
   async start(): Promise<string | null> {
     try {
       await this.#deps.run(this.#removal())
@@ -100,8 +110,8 @@ export class PortRedirects {
   }
 
   /**
-   * Changes the rules to match the given redirects.
-   * @throws {Error} when the host does not allow changes of its rules.
+   * Changes the rules so that they match the given redirects.
+   * @throws {Error} if the host does not permit changes of its rules.
    */
   async set(redirects: readonly Redirect[]): Promise<void> {
     if (redirects.length === 0) return await this.stop()
@@ -122,7 +132,7 @@ export class PortRedirects {
     this.#rules = rules
   }
 
-  /** Removes all rules; connections that were already redirected continue. */
+  /** Removes all rules; connections that are already redirected continue. */
   async stop(): Promise<void> {
     if (this.#ports === null) return
     this.#ports = null
@@ -147,7 +157,7 @@ table ${this.#table} {
     return new Set()
   }
 
-  /** `add` comes first, so that `delete` succeeds even if the table does not exist. */
+  /** `add` comes first, because `delete` would fail if the table did not exist. */
   #removal(): string {
     return `add table ${this.#table}\ndelete table ${this.#table}`
   }

@@ -8,26 +8,26 @@ import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
 import { type Network, parseCidr, networkContains, formatNetwork } from '../../lib/text/networks.ts'
 
 interface ProtectedAddressesDeps {
-  /** Hosts that the router depends on: controllers, other routers, name servers. */
+  /** Hosts that the router must reach: controllers, other routers, name servers. */
   readonly hosts: () => readonly string[]
-  /** Hosts that the system depends on: its gateways and name servers. */
+  /** Hosts that this system must reach: its gateways and name servers. */
   readonly systemHosts: () => Promise<readonly string[]>
-  /** Whether this host has the address only because of services. */
+  /** Whether this host has the address only because a service is intercepted at it. */
   readonly isForServices: (address: string) => boolean
-  /** Called when a name resolves to other addresses than before. */
+  /** Called when a name resolves to other addresses than in the previous lookup. */
   readonly onResolved: () => void
 }
 
 /** Names that always resolve to the host itself (RFC 6761). */
 const LOCAL_NAMES = ['localhost']
 const REVERSE_DOMAINS = ['in-addr.arpa', 'ip6.arpa']
-/** One lookup at a time, because lookups use threads that file access needs as well. */
+/** Number of concurrent lookups, because lookups use threads that file access also needs. */
 const LOOKUPS_AT_ONCE = 1
 
 /**
- * Addresses and names that no service may intercept at this host: those of the host itself, those
- * of its links, and those of hosts on which it depends. Intercepting them would disconnect the
- * router, or redirect traffic that is meant for another host to a service.
+ * Addresses and names that are never intercepted on this host: its own, those of its networks, and
+ * those of hosts that it must reach. Intercepting them would disconnect the router, or send traffic
+ * that is meant for another host to a service.
  */
 export class ProtectedAddresses {
   readonly #deps: ProtectedAddressesDeps
@@ -44,14 +44,14 @@ export class ProtectedAddresses {
     this.#deps = deps
   }
 
-  /** Reads the system's dependencies again. */
+  /** Determines again which hosts this system must reach. */
   async refresh(): Promise<void> {
     this.#systemHosts = await this.#deps.systemHosts()
     this.look()
   }
 
   /**
-   * Updates the protected addresses from known addresses, without waiting; names are resolved in
+   * Updates the protected addresses from those that are known, without waiting; resolves names in
    * the background.
    */
   look(): void {
@@ -68,7 +68,7 @@ export class ProtectedAddresses {
     ]
   }
 
-  /** Why a service may not intercept the network; null if it may. */
+  /** Why a service must not intercept the network; null if it may. */
   faultOf(network: Network): string | null {
     const fault = interceptNetworkFault(network)
     if (fault !== null) return fault
@@ -84,7 +84,7 @@ export class ProtectedAddresses {
     return null
   }
 
-  /** @param name in the form of `parseDnsName`. */
+  /** @param name in the form that `parseDnsName` returns. */
   hasName(name: string): boolean {
     // @guard addresses-a-service-takes--names
     return (
@@ -104,7 +104,7 @@ export class ProtectedAddresses {
       this.#resolved.set(name, addresses)
       if (isOther) this.#deps.onResolved()
     } catch {
-      // After a failed lookup, the previous addresses stay protected.
+      // If a lookup fails, the previous addresses stay protected.
     } finally {
       this.#resolving.delete(name)
     }

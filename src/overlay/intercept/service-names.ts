@@ -10,25 +10,27 @@ interface NamedAddress {
 
 const { serviceNamesMax, serviceNameIdleMs } = interceptLimits
 /**
- * Skips the network address and the first host address, which operators often use for name servers.
+ * Skips the network address and the first host address, because operators often use the latter for
+ * a name server.
  */
 const ADDRESSES_LEFT_OUT = 2
 
 /**
- * Addresses of service names from one network. A name retains its address while the process runs.
- * If there are too many names, one that was unused for a long time loses its address. That address
- * is reused last, because a client may still have it cached.
+ * Assigns addresses of one network to service names. A name keeps its address while the process
+ * runs. If there are too many names, one that was not used for a long time loses its address. Such
+ * an address is assigned again as late as possible, because a client may still have it in its
+ * cache.
  */
 export class ServiceNames {
   readonly #network: Network
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #isInUse: (address: IpAddress) => boolean
-  /** Least recently used first. */
+  /** Names with their addresses, least recently used first. */
   readonly #names = new Map<string, NamedAddress>()
   readonly #byAddress = new Map<string, string>()
   #next = ADDRESSES_LEFT_OUT
 
-  /** @param isInUse whether a connection to the address is open. */
+  /** @param isInUse returns whether a connection to the address is open. */
   constructor(
     network: Network,
     clock: Pick<Clock, 'monotonicMs'>,
@@ -47,7 +49,7 @@ export class ServiceNames {
     return this.#byAddress.get(address.text) ?? null
   }
 
-  /** Address of a name; the name counts as used now. null when there are too many names. */
+  /** The address of a name, which counts as used now. null if there are too many names. */
   use(name: string): IpAddress | null {
     const known = this.#names.get(name)
     const address = known?.address ?? this.#free()
@@ -71,7 +73,7 @@ export class ServiceNames {
     const room = Math.min(serviceNamesMax, size - ADDRESSES_LEFT_OUT - 1)
     if (this.#names.size >= room && !this.#forgetIdle()) return null
     for (;;) {
-      // Skips the last address, which is the broadcast address.
+      // Skips the broadcast address, the last one of the network.
       if (this.#next >= size - 1) this.#next = ADDRESSES_LEFT_OUT
       const address = addressAt(this.#network, this.#next)
       this.#next += 1

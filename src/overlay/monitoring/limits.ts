@@ -5,13 +5,12 @@ export const monitoringLimits = {
   /** Maximum open connections per source; high, because several probes may share an address. */
   monitoringConnectionsPerSourceMax: 64,
   /**
-   * Maximum pending handshakes per server; one more closes the oldest of its source, or of the
-   * source with the most.
+   * Maximum TLS handshakes of a server at the same time. One more closes the oldest handshake of
+   * the same source, or of the source with the most handshakes.
    */
   monitoringHandshakesMax: 128,
   /**
-   * Maximum pending handshakes of one source per server; one more closes the oldest of that
-   * source.
+   * Maximum TLS handshakes of one source at a server; one more closes the oldest of that source.
    */
   monitoringHandshakesPerSourceMax: 32,
 } as const

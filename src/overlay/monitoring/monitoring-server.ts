@@ -25,7 +25,7 @@ export const notFoundResponse: MonitoringResponse = {
 }
 
 export interface MonitoringServerOptions {
-  /** Null: plain HTTP. `credentials` is read again by `renew`. */
+  /** Null for plain HTTP. `renew` calls `credentials` again. */
   readonly tls: {
     readonly options: TlsOptions
     readonly credentials: () => SecureContextOptions
@@ -34,7 +34,7 @@ export interface MonitoringServerOptions {
   readonly readTimeoutMs: number
   readonly writeTimeoutMs: number
   readonly idleTimeoutMs: number
-  /** Additional headers that every response contains. */
+  /** Headers that every response contains in addition to those of its content. */
   readonly headers: Readonly<Record<string, string>>
   readonly answer: (request: IncomingMessage) => Promise<MonitoringResponse>
   readonly log: ProgramLogger
@@ -96,8 +96,8 @@ export class MonitoringServer {
   }
 
   /**
-   * @param key configuration key of the address.
-   * @throws {ProgramFailure} when it cannot listen.
+   * @param key key of the address in the configuration.
+   * @throws {ProgramFailure} when the server cannot listen.
    */
   async listen(bind: { readonly host: string; readonly port: number }, key: string): Promise<void> {
     await bindServer(this.#server, bind, key)
@@ -110,7 +110,7 @@ export class MonitoringServer {
     return listeningPort(this.#server)
   }
 
-  /** New connections get the current certificates. */
+  /** Makes new connections use the current certificates. */
   renew(): void {
     const { tls } = this.#options
     if (tls !== null && this.#server instanceof HttpsServer) {

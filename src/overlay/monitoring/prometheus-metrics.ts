@@ -1,6 +1,6 @@
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
 
-/** A metric of a router or a tunnel with its present values. */
+/** A metric of a router or tunnel with its current values. */
 export interface Metric {
   readonly type: 'counter' | 'gauge'
   readonly name: string
@@ -18,14 +18,14 @@ export interface MetricSample {
 export const prometheusContentType = Registry.PROMETHEUS_CONTENT_TYPE
 
 /**
- * Interval of samples of the event loop, each of which wakes the thread; the default of 10 ms costs
- * a third of the processor time of an idle process.
+ * Interval at which the delay of the event loop is measured. Each measurement wakes the thread: at
+ * the default of 10 ms, they take a third of the processor time of an idle process.
  */
 const LAG_SAMPLE_MS = 1000
 
 let ofProcess: Registry | null = null
 
-/** Metrics of the process, collected from the first request on. */
+/** Metrics of this process. The first call starts their collection. */
 function processRegistry(): Registry {
   if (ofProcess !== null) return ofProcess
   ofProcess = new Registry()

@@ -4,12 +4,14 @@ import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
 import { parseDnsName } from '../../lib/text/host-name.ts'
 import { parseCidr } from '../../lib/text/networks.ts'
 
-/** Rule that allows a name. Names that an operator listed literally are trusted more. */
+/**
+ * Rule that permits a name. Names without wildcard are trusted more, because the operator listed
+ * each one.
+ */
 type NameRule = 'exact' | 'wildcard'
 
 /**
- * Whether the address is the unspecified address. A connection to that address reaches the host
- * itself.
+ * Whether this is the unspecified address (all zeros); a connection to it reaches the host itself.
  */
 export function isUnspecifiedAddress({ text }: IpAddress): boolean {
   return text === '0.0.0.0' || text === '::'
@@ -22,7 +24,9 @@ export class AddressRules {
   readonly #domains: string[] = []
   #hasAnyName = false
 
-  /** @param allowed addresses, `address/prefix`, names, `*.domain`, `*`. */
+  /**
+   * @param allowed list of addresses, `address/prefix`, names, `*.domain`, or `*` for everything.
+   */
   constructor(allowed: readonly string[]) {
     for (const text of allowed) this.#add(text)
   }
@@ -31,7 +35,9 @@ export class AddressRules {
     return this.#addresses.check(text, family)
   }
 
-  /** @param name in the form of `parseDnsName`. @returns null when it is not allowed. */
+  /**
+   * @param name in the form that `parseDnsName` returns. @returns null if no rule permits the name.
+   */
   ruleFor(name: string): NameRule | null {
     if (this.#names.has(name)) return 'exact'
     const isInDomain = this.#domains.some(
@@ -40,7 +46,7 @@ export class AddressRules {
     return this.#hasAnyName || isInDomain ? 'wildcard' : null
   }
 
-  /** Adds an allowed address or name. An invalid string allows nothing. */
+  /** Adds a rule for an address or name. An invalid text permits nothing. */
   #add(text: string): void {
     if (text === '*') {
       this.#hasAnyName = true

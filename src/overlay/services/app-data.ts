@@ -3,7 +3,10 @@ import { DialFailure } from '../circuits/circuit-endpoint.ts'
 import { serviceLimits } from './limits.ts'
 import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
-/** Connection parameters that a client of a service sends; null: not sent. */
+/**
+ * Parameters of a connection, which the client of a service sends to its host; null: the client
+ * sent none.
+ */
 export interface AppData {
   readonly protocol: string | null
   readonly hostname: string | null
@@ -15,7 +18,7 @@ export interface AppData {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** @throws {DialFailure} when the data is not a JSON object whose values are strings. */
+/** @throws {DialFailure} if the data is not a JSON object whose values are strings. */
 export function readAppData(bytes: Uint8Array | undefined): AppData {
   const value = bytes === undefined || bytes.length === 0 ? {} : objectOf(bytes)
   const text = (key: string): string | null => {

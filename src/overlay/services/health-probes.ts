@@ -15,20 +15,23 @@ interface HealthProbesDeps {
   readonly probes: readonly HealthProbe[]
   readonly onEvent: (isHealthy: boolean) => void
   readonly onChanged: (state: OfferState) => void
-  /** Default: runs the check. */
+  /** Runs one check; default: the real check. Tests replace it. */
   readonly run?: (probe: HealthProbe) => Promise<boolean>
   readonly nowMs?: () => number
 }
 
-/** Results of one check so far. */
+/** Consecutive equal results of one check. */
 interface Course {
   isHealthy: boolean
-  /** Number of consecutive equal results, and the time of the first one. */
+  /** Number of these results, and the time of the first one. */
   count: number
   sinceMs: number
 }
 
-/** Runs the checks of one terminator, whose actions change its cost and precedence. */
+/**
+ * Runs the health checks of one terminator. Their actions change the terminator's cost and
+ * precedence.
+ */
 export class HealthProbes {
   readonly #deps: HealthProbesDeps
   readonly #timers = new Set<NodeJS.Timeout>()
@@ -40,7 +43,7 @@ export class HealthProbes {
     this.#deps = deps
   }
 
-  /** @param base cost and precedence while the target is healthy. */
+  /** @param base cost and precedence of the terminator while its target is healthy. */
   start(base: OfferState): void {
     this.stop()
     this.#base = base
@@ -103,7 +106,7 @@ export class HealthProbes {
     if (effect.kind === 'mark healthy') return { ...state, precedence: this.#base.precedence }
     if (effect.kind === 'mark unhealthy') return { ...state, precedence: 'failed' }
     if (effect.kind !== 'change cost') return state
-    // The cost of a failed terminator does not matter, because it is dialed last anyway.
+    // The cost stays, because a failed terminator is dialed last regardless of its cost.
     if (effect.by > 0 && before.precedence === 'failed') return state
     const cost = Math.max(this.#base.cost, state.cost + effect.by)
     return { ...state, cost: Math.min(cost, COST_MAX) }
@@ -122,8 +125,8 @@ function isDue(
 }
 
 /**
- * @returns whether the check passes.
- * @throws {Error} when there is no response in time.
+ * @returns whether the check succeeded.
+ * @throws {Error} if there is no response in time.
  */
 async function runProbe({ target, timeoutMs }: HealthProbe): Promise<boolean> {
   const signal = AbortSignal.timeout(timeoutMs)

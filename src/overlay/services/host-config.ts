@@ -7,7 +7,7 @@ import { type Network, createIpNetwork } from '../../lib/text/networks.ts'
 
 export type TunnelProtocol = 'tcp' | 'udp'
 
-/** Effect of consecutive results of a health check on a terminator. */
+/** What changes at a terminator after several equal results of a health check. */
 export interface HealthAction {
   readonly trigger: 'pass' | 'fail' | 'change'
   readonly consecutiveEvents: number
@@ -36,25 +36,25 @@ export interface HealthProbe {
 
 /** How a terminator of a service connects to its target, with its cost and precedence. */
 export interface HostConfig {
-  /** If this is a set, the client chooses one of its protocols. */
+  /** One protocol, or a set from which the client chooses. */
   readonly protocol: TunnelProtocol | ReadonlySet<TunnelProtocol>
   readonly address: string | AddressRules
   readonly port: number | readonly PortRange[]
-  /** Longest prefix first. */
+  /** Address translations, the longest prefix first. */
   readonly translations: readonly { readonly from: Network; readonly to: Network }[]
   readonly connectTimeoutMs: number
-  /** null: the default of the identity. */
+  /** null if the default of the identity applies. */
   readonly cost: number | null
   readonly precedence: Precedence | null
-  /** A template; '' for none. */
+  /** Template for the identity of the terminator; '' for none. */
   readonly identity: string
   readonly usesEdgeIdentity: boolean
-  /** `host:port` of an HTTP CONNECT proxy. */
+  /** Host and port of an HTTP CONNECT proxy; null if the target is reached directly. */
   readonly proxy: { readonly host: string; readonly port: number } | null
   readonly probes: readonly HealthProbe[]
 }
 
-/** Config types for hosting in order of precedence; the first one that a service has applies. */
+/** Config types for hosting. If a service has several, the first one in this list is used. */
 export const hostConfigTypes = ['host.v2', 'host.v1', 'ziti-tunneler-server.v1'] as const
 export type HostConfigType = (typeof hostConfigTypes)[number]
 

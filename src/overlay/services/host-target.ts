@@ -12,16 +12,19 @@ import { isLocalAddress, translateAddress } from '../../lib/text/networks.ts'
 /** Target of a circuit to a hosted service. */
 export interface HostTarget {
   readonly protocol: TunnelProtocol
-  /** An address, or a name that an operator listed literally. */
+  /** An address, or a name that the operator listed without wildcard. */
   readonly host: string
   readonly port: number
-  /** Restricts the resolved addresses of a name that a client chose; null: no restriction. */
+  /**
+   * Tests an address to which a name resolved that a client chose; null if all addresses are
+   * permitted.
+   */
   readonly isReachable: ((address: IpAddress) => boolean) | null
 }
 
 /**
- * Decides which target a client may reach; no other code does. Everything that the operator has not
- * allowed is refused.
+ * Determines the target that a client may reach; no other code does. Refuses every target that the
+ * operator has not permitted.
  * @throws {DialFailure}
  */
 export function chooseHostTarget(terms: HostConfig, data: AppData): HostTarget {
@@ -57,8 +60,8 @@ function portFor({ port }: HostConfig, data: AppData): number {
 function hostFor(terms: HostConfig, data: AppData): Pick<HostTarget, 'host' | 'isReachable'> {
   const { address: rules } = terms
   if (!(rules instanceof AddressRules)) return { host: rules, isReachable: null }
-  // A name takes precedence. If it is not allowed, the address in the same request is not used
-  // either.
+  // If the client sends a name, only the name counts: if it is not permitted, the address in the
+  // same request is not used either.
   if (data.hostname !== null) return hostNamed(rules, data.hostname)
   if (data.address === null) throw refused('dst_hostname and dst_ip are missing')
   const asked = parseIp(data.address)
@@ -79,14 +82,14 @@ function hostNamed(rules: AddressRules, asked: string): Pick<HostTarget, 'host' 
   // @guard targets-of-a-tunnel--names
   if (name === null || rule === null) throw refused(`name ${asked} is not allowed`)
   if (rule === 'exact') return { host: name, isReachable: null }
-  // The owner of a domain below a wildcard controls where its names resolve to, so local addresses
-  // need permission.
+  // The owner of the domain decides to which addresses names below the wildcard resolve, so local
+  // addresses must be permitted separately.
   return { host: name, isReachable: (ip) => !isLocalAddress(ip) || rules.allowsAddress(ip) }
 }
 
 /**
- * Address to connect to. Names are resolved here, so that the checked address is the one that is
- * used.
+ * The address to which to connect. Resolves the name here, so that the address that was checked is
+ * the one that is used.
  * @throws {DialFailure} @throws {Error} of the resolver.
  */
 export async function resolveTarget({ host, isReachable }: HostTarget): Promise<string> {

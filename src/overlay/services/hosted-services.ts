@@ -21,9 +21,9 @@ import {
 } from '../../channel/messages/terminators.ts'
 import type { UsableServices } from './usable-services.ts'
 
-/** Publishes terminators to the network until they are withdrawn. */
+/** Creates and removes terminators at the controllers. */
 export interface TerminatorPublisher {
-  /** Offers a terminator, or changes one with the same id. */
+  /** Creates a terminator, or changes the one with the same ID. */
   offer(wanted: RequestedTunnelTerminator): void
   withdraw(id: string): void
   /** Reports the health of a terminator's target. */
@@ -34,7 +34,7 @@ interface HostedServicesDeps {
   readonly services: UsableServices
   readonly terminators: TerminatorPublisher
   readonly identityId: string
-  /** Whether clients get the key of a terminator instead of a key for their circuit. */
+  /** Whether a terminator has one key for all clients, instead of a key for each circuit. */
   readonly hasKeyPerTerminator: boolean
   readonly log: ProgramLogger
 }
@@ -48,12 +48,12 @@ interface HostedTerminator extends DialedTerminator {
 
 interface HostedService {
   readonly name: string
-  /** Changes whenever a relevant part of the service changes. */
+  /** A text that differs whenever a relevant part of the service differs. */
   readonly key: string
   readonly terminators: readonly HostedTerminator[]
 }
 
-/** A service to host, and the config that applies. */
+/** A service to host, and the config to use. */
 interface WantedService {
   readonly service: ModelService
   readonly identity: ModelIdentity
@@ -64,14 +64,14 @@ interface WantedService {
 const { tunnelServicesMax } = serviceLimits
 
 /**
- * Services that the identity of a tunnel may host. Each has terminators while the identity has the
- * permission. A changed service is removed with its circuits and created again.
+ * Services that the identity of a tunnel may host. Each has terminators as long as the identity has
+ * the permission. If a service changes, it is removed with its circuits and created again.
  */
 export class HostedServices {
   readonly #deps: HostedServicesDeps
   readonly #services = new Map<string, HostedService>()
   readonly #terminators = new Map<string, HostedTerminator>()
-  /** The last logged fault by service. */
+  /** The fault that was last logged for each service. */
   readonly #faults = new Map<string, string>()
 
   constructor(deps: HostedServicesDeps) {
@@ -93,7 +93,7 @@ export class HostedServices {
     return this.#terminators.get(id)
   }
 
-  /** Hosts and removes services according to the current permissions of the identity. */
+  /** Adds and removes services according to what the identity may host now. */
   refresh(): void {
     const wanted = this.#wanted()
     for (const id of Array.from(this.#services.keys())) {
@@ -138,8 +138,8 @@ export class HostedServices {
     }
     const { service, identity, type, config } = wanted
     const { name, encryptionRequired } = service
-    // If the config refers to the identity, the instance name of its terminators may change when
-    // the identity changes.
+    // If the config contains a template with the identity, the instance names of its terminators
+    // can change when the identity changes.
     const instance = config.dataJson.includes('dentity')
       ? [identity.name, Buffer.from(identity.appDataJson).toString('utf8')]
       : []
@@ -237,7 +237,9 @@ function release({ probes, ends }: HostedTerminator, reason: string): void {
   for (const end of Array.from(ends)) end.close(reason)
 }
 
-/** Stable across restarts, so that controllers keep no terminators of a previous process. */
+/**
+ * The same ID after each restart, so that controllers keep no terminators of a previous process.
+ */
 function terminatorId(
   identityId: string,
   serviceId: string,
@@ -251,8 +253,8 @@ function terminatorId(
 }
 
 /**
- * A value of the identity for this service overrides the config. The identity's default value is
- * used if the config has none.
+ * A value that the identity has for this service replaces that of the config. The identity's
+ * default value applies if the config has none.
  */
 function offeredFor(
   { id, terms, keyPair }: Pick<HostedTerminator, 'id' | 'terms' | 'keyPair'>,

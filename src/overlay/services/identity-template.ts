@@ -5,8 +5,9 @@ const PLACEHOLDER =
   /\$(?:tunneler_id\.(?:name|(?:appData|tag)\[([^\]]*)\])|((?:src|dst)_(?:protocol|hostname|ip|port)))/g
 
 /**
- * Fills a template of a config, such as `$tunneler_id.name:$src_port`. Missing values are empty.
- * @param values values of one connection, such as `dst_ip`; empty without a connection.
+ * Replaces the variables in a template of a config, such as `$tunneler_id.name:$src_port`. Missing
+ * values become empty.
+ * @param values values of a connection, such as `dst_ip`; empty if there is no connection.
  */
 export function fillIdentityTemplate(
   template: string,

@@ -1,19 +1,19 @@
 import { interceptTargetLimits } from '../../lib/intercept/limits.ts'
 
-/** Limits of services that a tunnel hosts or offers. */
+/** Limits of the services that a tunnel hosts, or offers on ports of its host. */
 export const serviceLimits = {
-  /** Maximum services that a tunnel hosts or offers. */
+  /** Maximum services that a tunnel hosts, and maximum services that it offers. */
   tunnelServicesMax: 10_000,
   /** Maximum terminators in one `host.v2` config; with more, the service is not hosted. */
   hostedTerminatorsMax: 64,
   /**
-   * Maximum addresses, maximum port ranges and maximum translations of one config; with more, the
+   * Maximum addresses, maximum port ranges and maximum translations in one config; with more, the
    * service is not hosted.
    */
   hostRulesMax: interceptTargetLimits.interceptRulesMax,
   /**
-   * Maximum port checks of one config, maximum HTTP checks, and maximum actions of one check;
-   * with more, the service is not hosted.
+   * Maximum port checks, maximum HTTP checks, and maximum actions of one check in one config; with
+   * more, the service is not hosted.
    */
   hostProbesMax: 64,
   /** Maximum connect timeout of a config; a longer timeout is reduced to this value. */
@@ -27,10 +27,13 @@ export const serviceLimits = {
    * value.
    */
   hostProbeMsMax: 86_400_000,
-  /** Maximum bytes of a health check response that are searched. */
+  /** Maximum bytes of a response to an HTTP check that are searched for the expected text. */
   hostProbeBodyBytesMax: 64 * 1024,
-  /** Interval of retries for ports that could not be opened. */
+  /** Interval at which the tunnel tries again to open ports that were in use. */
   entriesRetriedEveryMs: 30_000,
-  /** Maximum bytes of application data from a client of a hosted service. */
+  /**
+   * Maximum bytes of application data from a client of a hosted service; a dial with more is
+   * refused.
+   */
   appDataBytesMax: 4096,
 } as const

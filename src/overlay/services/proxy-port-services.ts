@@ -30,7 +30,8 @@ interface OfferedServicesDeps {
   readonly services: UsableServices
   readonly configured: readonly ConfiguredServicePort[]
   /**
-   * Listening address when neither the tunnel's configuration nor the service's config has one.
+   * Address on which to listen if neither the tunnel's configuration nor the service's config has
+   * one.
    */
   readonly anyAddress: string
   readonly circuits: Pick<LocalCircuits, 'open'>
@@ -56,7 +57,10 @@ interface Listener {
   readonly close: () => Promise<void>
 }
 
-/** All addresses of this host; also the `dst_ip` that hosts of offered services receive. */
+/**
+ * All addresses of this host; hosts also receive this text as `dst_ip` for connections to such
+ * ports.
+ */
 export const ANY_ADDRESS = '0.0.0.0'
 const PROXY_CONFIG_TYPE = 'proxy.v1'
 const SERVICE = /^(.+):([0-9]{1,5})(?::(tcp|udp))?$/
@@ -71,17 +75,17 @@ export function parseConfiguredService(text: string): ConfiguredServicePort | nu
 }
 
 /**
- * Mode `proxy`: ports of this host where each connection becomes a circuit to a service. A port is
- * open while the tunnel's identity may dial the service.
+ * Mode `proxy`: ports of this host on which each connection becomes a circuit to a service. A port
+ * is open as long as the tunnel's identity may dial the service.
  */
 export class ProxyPortServices {
   readonly #deps: OfferedServicesDeps
   readonly #failures: RateLimitedWarnings
   readonly #open = new Map<string, { readonly entry: Entry; readonly listener: Listener }>()
-  /** Serializes opening and closing of ports. */
+  /** Runs the opening and closing of ports one after the other. */
   readonly #tasks = new KeyedTasks(1)
   readonly #failed = new Map<string, string>()
-  /** Names of configured services for which a warning was logged. */
+  /** Names of the configured services about which a warning was logged. */
   readonly #unknown = new Set<string>()
   #stopTimer: (() => void) | null = null
   #isStopped = false
@@ -96,11 +100,11 @@ export class ProxyPortServices {
   }
 
   start(): void {
-    // Retries ports that were in use.
+    // Tries again to open ports that were in use.
     this.#stopTimer = periodicScheduler.every(entriesRetriedEveryMs, () => this.refresh())
   }
 
-  /** Opens and closes ports according to the dial permissions of the identity. */
+  /** Opens and closes ports according to what the identity may dial. */
   refresh(): void {
     void this.#tasks.run('', () => this.#refresh())
   }
@@ -120,7 +124,7 @@ export class ProxyPortServices {
     for (const [key, entry] of wanted) if (!this.#open.has(key)) await this.#add(key, entry)
   }
 
-  /** Warns once about each configured service that the identity may not dial now. */
+  /** Warns once about each configured service that the identity may not dial. */
   #warnOfUnknown(): void {
     const { services, configured, log } = this.#deps
     if (services.identity() === undefined) return
@@ -157,7 +161,7 @@ export class ProxyPortServices {
     return wanted
   }
 
-  /** null when the config is invalid. */
+  /** null if the config is invalid. */
   #placesOf(
     serviceId: string,
     { dataJson }: ModelConfig,
@@ -218,7 +222,7 @@ export class ProxyPortServices {
       open: (circuit, application) => circuits.open(circuit, application),
       appData: { dst_protocol: protocol, dst_ip: ANY_ADDRESS, dst_port: String(port) },
       instanceId: '',
-      // An unknown service is dialed only with encryption.
+      // If the service is unknown, it is dialed with encryption.
       isEncrypted: () => services.service(serviceId)?.encryptionRequired !== false,
     })
     const parts = {
@@ -241,7 +245,7 @@ function isProtocol(value: unknown): value is TunnelProtocol {
   return value === 'tcp' || value === 'udp'
 }
 
-/** @param binding an interface or one of its addresses. null when there is none. */
+/** @param binding an interface or one of its addresses. @returns null if this host has neither. */
 function addressOf(binding: string): string | null {
   if (isIPv4(binding)) return binding
   const found = networkInterfaces()[binding]?.find(({ family }) => family === 'IPv4')

@@ -10,25 +10,30 @@ import { newKeyPair, SecureStream, type SessionKeys, deriveSessionKeys } from '.
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
 interface SecureCircuitsDeps extends Pick<LocalCircuits, 'open'> {
-  /** Sent to the host of the service. */
+  /** Parameters that the host of the service receives. */
   readonly appData: WireAppData
   /** Service instance to dial; '' for any. */
   readonly instanceId: string
-  /** Whether the service requires encryption now. */
+  /** Returns whether the service requires encryption at this moment. */
   readonly isEncrypted: () => boolean
 }
 
-/** Circuits of one offered or intercepted service, encrypted if the service requires it. */
+/**
+ * Circuits to one service that a tunnel offers or intercepts, encrypted if the service requires it.
+ */
 export class SecureCircuits {
   readonly #deps: SecureCircuitsDeps
-  /** Keys of circuits that are created but not opened, by id; null: unencrypted. */
+  /**
+   * Keys of circuits that are created and not opened yet, by circuit ID; null for a circuit without
+   * encryption.
+   */
   readonly #keys = new Map<string, SessionKeys | null>()
 
   constructor(deps: SecureCircuitsDeps) {
     this.#deps = deps
   }
 
-  /** Data for a new circuit, which must then be opened with `open`. */
+  /** Data for a new circuit; the circuit must then be opened with `open`. */
   circuitData(): CircuitData {
     const { instanceId, isEncrypted } = this.#deps
     const own = isEncrypted() ? newKeyPair() : null

@@ -24,7 +24,7 @@ export interface SessionKeys {
   readonly sending: Uint8Array
 }
 
-/** Loads the crypto library; required before any other function of this file. */
+/** Loads the cryptographic library; required before all other functions of this file. */
 export function loadCryptoLibrary(): Promise<void> {
   return sodium.ready
 }
@@ -48,9 +48,9 @@ export function deriveSessionKeys(role: KeyRole, own: KeyPair, peerKey: Uint8Arr
 
 /**
  * Encryption layer between an application and its circuit endpoint; implements the interfaces of
- * both. In each direction the first piece is the stream header, and each later piece is one
- * message. Pieces are never split or joined. A modified, dropped, repeated or reordered piece ends
- * the circuit.
+ * both. In each direction the first payload contains the stream header, and each later payload
+ * contains one encrypted message. Payloads are never split or joined. If a payload was modified,
+ * dropped, repeated or reordered, the circuit ends.
  */
 export class SecureStream implements CircuitApplication, CircuitEndpoint {
   readonly #application: CircuitApplication
@@ -76,7 +76,7 @@ export class SecureStream implements CircuitApplication, CircuitEndpoint {
     return this.#end?.isClosed ?? false
   }
 
-  /** Sends the header, which must precede all data of the application. */
+  /** Sends the stream header, which must precede all data of the application. */
   start(end: CircuitEndpoint): void {
     this.#end = end
     end.send({ body: this.#header, edgeFlags: 0, traceId: null })
@@ -85,7 +85,7 @@ export class SecureStream implements CircuitApplication, CircuitEndpoint {
   send(piece: PayloadContent): boolean {
     if (this.#end === null) return false
     const { body } = piece
-    // An empty piece only carries flags and is not a message.
+    // An empty payload contains only flags and is not encrypted.
     if (body.length === 0) return this.#end.send(piece)
     const sealed = sodium.crypto_secretstream_xchacha20poly1305_push(
       this.#sender,
@@ -141,7 +141,7 @@ export class SecureStream implements CircuitApplication, CircuitEndpoint {
       body,
       this.#keys.receiving,
     )
-    // FIN in the header piece: the peer sends no data.
+    // FIN in the payload with the header: the peer sends no data.
     if ((edgeFlags & FIN) === 0) return true
     return this.#application.deliver({ body: NONE, edgeFlags, traceId: null })
   }

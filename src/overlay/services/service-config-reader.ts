@@ -15,7 +15,10 @@ class ServiceConfigFault extends Error {
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Reads fields of a JSON object. Every method throws a {@link ServiceConfigFault}. */
+/**
+ * Reads the members of a JSON object. Every method throws a {@link ServiceConfigFault} for an
+ * invalid value.
+ */
 export class ServiceConfigReader {
   readonly #place: string
   readonly #fields: Fields
@@ -102,7 +105,7 @@ export class ServiceConfigReader {
     }))
   }
 
-  /** A missing object is treated as an empty one. */
+  /** Reader for an object in this one; an absent object counts as empty. */
   within(name: string): ServiceConfigReader {
     return new ServiceConfigReader(`${this.#place}.${name}`, this.#value(name) ?? {})
   }

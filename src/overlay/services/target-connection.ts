@@ -8,7 +8,7 @@ import type { TargetSockets } from '../sockets/target-sockets.ts'
 import type { HostConfig } from './host-config.ts'
 import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
-/** Socket budget and the dialing identity that the next socket counts for. */
+/** Limit of open sockets, and the dialing identity for which the next socket counts. */
 export interface SocketAccount {
   readonly sockets: TargetSockets
   readonly dialedBy: string
@@ -16,7 +16,7 @@ export interface SocketAccount {
 
 /**
  * @param signal aborts the attempt.
- * @param counted null for the router's own connections, such as health checks.
+ * @param counted null for connections of the router itself, such as health checks.
  * @throws {Error} when the connection fails.
  */
 export async function connectStream(
@@ -31,7 +31,7 @@ export async function connectStream(
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const onAbort = (): void => reject(signal.reason as Error)
   signal.addEventListener('abort', onAbort, { once: true })
-  // Not removed, because a later error without a listener would end the process.
+  // This listener is never removed, because a later error without a listener would end the process.
   socket.on('error', reject)
   socket.once('connect', () => resolve())
   try {
@@ -85,7 +85,7 @@ export async function openProxyTunnel(
   }
 }
 
-/** Whether the proxy resolves the name, because it may know names that this host does not. */
+/** Whether the proxy should resolve the name: it may know names that this host does not know. */
 export function isResolvedByProxy({ proxy }: HostConfig, isReachable: unknown): boolean {
   return proxy !== null && isReachable === null
 }

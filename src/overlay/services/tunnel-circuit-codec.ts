@@ -4,7 +4,7 @@ import {
   readCreatedCircuit,
 } from '../../channel/messages/circuit-requests.ts'
 
-/** How a tunnel requests a circuit from controllers. */
+/** The circuit request of a tunnel, with the function that reads the response. */
 export function createTunnelCircuitCodec(service: string, wish: CircuitData): CircuitRequestCodec {
   return {
     message: createTunnelCircuitMessage(service, wish.instanceId, wish.peerData),
@@ -16,7 +16,7 @@ export function createTunnelCircuitCodec(service: string, wish: CircuitData): Ci
   }
 }
 
-/** Data for a circuit that exchanges nothing with the other endpoint. */
+/** Data for a circuit whose endpoints exchange nothing. */
 export const emptyCircuitData: CircuitData = {
   instanceId: '',
   peerData: new Map(),

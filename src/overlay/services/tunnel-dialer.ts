@@ -27,16 +27,15 @@ import {
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
-/** A terminator of the tunnel from the view of its circuits. */
+/** A terminator of the tunnel, as far as circuits need it. */
 export interface DialedTerminator {
   readonly terms: HostConfig
   readonly isEncrypted: boolean
-  /** Absent: each circuit has its own key pair. */
+  /** Key pair for all circuits of the terminator; absent if each circuit has its own. */
   readonly keyPair?: KeyPair
   /**
-   * Registers a new circuit. The terminator closes the circuit when its service is no longer
-   * hosted.
-   * @returns a function that unregisters the circuit.
+   * Registers a new circuit, which closes when its service is no longer hosted.
+   * @returns a function that removes the registration.
    */
   readonly hold: (end: Pick<CircuitEndpoint, 'close'>) => () => void
 }
@@ -45,13 +44,13 @@ interface TunnelDialerDeps {
   readonly circuits: Pick<LocalCircuits, 'open'>
   readonly sockets: TargetSockets
   readonly flow: XgressOptions
-  /** undefined when the terminator is not hosted here. */
+  /** The terminator with this ID; undefined if this tunnel does not host it. */
   readonly terminator: (id: string) => DialedTerminator | undefined
-  /** Idle time after which a datagram circuit ends. */
+  /** Time without datagrams after which a circuit of datagrams ends. */
   readonly datagramsIdleMs: number
 }
 
-/** Connects circuits to the targets of hosted services: the binding `tunnel`. */
+/** Connects circuits to the targets of hosted services; implements the binding `tunnel`. */
 export class TunnelDialer implements TerminatorDialer {
   readonly #deps: TunnelDialerDeps
 
@@ -146,8 +145,8 @@ export class TunnelDialer implements TerminatorDialer {
   }
 
   /**
-   * Opens a circuit endpoint that closes with the service, and encrypts it when the client sent a
-   * key.
+   * Opens a circuit endpoint that closes when its service is no longer hosted, with encryption if
+   * the client sent a key.
    */
   #opened(
     request: DialRequest,
@@ -187,7 +186,7 @@ export class TunnelDialer implements TerminatorDialer {
   }
 }
 
-/** Unregisters the circuit when its endpoint closes. */
+/** Removes the registration of a circuit when its endpoint closes. */
 class HeldApplication implements CircuitApplication {
   readonly #inner: CircuitApplication
   onLeft: () => void = () => undefined

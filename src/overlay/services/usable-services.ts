@@ -1,8 +1,8 @@
 import type { ModelConfig, ModelIdentity, ModelService } from '../../../proto/gen/router_pb.ts'
 
-/** Services that the identity of a tunnel may currently host and dial. */
+/** Services that the identity of a tunnel may host and dial at this moment. */
 export interface UsableServices {
-  /** undefined when the identity is unknown; it may then use no service. */
+  /** The identity; undefined if it is unknown, in which case it may use no service. */
   identity(): ModelIdentity | undefined
   /** Ids of the services that the identity may use. */
   idsOf(type: 'Dial' | 'Bind'): ReadonlySet<string>

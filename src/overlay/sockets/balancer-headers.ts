@@ -14,27 +14,30 @@ import { readUntilDecoded } from './read-until-decoded.ts'
 import { readProxyHeader } from './proxy-header.ts'
 
 interface BalancerHeadersDeps {
-  /** Configuration key of the listener, for the log. */
+  /** Key of the listener in the configuration, for the log. */
   readonly listener: string
   /** Networks of the load balancers. */
   readonly balancers: readonly string[]
   readonly handshakeTimeoutMs: number
-  /** Maximum connections without a complete header, of all load balancers. */
+  /** Maximum connections from load balancers whose header has not arrived completely. */
   readonly hellosWaitingMax: number
   readonly room?: FairShare
   readonly log: Pick<ProgramLogger, 'warn'>
 }
 
 /**
- * Reads the header with which a load balancer begins each connection, and closes connections of
- * other hosts: without that, every host could choose the address that audit log and limits see.
+ * Reads the header with which a load balancer begins each connection. Closes connections from other
+ * hosts, because such a host could send any address as the client's, and limits and audit log would
+ * use it.
  */
 export class BalancerHeaders {
   readonly #deps: BalancerHeadersDeps
   readonly #balancers: BlockList
   readonly #waiting: PendingConnections
   readonly #failures: RateLimitedWarnings
-  /** Addresses of clients, by the remote address and port of their TCP connection. */
+  /**
+   * Addresses of clients, by remote address and port of the TCP connection from the load balancer.
+   */
   readonly #clients = new Map<string, HostPort>()
 
   constructor(deps: BalancerHeadersDeps) {
@@ -43,15 +46,15 @@ export class BalancerHeaders {
     this.#failures = new RateLimitedWarnings(deps.log, systemClock)
     this.#waiting = new PendingConnections({
       handshakeTimeoutMs: deps.handshakeTimeoutMs,
-      // A load balancer has the connections of all its clients, so it has no separate limit.
+      // There is no limit for each load balancer, because one load balancer may have the
+      // connections of all clients.
       // @guard client-address-of-a-stranger--waiting
       handshakesMax: deps.hellosWaitingMax,
     })
   }
 
   /**
-   * Calls back once the socket has the address of its client; never calls back if the socket is
-   * closed before.
+   * Calls `done` when the socket has the address of its client; never if the socket closes before.
    */
   read(socket: Socket, done: () => void): void {
     const { remoteAddress: address = '' } = socket
@@ -94,14 +97,16 @@ export class BalancerHeaders {
     })
   }
 
-  /** Copies the client address of a TCP connection to the TLS socket above it. */
+  /** Makes the TLS socket over a TCP connection use the client address of that connection. */
   passAddressOn(socket: Socket): void {
     const client = this.#clients.get(socketEndpoint(socket))
     // @guard client-address-of-a-stranger--tls
     if (client !== undefined) setClientAddress(socket, client)
   }
 
-  /** Closes connections without a complete header, when the port closes. */
+  /**
+   * Closes the connections whose header has not arrived completely; called when the port closes.
+   */
   closeAll(): void {
     this.#waiting.closeAll()
   }

@@ -5,7 +5,7 @@ import { startListening } from '../../lib/runtime/listening.ts'
 import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
 import { ProgramFailure } from '../failure.ts'
 
-/** A listening address; `text` is its form in the configuration. */
+/** An address on which to listen; `text` is its form in the configuration. */
 interface BindPlace extends HostPort {
   readonly text?: string
   readonly ipv6Only?: boolean
@@ -13,8 +13,8 @@ interface BindPlace extends HostPort {
 
 /**
  * Resolves when the server listens. The caller handles later errors.
- * @param key configuration key of the address.
- * @throws {ProgramFailure} when it cannot listen.
+ * @param key key of the address in the configuration.
+ * @throws {ProgramFailure} when the server cannot listen.
  */
 export async function bindServer(server: Server, bind: BindPlace, key: string): Promise<void> {
   const { host, port, ipv6Only = false } = bind

@@ -1,4 +1,7 @@
-/** Limits for the first TLS message of a client. OpenSSL sends one record of about 2 KiB. */
+/**
+ * Limits for the first TLS message of a client, the ClientHello. OpenSSL sends it in one record of
+ * about 2 KiB.
+ */
 export const clientHelloLimits = {
   clientHelloBytesMax: 32 * 1024,
   /** Maximum records into which the first TLS message may be split. */
@@ -12,8 +15,7 @@ export type ReadTlsHello =
       readonly protocols: readonly string[] | null
     }
   /**
-   * `bytesNeeded`: minimum number of bytes, from the start of the connection, that the next call
-   * needs.
+   * `bytesNeeded`: how many bytes, from the start of the connection, the next call needs at least.
    */
   | { readonly kind: 'incomplete'; readonly bytesNeeded: number }
   | { readonly kind: 'invalid' }
@@ -57,7 +59,7 @@ export function readTlsHello(bytes: Uint8Array): ReadTlsHello {
   return invalid
 }
 
-/** Null while the message continues in another record. */
+/** The complete message; null while more records are needed. */
 function messageIn(parts: readonly Uint8Array[], messageBytes: number): ReadTlsHello | null {
   if (messageBytes < MESSAGE_HEAD_BYTES) return null
   const bytes = Buffer.concat(parts)
@@ -69,7 +71,7 @@ function messageIn(parts: readonly Uint8Array[], messageBytes: number): ReadTlsH
   return protocols === undefined ? invalid : { kind: 'hello', protocols }
 }
 
-/** @returns undefined when the message is malformed. */
+/** @returns undefined if the message is malformed. */
 function protocolsIn(hello: Fields): readonly string[] | null | undefined {
   hello.skip(2 + RANDOM_BYTES)
   hello.vector(1)
@@ -90,7 +92,7 @@ function protocolsIn(hello: Fields): readonly string[] | null | undefined {
   return hello.isMalformed || extensions.isMalformed ? undefined : protocols
 }
 
-/** Reads numbers and vectors in order. After a premature end, everything that is read is empty. */
+/** Reads numbers and byte sequences in order. After the end of the bytes, every result is empty. */
 class Fields {
   readonly #bytes: Buffer
   #at = 0
@@ -117,7 +119,7 @@ class Fields {
     return taken.length === 0 ? 0 : taken.readUIntBE(0, bytes)
   }
 
-  /** A vector that begins with its length. */
+  /** A sequence that begins with its length. */
   vector(lengthBytes: 1 | 2): Fields {
     return new Fields(this.#take(this.number(lengthBytes)))
   }

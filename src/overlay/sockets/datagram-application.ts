@@ -7,16 +7,16 @@ const { datagramBytesMax, datagramsUnsentBytesMax } = socketLimits
 interface DatagramApplicationDeps {
   /** Sends one datagram to the peer; calls `onSent` after success or failure. */
   readonly transmit: (body: Uint8Array, onSent: () => void) => void
-  /** Idle time in both directions after which the circuit ends. */
+  /** Time without datagrams in both directions after which the circuit ends. */
   readonly idleMs: number
   /** Called once when the circuit is closed. */
   readonly onClosed: () => void
 }
 
 /**
- * A datagram peer at one endpoint of a circuit; each piece is one datagram. Datagrams that arrive
- * while the circuit is blocked are dropped, as in a network. There is no half-close; the circuit
- * ends after an idle time.
+ * A peer that exchanges datagrams, at one endpoint of a circuit; each payload is one datagram.
+ * Datagrams that arrive while the circuit accepts none are dropped, as in a network. Datagrams have
+ * no end of stream, so the circuit ends after an idle time.
  */
 export class DatagramApplication implements CircuitApplication {
   readonly #deps: DatagramApplicationDeps
@@ -37,7 +37,7 @@ export class DatagramApplication implements CircuitApplication {
     this.#idle.refresh()
   }
 
-  /** @returns false when the datagram was dropped. */
+  /** @returns false if the datagram was dropped. */
   onDatagram(body: Uint8Array): boolean {
     if (this.#isClosed || this.#end === null || this.#isBlocked) return false
     this.#idle.refresh()
@@ -45,7 +45,7 @@ export class DatagramApplication implements CircuitApplication {
     return true
   }
 
-  /** @param reason why the peer is gone. */
+  /** @param reason why the peer cannot be reached any more. */
   fail(reason: string): void {
     this.#end?.failWrite(reason)
     this.#end?.close(reason)

@@ -22,22 +22,25 @@ const {
 } = socketLimits
 
 export interface DatagramListenerDeps extends ListenerDeps {
-  /** Idle time after which a peer is dropped and its circuit ends. */
+  /** Time without datagrams after which a source is forgotten and its circuit ends. */
   readonly idleMs: number
 }
 
-/** One source address and port. */
+/** A source of datagrams: an address and port. */
 interface Peer {
   readonly key: string
   readonly from: RemoteInfo
-  /** null while the peer's circuit is requested, and after a refusal. */
+  /** null while the circuit is being requested, and after a refusal. */
   application: DatagramApplication | null
   isRefused: boolean
   readonly waiting: Uint8Array[]
   waitingBytes: number
 }
 
-/** A port where each source becomes a circuit: the bindings `transport_udp` and `proxy_udp`. */
+/**
+ * A port on which each source of datagrams gets a circuit: the bindings `transport_udp` and
+ * `proxy_udp`.
+ */
 export class DatagramListener {
   readonly #deps: DatagramListenerDeps
   readonly #socket: Socket
@@ -68,7 +71,7 @@ export class DatagramListener {
     this.#socket.on('error', (error) => this.#warn('listener failed', { err: error }))
   }
 
-  /** Also ends all circuits of the listener. */
+  /** Closes the port and ends all its circuits. */
   async close(): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true

@@ -3,14 +3,14 @@ import { DialFailure } from '../circuits/circuit-endpoint.ts'
 import { toDialErrorCode } from '../circuits/dial-error.ts'
 import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
-/** Failure to connect to a target, with its code for controllers and clients. */
+/** Error for a target that cannot be reached, with a code for controllers and clients. */
 export function targetDialFailure(destination: string, error: unknown): DialFailure {
   if (error instanceof DialFailure) return error
   const reason = `cannot reach ${destination}: ${errorMessage(error)}`
   return new DialFailure(toDialErrorCode(error), reason)
 }
 
-/** @param destination as shown to operators. */
+/** @param destination the target, as shown to operators. */
 export function dialTimeoutFailure(destination: string, timeoutMs: number): DialFailure {
   return new DialFailure(
     dialErrorCodes.timedOut,
@@ -18,7 +18,7 @@ export function dialTimeoutFailure(destination: string, timeoutMs: number): Dial
   )
 }
 
-/** Failure of a dial because of the configuration of the service. */
+/** Error for a dial that the configuration of the service makes impossible. */
 export function misconfigurationFailure(reason: string): DialFailure {
   return new DialFailure(dialErrorCodes.misconfiguredTerminator, reason)
 }

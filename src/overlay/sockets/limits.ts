@@ -5,20 +5,19 @@ export const socketLimits = {
    * files.
    */
   targetSocketsMax: 32_768,
-  /** Maximum bytes of one piece of a stream. */
+  /** Maximum bytes of a stream in one payload. */
   pieceBytesMax: 32 * 1024,
-  /** Time after the end of a circuit within which a peer must read its remaining data. */
+  /** Maximum time after the end of a circuit in which a peer reads its remaining data. */
   flushMsMax: 30_000,
   /**
-   * Time after the last byte was sent to a peer, during which data from the peer is still read and
-   * discarded.
+   * Time after the last byte was sent to a peer, in which data from the peer is read and discarded.
    */
   lingerMs: 2000,
   /** Maximum bytes of a datagram. */
   datagramBytesMax: 65_507,
-  /** Maximum bytes of unsent datagrams for one peer. */
+  /** Maximum bytes of datagrams that wait to be sent to one peer; further datagrams are dropped. */
   datagramsUnsentBytesMax: 256 * 1024,
-  /** Idle time after which a datagram peer is dropped and its circuit ends. */
+  /** Time without datagrams after which a peer is forgotten and its circuit ends. */
   datagramsIdleMs: 60_000,
   /** Maximum peers of one datagram listener, with or without a circuit. */
   datagramPeersMax: 4096,
@@ -28,32 +27,35 @@ export const socketLimits = {
   datagramsWaitingMax: 16,
   /** Maximum bytes of the datagrams of one peer that wait for its circuit; more are dropped. */
   datagramsWaitingBytesMax: 64 * 1024,
-  /** Maximum waiting bytes of all peers of a listener. */
+  /**
+   * Maximum bytes of datagrams of all peers of a listener that wait for their circuits; more are
+   * dropped.
+   */
   datagramsWaitingBytesOfAllMax: 4 * 1024 * 1024,
   /** Time for which datagrams of a peer are ignored after its circuit was refused. */
   datagramPeerRefusedMs: 1000,
-  /** Maximum open connections of one stream listener; more are closed at once. */
+  /** Maximum open connections of one stream listener; more are closed immediately. */
   streamConnectionsMax: 8192,
   /**
-   * Maximum open connections from one source address to one stream listener; more are closed at
-   * once.
+   * Maximum open connections from one source address to one stream listener; more are closed
+   * immediately.
    */
   streamConnectionsPerSourceMax: 4096,
-  /** Maximum TLS handshakes in progress at one listener. */
+  /** Maximum TLS handshakes of one listener at the same time. */
   streamHandshakesMax: 512,
   /**
-   * Maximum connections without a complete hello at a port that several TLS servers share. One more
-   * closes the oldest of its source, or of the source with the most.
+   * Maximum connections to a port that several TLS servers share whose ClientHello has not arrived
+   * completely. One more closes the oldest of the same source, or of the source with the most.
    */
   hellosWaitingMax: 1024,
   /**
-   * Maximum connections of one source without a complete hello at such a port; one more closes
-   * the oldest.
+   * Maximum connections of one source to a shared port whose ClientHello has not arrived
+   * completely; one more closes the oldest of that source.
    */
   hellosWaitingPerSourceMax: 128,
   /**
-   * Maximum bytes of a PROXY protocol header. TCP over IPv6 needs 52; the rest is for extensions,
-   * which are not read.
+   * Maximum bytes of a PROXY protocol header. TCP over IPv6 needs 52; the remaining bytes permit
+   * extensions, which are ignored.
    */
   proxyHeaderBytesMax: 536,
   /**
@@ -69,8 +71,8 @@ export const socketLimits = {
   /** Minimum interval between two log lines about the same kind of failure. */
   failureLoggedEveryMs: 60_000,
   /**
-   * Maximum kinds of failures whose last log line is tracked; the least recently used kind is
-   * evicted first.
+   * Maximum kinds of failures for which the time of the last log line is stored; above that, the
+   * least recently used kind is evicted.
    */
   failureKindsMax: 256,
 } as const

@@ -8,24 +8,26 @@ export interface ServerIdentity {
   readonly privateKeyPem: string
 }
 
-/** An alternate server certificate, used for the names that it contains. */
+/** A server certificate that is used only for the names that it contains. */
 interface AlternateIdentity extends ServerIdentity {
-  /** TLS context that also verifies client certificates with the CA certificates of the router. */
+  /** TLS context, which also verifies client certificates with the router's CA certificates. */
   readonly context: SecureContext
 }
 
 /** Server certificates of listeners. */
 export interface ListenerCertificates {
-  /** Certificate of this router's listeners; null when none is configured. */
+  /** Main certificate of this router's listeners; null if none is configured. */
   readonly server: ServerIdentity | null
-  /** Alternates in order: the first one that contains the requested name is used. */
+  /**
+   * Alternate certificates in their order: the first one that contains the requested name is used.
+   */
   readonly alternates: readonly AlternateIdentity[]
 }
 
 /**
- * Selects the server certificate by the server name (SNI) of the client. Without a matching
- * alternate, the first certificate is used.
- * @param identity certificates in force.
+ * Selects the server certificate by the server name (SNI) that the client requests. If no alternate
+ * certificate matches, the main certificate is used.
+ * @param identity returns the current certificates.
  */
 export function createSniCallback(
   identity: () => ListenerCertificates,

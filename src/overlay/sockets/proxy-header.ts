@@ -3,12 +3,12 @@ import type { HostPort } from '../../lib/text/names.ts'
 import { socketLimits } from './limits.ts'
 
 /**
- * The start of a connection from a load balancer, in PROXY protocol version 2 (haproxy.org,
+ * The start of a connection from a load balancer, in version 2 of the PROXY protocol (haproxy.org,
  * proxy-protocol.txt, 2.2).
  */
 type ReadProxyHeader =
   | { readonly kind: 'incomplete'; readonly bytesNeeded: number }
-  /** `client` is null if the load balancer speaks for itself, as in its health checks. */
+  /** `client` is null if the load balancer connects for itself, as for its health checks. */
   | { readonly kind: 'header'; readonly client: HostPort | null; readonly byteLength: number }
   | { readonly kind: 'refused'; readonly reason: string }
 
@@ -17,9 +17,9 @@ const SIGNATURE_V1 = Buffer.from('PROXY ', 'latin1')
 const FIXED_BYTES = 16
 
 const commands = { local: 0x20, proxy: 0x21 } as const
-/** Address family and transport. */
+/** Codes for address family and transport protocol. */
 const families = { unspecified: 0x00, tcpOverIpv4: 0x11, tcpOverIpv6: 0x21 } as const
-/** Size of two addresses and two ports. */
+/** Bytes of the two addresses and two ports. */
 const addressBytes = { [families.tcpOverIpv4]: 12, [families.tcpOverIpv6]: 36 } as const
 
 /** Reads the header at the start of the bytes, and nothing after it. */
@@ -62,8 +62,8 @@ function clientIn(addresses: Buffer, family: keyof typeof addressBytes): HostPor
     return { host, port: addresses.readUInt16BE(8) }
   }
   const groups = Array.from({ length: 8 }, (_, at) => addresses.readUInt16BE(2 * at).toString(16))
-  // Returns the IPv4 address itself for an IPv4-mapped IPv6 address, which would otherwise count as
-  // a different source.
+  // Converts an IPv4-mapped IPv6 address to IPv4: otherwise the same client would count as two
+  // sources.
   const host = parseIp(groups.join(':'))?.text ?? ''
   return { host, port: addresses.readUInt16BE(32) }
 }

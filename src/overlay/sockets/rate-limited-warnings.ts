@@ -5,7 +5,10 @@ import type { ProgramLogger } from '../logger.ts'
 
 const { failureLoggedEveryMs, failureKindsMax } = socketLimits
 
-/** Limits the rate of warnings that clients can cause, separately for each kind. */
+/**
+ * Limits the rate of warnings that clients can cause, with a separate limit for each kind of
+ * warning.
+ */
 export class RateLimitedWarnings {
   readonly #log: Pick<ProgramLogger, 'warn'>
   readonly #rate: KeyedRate
@@ -21,8 +24,8 @@ export class RateLimitedWarnings {
   }
 
   /**
-   * @param subject the rate limit applies per subject and failure; the fields identify the subject
-   * in the log.
+   * Logs a warning about a subject. @param subject each pair of subject and failure has its own
+   * limit; the fields identify the subject in the log.
    */
   warnOf(subject: string, failure: string, fields: Readonly<Record<string, unknown>>): void {
     if (this.#rate.take(`${subject} ${failure}`)) this.#log.warn(fields, failure)

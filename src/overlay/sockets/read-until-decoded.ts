@@ -2,13 +2,13 @@ import type { Socket } from 'node:net'
 
 interface Incomplete {
   readonly kind: 'incomplete'
-  /** Minimum bytes for another attempt. */
+  /** How many bytes the next attempt needs at least. */
   readonly bytesNeeded: number
 }
 
 /**
  * Reads the start of a connection until `decode` has a result. Calls back once, with all bytes that
- * were read from the socket.
+ * it has read from the socket.
  */
 export function readUntilDecoded<T extends { readonly kind: string }>(
   socket: Socket,

@@ -6,13 +6,13 @@ import { socketLimits } from './limits.ts'
 const { requestLineBytesMax, requestLineMsMax } = socketLimits
 const NEWLINE = 10
 
-/** Request line of a client of the binding `transport` or `transport_udp`. */
+/** The line in which a client of the binding `transport` or `transport_udp` requests a service. */
 export interface ClientRequest {
   readonly client: string
   readonly service: string
 }
 
-/** null when malformed. */
+/** null if the line is malformed. */
 export function readClientRequest(line: Uint8Array): ClientRequest | null {
   if (line.length > requestLineBytesMax) return null
   const read = parseJsonOrNull(Buffer.from(line).toString('utf8'))
@@ -22,7 +22,7 @@ export function readClientRequest(line: Uint8Array): ClientRequest | null {
   return { client: id, service: svcId }
 }
 
-/** @param circuitId empty when the request was refused. */
+/** @param circuitId empty if the request was refused. */
 export function connectionResponseLine(circuitId: string, text: string): Uint8Array {
   const answer = { scc: circuitId !== '', msg: text, circuitId }
   return Buffer.from(`${JSON.stringify(answer)}\n`)
@@ -30,11 +30,11 @@ export function connectionResponseLine(circuitId: string, text: string): Uint8Ar
 
 interface RequestLine {
   readonly line: Uint8Array
-  /** Bytes after the line. */
+  /** Bytes that arrived after the line. */
   readonly rest: Uint8Array
 }
 
-/** @returns null when the line is too long or late. */
+/** @returns null if the line is too long or does not arrive in time. */
 export async function readRequestLine(socket: Socket): Promise<RequestLine | null> {
   const { promise, resolve } = Promise.withResolvers<RequestLine | null>()
   let read: Buffer = Buffer.alloc(0)

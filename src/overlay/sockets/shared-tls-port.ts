@@ -14,35 +14,38 @@ import { readUntilDecoded } from './read-until-decoded.ts'
 
 export type BoundAddress = Parameters<typeof bindServer>[1]
 
-/** Selects the connections of a shared port that a TLS server gets. */
+/** Determines which connections of a shared port a TLS server receives. */
 export interface PortProtocols {
   /** Application protocols (ALPN) of the server. */
   readonly protocols: readonly string[]
   /**
-   * Whether the server also gets clients that offer no application protocol; `rest`: only if no
-   * other server gets them.
+   * Whether the server also receives clients that offer no application protocol (ALPN); `rest`:
+   * only if no other server receives them.
    */
   readonly clientsWithout: 'all' | 'rest' | 'none'
 }
 
-/** A TLS server that listens. */
+/** A TLS server that listens on a port. */
 export interface ListeningTlsServer {
-  /** The bound port, also if it was configured as 0. */
+  /** The port on which the server listens; if 0 was configured, the port that the system chose. */
   readonly port: number
-  /** Stops accepting, and resolves when the connections of the port have closed. */
+  /** Stops accepting connections, and resolves when those of the port have closed. */
   readonly close: () => Promise<void>
 }
 
 export interface SharedTlsPortDeps {
-  /** Whether several servers share the port, so that the first message selects one. */
+  /** Whether several servers use the port, so that the ClientHello selects one of them. */
   readonly isShared: boolean
   /**
-   * Networks of load balancers; if there are any, only these may connect. Empty: all clients may.
+   * Networks of load balancers. If there are any, only they may connect; if empty, all clients may.
    */
   readonly balancers: readonly string[]
   /** Maximum time from the first packet to the end of the TLS handshake. */
   readonly handshakeTimeoutMs: number
-  /** Maximum connections of a shared port without a complete hello, in total and per source. */
+  /**
+   * Maximum connections to a shared port whose ClientHello has not arrived completely, in total and
+   * per source.
+   */
   readonly hellosWaitingMax: number
   readonly hellosWaitingPerSourceMax: number
   /** Limit of open connections that these ports share with other listeners. */
@@ -53,13 +56,13 @@ export interface SharedTlsPortDeps {
 interface PortSide extends PortProtocols {
   readonly server: TlsServer
   readonly connections: Set<Socket>
-  /** Called when the server accepts no more connections and its last one has closed. */
+  /** Called when the server accepts no more connections and the last one has closed. */
   onDrained: (() => void) | null
 }
 
 /**
- * Accepts connections for TLS servers: reads the header of a load balancer, selects the server by
- * the first message of the client, and hands the connection over.
+ * Accepts connections for TLS servers: reads the header of a load balancer, selects a server by the
+ * client's ClientHello, and passes the connection to this server.
  */
 export class SharedTlsPort {
   readonly #server: Server
@@ -67,8 +70,9 @@ export class SharedTlsPort {
   #headers: BalancerHeaders | null = null
   readonly #sides = new Set<PortSide>()
   /**
-   * Connections without a complete hello, whose server is unknown. The limits of a server apply
-   * only after the hello, so clients that send no hello cannot block handshakes of others.
+   * Connections whose ClientHello has not arrived completely, so that their server is unknown. The
+   * limits of a server apply only later, so clients that send nothing cannot prevent the handshakes
+   * of others.
    */
   readonly #unread: PendingConnections
   readonly #unreadSockets = new Set<Socket>()
@@ -98,7 +102,7 @@ export class SharedTlsPort {
   add(server: TlsServer, protocols: PortProtocols): ListeningTlsServer {
     const side: PortSide = { server, ...protocols, connections: new Set(), onDrained: null }
     this.#sides.add(side)
-    // With this event, an HTTP server begins to track its connections and to enforce its timeouts.
+    // This event makes an HTTP server track the connection and enforce its timeouts.
     // @guard slow-requests-at-a-shared-port
     server.emit('listening')
     server.prependListener('secureConnection', (socket: TLSSocket) => {
@@ -124,7 +128,8 @@ export class SharedTlsPort {
 
   #accept(socket: Socket): void {
     const endpoint = socketEndpoint(socket)
-    // Header, hello and handshake share one deadline, as on a port of a single server.
+    // PROXY header, ClientHello and handshake have one common deadline, as on a port with a single
+    // server.
     // @guard one-port-kept-busy--time
     this.#deadlines.set(
       endpoint,
@@ -136,7 +141,7 @@ export class SharedTlsPort {
     else this.#headers.read(socket, () => this.#select(socket))
   }
 
-  /** Hands the connection to its server; at a shared port, after the client's hello. */
+  /** Passes the connection to its server; on a shared port, after the ClientHello has arrived. */
   #select(socket: Socket): void {
     if (this.#deps.isShared) {
       this.#readHello(socket)
@@ -192,7 +197,9 @@ export class SharedTlsPort {
     this.#deadlines.delete(endpoint)
   }
 
-  /** The last offered protocol that any server supports selects the server, as in OpenZiti. */
+  /**
+   * As in OpenZiti, the last of the offered protocols that a server supports selects the server.
+   */
   #sideFor(protocols: readonly string[] | null): PortSide | null {
     const sides = [...this.#sides]
     if (protocols === null) return sideWithout(sides, 'all') ?? sideWithout(sides, 'rest') ?? null

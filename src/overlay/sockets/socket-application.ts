@@ -11,15 +11,14 @@ const FIN = 1
 const NONE = new Uint8Array()
 
 /**
- * A stream socket at one endpoint of a circuit. The socket must have been created with
- * `allowHalfOpen`, because each direction ends separately. Buffers at most one read of the socket:
- * the socket is paused while the circuit is blocked, and the circuit waits while the socket is
- * blocked.
+ * A stream socket at one endpoint of a circuit. The socket must have the option `allowHalfOpen`,
+ * because each direction ends separately. At most one read of the socket is buffered: the socket is
+ * paused while the circuit accepts no data, and the circuit waits while the socket accepts no data.
  */
 export class SocketApplication implements CircuitApplication {
   readonly #socket: Socket
   #end: CircuitEndpoint | null = null
-  /** Bytes read from the socket but not sent. */
+  /** Bytes from the socket that the circuit has not accepted yet. */
   #unsent: Uint8Array
   #isBlocked = false
   #isSending = false
@@ -36,7 +35,7 @@ export class SocketApplication implements CircuitApplication {
     socket.on('close', () => this.#onSocketClosed())
   }
 
-  /** Starts both directions. */
+  /** Starts to transfer data in both directions. */
   start(end: CircuitEndpoint): void {
     this.#end = end
     const socket = this.#socket
@@ -62,7 +61,7 @@ export class SocketApplication implements CircuitApplication {
     if (this.#isClosed || socket.writableEnded || socket.destroyed) return true
     const isWritable = body.length === 0 || socket.write(body)
     if ((edgeFlags & FIN) === 0) return isWritable
-    // Returns true once the stream has ended, because no `drain` event follows.
+    // True after the end of the stream, because the socket emits no further `drain` event.
     socket.end()
     return true
   }
@@ -76,7 +75,7 @@ export class SocketApplication implements CircuitApplication {
     this.#send()
   }
 
-  /** Sends the peer all delivered data, or a reset if data was lost. */
+  /** Ends the connection to the peer after all delivered data, or with a reset if data was lost. */
   onClosed(_reason: string, isWhole: boolean): void {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -84,7 +83,7 @@ export class SocketApplication implements CircuitApplication {
     const socket = this.#socket
     if (socket.destroyed) return
     if (!isWhole) {
-      // A TLS peer detects the loss without a reset, because close_notify is missing.
+      // A TLS peer notices the loss without a reset, because the close_notify alert is missing.
       if (socket instanceof TLSSocket) socket.destroy()
       else socket.resetAndDestroy()
       return
@@ -93,8 +92,8 @@ export class SocketApplication implements CircuitApplication {
     socket.pause()
     socket.setTimeout(flushMsMax, () => socket.destroy())
     socket.end(() => {
-      // Reads and discards remaining input: unread bytes would turn the close into a reset, and the
-      // peer would lose data that it has not read.
+      // Reads and discards the remaining input: with unread bytes, closing the socket would cause a
+      // reset, and the peer would lose data that it has not read.
       socket.resume()
       setTimeout(() => socket.destroy(), lingerMs).unref()
     })
@@ -117,8 +116,8 @@ export class SocketApplication implements CircuitApplication {
   }
 
   /**
-   * Sends the FIN flag and also ends the payloads: some routers treat the flag as the end of the
-   * stream, others the end of the payloads.
+   * Sends the FIN flag and also ends the circuit's stream: some routers use the flag as the end of
+   * the stream, others the end of the payloads.
    */
   #finish(end: CircuitEndpoint): void {
     if (this.#hasFinished) return

@@ -20,7 +20,7 @@ import { bindServer } from './bind-server.ts'
 const { streamConnectionsMax, streamConnectionsPerSourceMax, streamHandshakesMax, lingerMs } =
   socketLimits
 
-/** Local and remote address of a connection or datagram source. */
+/** Local and remote address of a TCP connection or a source of datagrams. */
 export interface ClientSocketAddresses {
   readonly localAddress: string
   readonly localPort: number
@@ -28,7 +28,7 @@ export interface ClientSocketAddresses {
   readonly remotePort: number
 }
 
-/** Service and options for one client. */
+/** The service and options that a listener uses for one client. */
 export interface ChosenService extends Pick<
   ListenerDeps,
   'service' | 'circuits' | 'circuitTimeoutMs' | 'circuitData'
@@ -38,18 +38,18 @@ export interface ListenerDeps {
   /** Name of the listener in the configuration. */
   readonly place: string
   readonly bind: Address
-  /** Service of all connections; null: each client names one. */
+  /** Service for all connections; null if each client names one. */
   readonly service: string | null
   /**
-   * Selects service and options for each client; null refuses the client. Absent: all clients use
-   * the options of this listener.
+   * Chooses service and options for a client; null: the client is refused. Absent: all clients use
+   * the service and options of this listener.
    */
   readonly choose?: (ends: ClientSocketAddresses) => ChosenService | null
   readonly circuitTimeoutMs: number
   readonly circuits: Pick<LocalCircuits, 'open'>
   readonly flow: XgressOptions
   readonly requests: CircuitSource
-  /** Called for each circuit. */
+  /** Returns data for a new circuit. */
   readonly circuitData?: () => CircuitData
   readonly failures: RateLimitedWarnings
 }
@@ -58,17 +58,17 @@ export interface StreamListenerDeps extends ListenerDeps {
   /** Certificates for a `tls:` address; null for other protocols. */
   readonly identity: (() => ListenerCertificates) | null
   readonly handshakeTimeoutMs: number
-  /** Whether an IPv6 address excludes IPv4 connections. */
+  /** Whether a listener on an IPv6 address refuses IPv4 connections. */
   readonly ipv6Only?: boolean
 }
 
-/** A port where each connection becomes a circuit: the bindings `transport` and `proxy`. */
+/** A port on which each connection becomes a circuit: the bindings `transport` and `proxy`. */
 export class StreamListener {
   readonly #deps: StreamListenerDeps
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
 
-  /** @throws {ProgramFailure} when a required certificate is missing. */
+  /** @throws {ProgramFailure} if a required certificate is missing. */
   constructor(deps: StreamListenerDeps) {
     this.#deps = deps
     const isTls = deps.bind.protocol === 'tls'
@@ -105,12 +105,12 @@ export class StreamListener {
     this.#server.on('error', (error) => this.#warn('listener failed', { err: error }))
   }
 
-  /** Affects new connections, which use the certificate in force. */
+  /** Makes new connections use the current certificate. */
   renew(): void {
     if (this.#server instanceof TlsServer) this.#server.setSecureContext(this.#credentials())
   }
 
-  /** Stops accepting; open connections continue until their circuits end. */
+  /** Stops accepting connections; open ones continue until their circuits end. */
   release(): void {
     this.#server.close()
   }
@@ -146,7 +146,7 @@ export class StreamListener {
   async #serve(socket: Socket): Promise<void> {
     this.#sockets.add(socket)
     socket.once('close', () => this.#sockets.delete(socket))
-    // Errors are ignored, because the client may disconnect before its circuit exists.
+    // Ignored, because the client may disconnect before its circuit exists.
     socket.on('error', () => undefined)
     const { choose } = this.#deps
     const chosen = choose === undefined ? this.#deps : choose(clientSocketAddresses(socket))

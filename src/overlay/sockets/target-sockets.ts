@@ -8,31 +8,32 @@ import { DialFailure } from '../circuits/circuit-endpoint.ts'
 import { socketLimits } from './limits.ts'
 import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
-/** A socket to a target, of any kind. */
+/** A socket of any kind, which emits `close` once. */
 interface ClosedOnce {
   once(event: 'close', listener: () => void): unknown
 }
 
 /**
- * Counts sockets to targets from opening to closing, including those that are still connecting, and
- * those whose circuit has ended while the target still reads. Dialing identities share the limit
- * fairly, because a client can end circuits faster than targets close.
+ * Counts the sockets to targets from their creation until they close. This includes sockets that
+ * still connect, and sockets whose circuit has ended while the target still reads. Dialing
+ * identities share the maximum fairly, because a client can end circuits faster than targets close
+ * connections.
  */
 export class TargetSockets {
   readonly #room: FairShare
 
   /**
-   * @param socketsMax total limit; by default from the limits and the file descriptors of the
-   * process.
+   * @param socketsMax maximum number of sockets; default: from the limits and the file descriptors
+   * of the process.
    */
   constructor(socketsMax = ofProcess()) {
     this.#room = new FairShare(socketsMax)
   }
 
   /**
-   * @param dialedBy identity that the socket counts for.
-   * @param open creates the socket, which counts until its event `close`.
-   * @throws {DialFailure} when too many are open.
+   * @param dialedBy identity for which the socket counts.
+   * @param open creates the socket, which counts until it emits `close`.
+   * @throws {DialFailure} if too many sockets are open.
    */
   open<T extends ClosedOnce>(dialedBy: string, open: () => T): T {
     // @guard sockets-to-targets--room

@@ -4,12 +4,9 @@ import { formatHostPort } from '../../lib/text/names.ts'
 import { misconfigurationFailure } from './dial-failures.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
-/**
- * Keys in the data that the endpoints of a circuit exchange, for the two addresses of the
- * connection to a target.
- */
+/** Peer data keys for the two addresses of the connection to a target. */
 
-/** @throws {DialFailure} when `destination` is not an address with one of these protocols. */
+/** @throws {DialFailure} if `destination` is not an address with one of these protocols. */
 export function parseTarget(destination: string, protocols: readonly string[]): Address {
   const address = parseAddress(destination)
   if (address === null || address.port === 0) {
@@ -31,7 +28,7 @@ interface SocketEnds {
   readonly remotePort?: number | undefined
 }
 
-/** Peer data that shows a client the addresses of the hosting socket. */
+/** Peer data with which a client learns the addresses of the connection to the target. */
 export function socketAddressPeerData(socket: SocketEnds): ReadonlyMap<number, Uint8Array> {
   const { localAddress = '', localPort = 0, remoteAddress = '', remotePort = 0 } = socket
   const local = formatHostPort({ host: localAddress, port: localPort })

@@ -16,16 +16,12 @@ interface TlsListenerDeps {
   }
   /** Application protocol (ALPN) of the channels. */
   readonly protocol: string
-  /**
-   * Whether this server, on a shared port, gets the clients that offer no application protocol.
-   */
+  /** Which clients without an application protocol (ALPN) this server receives on a shared port. */
   readonly clientsWithout: PortProtocols['clientsWithout']
-  /** Whether a client without a certificate of the CA is rejected in the handshake. */
+  /** Whether the handshake rejects a client without a certificate of the CA. */
   readonly rejectUnauthorized: boolean
   readonly handshakeTimeoutMs: number
-  /**
-   * Beginning of the error message when no server certificate is configured: `${use} needs …`.
-   */
+  /** Beginning of the error message for a missing server certificate: `${use} needs …`. */
   readonly use: string
   readonly log: ProgramLogger
 }
@@ -38,8 +34,8 @@ interface TlsCredentials {
 }
 
 /**
- * A TLS server whose connections become channels. It requests a client certificate. Its owner
- * limits and accepts the connections, and adds each channel to `channels` while it is open.
+ * A TLS server whose connections carry channels. It requests a client certificate. Its owner limits
+ * and accepts the connections, and adds each channel to `channels` while it is open.
  */
 export class TlsListener {
   readonly server: Server
@@ -60,20 +56,23 @@ export class TlsListener {
       ALPNProtocols: [deps.protocol],
       handshakeTimeout: deps.handshakeTimeoutMs,
     })
-    // Closes the socket only: a failed handshake affects only its client.
+    // Closes only this socket: a failed handshake must not affect other clients.
     this.server.on('tlsClientError', (_error, socket) => socket.destroy())
   }
 
-  /** The bound port, also if it was configured as 0; 0 before it listens. */
+  /**
+   * The port on which the server listens; if 0 was configured, the port that the system chose; 0
+   * before it listens.
+   */
   get port(): number {
     return this.#port?.port ?? 0
   }
 
   /**
-   * @param place configuration path of the listener.
-   * @param outer a server that accepts the connections instead of `server`, and the application
+   * @param place path of the listener in the configuration.
+   * @param outer a server that accepts the connections in place of `server`, with the application
    * protocol of that server.
-   * @throws {ProgramFailure} when it cannot listen.
+   * @throws {ProgramFailure} when the server cannot listen.
    */
   async listen(
     bind: Parameters<typeof bindServer>[1],
@@ -91,19 +90,19 @@ export class TlsListener {
     outer.server.on('error', (error) => log.warn({ err: error, place }, 'listener failed'))
   }
 
-  /** New connections get the current certificate. */
+  /** Makes new connections use the current certificate. */
   renew(): void {
     this.server.setSecureContext(this.credentials())
   }
 
-  /** Stops accepting, and closes the open channels. */
+  /** Stops accepting connections, and closes the open channels. */
   async close(): Promise<void> {
     const closed = this.#port?.close()
     for (const channel of Array.from(this.channels)) channel.close('the router stops')
     await closed
   }
 
-  /** @throws {ProgramFailure} without a server certificate. */
+  /** @throws {ProgramFailure} if no server certificate is configured. */
   credentials(): TlsCredentials {
     const { server, caPem } = this.#deps.identity()
     if (server === null) {

@@ -14,15 +14,15 @@ import {
 interface TlsPortsDeps extends Omit<SharedTlsPortDeps, 'balancers' | 'isShared'> {
   /** Addresses of all TLS servers. Servers with the same address share one port. */
   readonly addresses: readonly HostPort[]
-  /** Networks of the load balancers in front of an address; empty: clients connect directly. */
+  /** Networks of the load balancers in front of an address; empty if clients connect directly. */
   readonly balancers?: (bind: HostPort) => readonly string[]
 }
 
 /**
  * Opens the ports of TLS servers. Servers with the same address share one port, on which the
- * application protocol (ALPN) that a client offers selects the server. The server then receives the
- * connection as if it had accepted the connection itself, so its certificates and limits apply
- * unchanged. Behind load balancers, it receives each connection with the address of the client.
+ * application protocol (ALPN) that a client offers selects the server. The selected server receives
+ * the connection as if it had accepted it, so its certificates and limits apply unchanged. Behind
+ * load balancers, the server sees the address of the client instead of the load balancer's.
  */
 export class TlsPorts {
   readonly #deps: TlsPortsDeps
@@ -33,8 +33,8 @@ export class TlsPorts {
   }
 
   /**
-   * @param key configuration key of the address.
-   * @throws {ProgramFailure} when it cannot listen.
+   * @param key key of the address in the configuration.
+   * @throws {ProgramFailure} when the server cannot listen.
    */
   async open(
     server: TlsServer,
