@@ -3,18 +3,19 @@ import { policy } from '../test/fsm/support/log.ts'
 import type { AccessDifference, PreviewedWrite } from '../src/fsm/access/access-difference.ts'
 import { type AccessSize, large, Network } from './access.ts'
 
-// Cost of a preview of writes on the largest supported network: `node bench/access-preview.ts`.
+// Measures the cost of previewing writes on the largest supported network: `node
+// bench/access-preview.ts`.
 
 export interface PreviewCost {
   readonly case: string
   readonly given: number
   readonly taken: number
   readonly tookMs: number
-  /** Processor time alone, whatever else the machine does. */
+  /** Processor time of the preview, which does not depend on the load of the machine. */
   readonly usedMs: number
-  /** The longest stretch in which others had no turn. */
+  /** The longest time for which the event loop could run no other work. */
   readonly longestTurnMs: number
-  /** The last page of gained or lost pairs. */
+  /** Time to read the last page of gained or lost pairs. */
   readonly lastPageMs: number
 }
 

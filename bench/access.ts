@@ -13,7 +13,7 @@ export interface AccessSize {
 }
 
 export interface AccessFigures {
-  /** Time of one whole entry, decoding included. */
+  /** Time to decode and apply one log entry. */
   readonly serviceChangeP50Ms: number
   readonly serviceChangeP99Ms: number
   readonly identityChangeP50Ms: number
@@ -28,7 +28,8 @@ export interface AccessFigures {
 }
 
 /**
- * Departments, each with some identities and services; policies lead from one to several others.
+ * Number of departments. Each department has some identities and services, and policies connect it
+ * to several other departments.
  */
 const departments = 100
 
@@ -43,7 +44,8 @@ export class Network {
     this.size = size
     this.log = new LogWriter((entry) => {
       const applied = applyLogEntry(this.state, entry)
-      // As write-behind does; the log itself is nothing that a controller keeps in memory.
+      // Takes changes away as the write-behind of a controller does. The log entries are not kept,
+      // because a controller does not keep its log in memory either.
       if (this.state.dirtyCharacters > 1024 * 1024) this.state.takeDirty()
       return applied
     })
@@ -120,7 +122,8 @@ export function benchAccess(size: AccessSize, rounds: number): AccessFigures {
     Array.from({ length: rounds }, (_, n) => timed(list(n))),
     0.5,
   )
-  // Attributes as the proposer encodes them: only the entry is measured.
+  // Encodes the attributes before the measurement, as a proposer does, so that only applying the
+  // entry is measured.
   const patch = (kind: string, id: string, roleAttributes: readonly string[]) => {
     const payload = LogWriter.write(kind, id, { roleAttributes })
     log.timeMs += 1
@@ -161,7 +164,7 @@ export function benchAccess(size: AccessSize, rounds: number): AccessFigures {
 }
 
 /**
- * The largest network that a controller is meant for, and the same with a hundredth of the
+ * The largest network for which a controller is designed. The next constant has a hundredth of its
  * identities.
  */
 export const large: AccessSize = {

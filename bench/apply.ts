@@ -16,7 +16,7 @@ export interface ApplyResult {
   readonly entitiesDigest: string
 }
 
-/** An administrator in a session, whose right each entry is judged by. */
+/** An administrator with a session; applying an entry checks the actor's permissions. */
 const actor: Actor = {
   case: 'session',
   value: {
@@ -48,7 +48,10 @@ function stateWithSession(): ClusterState {
 
 const storeId = new Uint8Array(16).fill(7)
 
-/** createService as a controller proposes it: with an origin, about 300 bytes in the log. */
+/**
+ * A log entry that creates a service, encoded as a controller does: with an origin, about 300
+ * bytes.
+ */
 function createServiceEntry(index: number): Entry {
   const { fields } = normalizeBody(findEntity('service'), 'create', {
     name: `bench-service-${index}`,
@@ -74,8 +77,8 @@ function createServiceEntry(index: number): Entry {
 }
 
 /**
- * Applies `count` entries made beforehand, in one thread, changes taken away in batches as
- * write-behind does.
+ * Applies `count` entries, which are created before the measurement, in one thread. The changes are
+ * taken away in batches, as write-behind does.
  */
 export function benchApply(count: number): ApplyResult {
   const entries = Array.from({ length: count }, (_, i) => createServiceEntry(i + 1))

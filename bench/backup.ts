@@ -10,9 +10,9 @@ import { expectMembers, Fleet } from '../test/process/support/fleet.ts'
 import { makeLarge } from './support/large-backup.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
-// Goal: how long does a backup take, how does it affect writes, and how long is a network down that
-// is restored from one? Three real controllers with all those identities, each with a certificate;
-// gRPC over TLS, writes through HTTPS.
+// Measures how long a backup takes, how it affects writes, and how long a network is down while it
+// is restored from a backup. Uses three real controllers with gRPC over TLS, writes through HTTPS,
+// and many identities, each with a certificate.
 
 const { values: options } = parseArgs({
   options: {
@@ -38,7 +38,7 @@ function makeKeys(): void {
 
 interface Timed {
   readonly wallMs: number
-  /** Processor time of the command and all of its threads. */
+  /** Processor time of the command, over all its threads. */
   readonly processorMs: number
 }
 
@@ -57,7 +57,7 @@ function snapshot(...words: readonly string[]): Promise<Timed> {
 }
 
 /**
- * The second line that `times` prints is of the commands that the shell has run: `0m1.230s
+ * The second line that `times` prints contains the times of the shell's child processes: `0m1.230s
  * 0m0.100s`.
  */
 function processorMsIn(text: string): number {
@@ -73,7 +73,7 @@ function processorMsOf(k: number): number {
   const stat = readFileSync(`/proc/${pidOf(k)}/stat`, 'utf8')
     .replace(/^.*\) /, '')
     .split(' ')
-  // Fields 14 and 15 of proc(5), in ticks of 10 ms.
+  // User and system time, fields 14 and 15 of proc(5), in ticks of 10 ms.
   return (Number(stat[11]) + Number(stat[12])) * 10
 }
 

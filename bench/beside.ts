@@ -25,10 +25,10 @@ import {
   TOKEN_HEADER,
 } from './support/target.ts'
 
-// Enrollments, a dial by a new client after a grant, and lists, beside OpenZiti in one run and by
-// the same requests. `--peer BINARY` is the program of OpenZiti. It is also the client of both
-// networks. Ours has three controllers and a router, that of OpenZiti is its quickstart: one
-// controller, which replicates nothing, and a router.
+// Compares Flotilla with OpenZiti in one run, with the same requests: enrollments, lists, and the
+// time from a grant until a new client can dial. `--peer BINARY` is the `ziti` program, which is
+// also the client of both networks. The network of Flotilla has three controllers and a router. The
+// network of OpenZiti is its quickstart: one controller, which replicates nothing, and a router.
 
 const { values: options } = parseArgs({
   options: {
@@ -59,7 +59,7 @@ const device = (name: string, roleAttributes: readonly string[] = []): object =>
   enrollment: { ott: true },
 })
 
-/** Enrollments a second. */
+/** Measures enrollments per second. */
 async function enrollments(target: Target, round: number): Promise<number> {
   const ids: string[] = []
   for (let at = 0; at < deviceCount; at += 1) {
@@ -91,7 +91,7 @@ async function enrollments(target: Target, round: number): Promise<number> {
 }
 const PEM = 'application/x-pem-file'
 
-/** Lists of 100 a second. */
+/** Measures lists of 100 records per second. */
 async function lists(target: Target, kind: string): Promise<number> {
   const clients = await clientsOf(target)
   const list = async (client: LeanClient): Promise<number> =>
@@ -101,7 +101,7 @@ async function lists(target: Target, kind: string): Promise<number> {
   return perSecond
 }
 
-/** An identity that the program of OpenZiti has enrolled: its file. */
+/** Enrolls a new identity with the OpenZiti program. @returns the path of its identity file. */
 async function enrolled(target: Target, binary: string, role: string): Promise<string> {
   const id = await made(target, 'identities', device(role, [role]))
   const { enrollment } = await asked<Item>(target, 'GET', `identities/${id}`)
@@ -111,7 +111,7 @@ async function enrolled(target: Target, binary: string, role: string): Promise<s
   return file
 }
 
-/** A hosted service whose use is granted and withdrawn. */
+/** A hosted service whose dial permission is granted and revoked. */
 class GrantedService {
   readonly #target: Target
   readonly #binary: string
@@ -160,7 +160,7 @@ class GrantedService {
     await asked(this.#target, 'PATCH', path, { identityRoles: [role] })
   }
 
-  /** Time from the answer to the grant until a new client has its bytes back, ms. */
+  /** Time from the response to the grant until a new client has received its data back, ms. */
   async dialMs(): Promise<number> {
     await this.grant('#nobody')
     await pause(1000)
@@ -173,7 +173,7 @@ class GrantedService {
   }
 }
 
-/** Each figure with whether more of it is better. */
+/** Each measured quantity, with whether a larger value is better. */
 const figures = {
   'enrollments /s': true,
   'lists of 100 services /s': true,

@@ -10,9 +10,9 @@ import { systemClock } from '../src/lib/clock.ts'
 import { newCa } from '../test/support/authorities.ts'
 import { heading, spread } from './support/report.ts'
 
-// Cost of a data frame for both ends of a channel together, TLS included: one direction, over a
-// local TLS connection. Processor time of the whole process, so a busy machine changes it little.
-// `node bench/channel.ts`
+// Measures the cost of a data frame for both peers of a channel together, including TLS: in one
+// direction, over a local TLS connection. Measures the processor time of the whole process, so
+// other load on the machine has little influence. `node bench/channel.ts`
 
 const PAYLOAD = 1100
 const ROUNDS = 7
@@ -33,7 +33,7 @@ async function socketPair(): Promise<{ near: TLSSocket; far: TLSSocket }> {
   return { near, far }
 }
 
-/** Calls when so many payloads have come. */
+/** Calls back when this number of payloads has arrived. */
 class Count {
   #left = 0
   #done: () => void = () => undefined

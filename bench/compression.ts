@@ -8,9 +8,10 @@ import { load, type Run } from './support/load.ts'
 import { processorMs } from './support/processor-time.ts'
 import { heading, percentile } from './support/report.ts'
 
-// Answers with and without compression, from one controller on loopback: a record, a list of 1 and
-// lists of 100 services and identities. The clients do not decompress. The codings take turns in
-// each round, so that the load of a shared machine meets all of them. `node bench/compression.ts`
+// Compares responses with and without compression, from one controller on loopback: a single
+// record, a list of 1, and lists of 100 services and identities. The clients do not decompress.
+// Each round measures all encodings, so that other load on the machine affects them equally. `node
+// bench/compression.ts`
 
 const { values: options } = parseArgs({
   options: {
@@ -62,7 +63,7 @@ for (let at = 0; at < 100; at += 1) {
   })
 }
 
-/** Bytes of the body as it is sent. */
+/** Number of bytes of the response body on the wire. */
 async function sentBytes(path: string, coding: string): Promise<number> {
   const headers = {
     'net-session': token ?? '',
@@ -100,7 +101,7 @@ for (const [title, path] of [
           (await client.request('GET', `${MANAGEMENT}${path}`, token, '', extra)).status,
         seconds,
       )
-      // The first round warms up.
+      // The first round is only for warming up.
       if (round < 0) continue
       figure.runs.push(run)
       figure.ms += processorMs(pid) - before

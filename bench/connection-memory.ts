@@ -7,9 +7,10 @@ import {
 } from '../test/process/support/listeners-under-connections.ts'
 import { heading } from './support/report.ts'
 
-// Resident memory of a controller and a router after connections that have ended, with chains of
-// one, two and large certificates by turns, for each listener. All threads collect their garbage
-// before each look. `node bench/connection-memory.ts [--connections 20000] [--listener edge]`
+// Measures the resident memory of a controller and a router after connections have closed. Clients
+// present chains of one, two and large certificates, one kind after the other, for each listener.
+// All threads run a garbage collection before each measurement. `node bench/connection-memory.ts
+// [--connections 20000] [--listener edge]`
 
 const { values } = parseArgs({
   options: {

@@ -5,9 +5,9 @@ import { browserMissing, ConsoleBrowser, logIn } from '../test/console/support/c
 import { TestCluster } from '../test/process/support/cluster.ts'
 import { heading, percentile } from './support/report.ts'
 
-// The console in a browser, with three controllers, 10,000 identities and 2,000 services: the time
-// from a click on a page's link to its first data, and tasks above 50 ms while lists are scrolled
-// and filtered. `node bench/console.ts`, after `make console`
+// Measures the console in a browser, with three controllers, 10,000 identities and 2,000 services:
+// the time from a click on a link of the menu to the first data of the page, and tasks longer than
+// 50 ms while lists are scrolled and filtered. Run `make console` before `node bench/console.ts`.
 
 const { values: options } = parseArgs({
   options: {
@@ -25,13 +25,18 @@ if (browserMissing !== null) {
   process.exit(1)
 }
 
-/** Texts, because this program knows no DOM. */
+/**
+ * Programs for the browser as strings, because this file is compiled without the types of the DOM.
+ */
 const watchLongTasks = `globalThis.longTasks = []
 new PerformanceObserver((list) => {
   for (const { duration } of list.getEntries()) longTasks.push(Math.round(duration))
 }).observe({ entryTypes: ['longtask'] })`
 
-/** Clicks a link of the menu; ms until the page's title and its first data are there. */
+/**
+ * Clicks a link of the menu. The result is the time until the page shows its title and first data,
+ * ms.
+ */
 const openByMenu = (title: string): string => `new Promise((resolve) => {
   const wanted = ${JSON.stringify(title)}
   const link = [...document.querySelectorAll('nav.nav a')]
@@ -58,7 +63,7 @@ async function createMany(count: number, path: string, bodyOf: (k: number) => ob
         const { status, text } = await client.request('POST', `${MANAGEMENT}/${path}`, {
           body: bodyOf(made),
         })
-        // 503: a busy machine; the record may exist.
+        // With status 503, the machine is busy and the record may exist.
         if (status !== 201 && status !== 503) throw new Error(text)
       }
     }),

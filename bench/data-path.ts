@@ -12,13 +12,14 @@ import { freePort } from '../test/support/ports.ts'
 import { processorMs } from './support/processor-time.ts'
 import { heading, percentile } from './support/report.ts'
 
-// Cost of a stream through routers. A client connects to a `proxy` listener, and a `transport`
-// terminator dials a server here: through one router, and through two with a link. `node
-// bench/data-path.ts [--stock BINARY] [--megabytes N] [--rounds N]`. With --stock, or
-// FLOTILLA_STOCK_ROUTER, the same run also measures OpenZiti routers under the same controller with
-// the same client, in turns with ours, because other work on the machine then affects both alike.
-// The report shows the median of the rounds. The rate of circuits includes the work of the
-// controller, which is the same for both; the processor time is that of the routers alone.
+// Measures the cost of a stream through routers. A client connects to a `proxy` listener, and a
+// `transport` terminator dials a server in this process: through one router, and through two
+// routers with a link. `node bench/data-path.ts [--stock BINARY] [--megabytes N] [--rounds N]`.
+// With --stock or FLOTILLA_STOCK_ROUTER, the same run also measures OpenZiti routers with the same
+// controller and client, alternating with Flotilla routers, so that other load on the machine
+// affects both equally. The report shows the median of the rounds. The rate of circuits includes
+// the work of the controller, which is the same for both; the processor time is only that of the
+// routers.
 
 const argument = (name: string): string | null => {
   const at = process.argv.indexOf(name)
@@ -33,7 +34,7 @@ const ROUND_TRIPS = 1000
 const CREATED = 300
 const IDLE = 500
 const STALL_MS = 30_000
-/** Action of the server on a connection, by its first byte. */
+/** What the server does with a connection, selected by the connection's first byte. */
 const [SINK, ECHO] = ['s', 'e']
 
 interface RouterUnderTest {
@@ -56,7 +57,10 @@ interface Figures {
 
 type Kind = 'ours' | 'stock'
 
-/** Figures in the order of the report, with the goals for ours relative to an OpenZiti router. */
+/**
+ * Quantities in the order of the report, each with the goal for Flotilla relative to an OpenZiti
+ * router.
+ */
 const report: readonly {
   readonly name: string
   readonly of: keyof Figures
@@ -133,7 +137,8 @@ function print(title: string, found: ReadonlyMap<Kind, readonly Figures[]>): voi
   for (const { name, of, unit, digits, goal } of report) {
     const [ours, theirs] = (['ours', 'stock'] as const).map((kind) => {
       const rounds = (found.get(kind) ?? []).map((figures) => figures[of])
-      // Later rounds profit from state that a process has kept from the first one.
+      // Memory per circuit comes from the first round only, because in later rounds a process
+      // reuses memory.
       return (of === 'circuitKb' ? rounds[0] : percentile(rounds, 0.5)) ?? NaN
     })
     const shown = (value = NaN): string => `${value.toFixed(digits)} ${unit}`.padStart(12)
@@ -186,7 +191,7 @@ async function measure(
   }
 }
 
-/** Circuits work, and what has carried some megabytes is compiled. */
+/** Waits until circuits work, then transfers some megabytes, so that the code is compiled. */
 async function warmed({ entryPort }: RouterUnderTest): Promise<void> {
   const connectTo = (): Socket => connect({ port: entryPort, host: '127.0.0.1', noDelay: true })
   await until('a circuit', async () => {
@@ -202,7 +207,8 @@ async function warmed({ entryPort }: RouterUnderTest): Promise<void> {
 }
 
 /**
- * A length of eight bytes and so many bytes are answered with their digest; an echo with itself.
+ * Handles a connection. If it sends a length in eight bytes and then this number of bytes, it gets
+ * their digest; if it requests an echo, it gets back everything that it sends.
  */
 function onConnection(socket: Socket): void {
   socket.once('data', (first: Buffer) => {
@@ -235,7 +241,7 @@ function digest(socket: Socket, first: Buffer): void {
   socket.on('data', take)
 }
 
-/** @returns ms until the digest of all bytes has come back. */
+/** Sends bytes through a circuit. @returns ms until the digest of all bytes has arrived. */
 async function send(connectTo: () => Socket, bytes: number): Promise<number> {
   const socket = connectTo()
   socket.setTimeout(STALL_MS, () => socket.destroy(new Error('a circuit has stalled')))
@@ -275,9 +281,10 @@ async function roundTrips(socket: Socket): Promise<number[]> {
 }
 
 /**
- * The circuits stay open until the last one exists: a kernel may drop a connection request from a
- * port that was closed a moment ago, and the client repeats it after a second.
- * @returns ms for all.
+ * Creates many circuits, eight at a time. They stay open until the last one exists: otherwise a
+ * kernel may drop a connection request from a port that was closed a moment ago, and the client
+ * repeats it only after a second.
+ * @returns ms for all circuits.
  */
 async function create(connectTo: () => Socket): Promise<number> {
   const began = performance.now()
@@ -295,7 +302,7 @@ async function create(connectTo: () => Socket): Promise<number> {
   return ms
 }
 
-/** A circuit is there when a byte has come back. */
+/** Waits until a circuit works: until a byte has come back. */
 async function opened(socket: Socket): Promise<Socket> {
   socket.write(`${ECHO}x`)
   await once(socket, 'data')
@@ -317,7 +324,7 @@ function portOf(server: Server): number {
   return (server.address() as AddressInfo).port
 }
 
-/** The service has one terminator, at that router. */
+/** Creates a service with one terminator at that router. */
 async function hostAt(service: string, { id }: RouterUnderTest, port: number): Promise<void> {
   const services = (await detail(
     `services?filter=${encodeURIComponent(`name = "${service}"`)}`,

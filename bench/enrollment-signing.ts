@@ -22,10 +22,10 @@ import {
 import { pemText } from '../src/pki/pem.ts'
 import { heading, spread } from './support/report.ts'
 
-// Cost of issuing a certificate, beside its unavoidable part: one signature check with a new key,
-// and one signature. Both sides in turns: the bare OpenSSL calls in this thread; the same with all
-// work around them (reading, checking, encoding) in this thread; and through the certificate thread
-// with several callers.
+// Measures the cost of issuing a certificate, compared with its minimum: one signature check with a
+// new key, and one signature. Alternates between the bare OpenSSL calls in this thread, the
+// complete work in this thread (reading, checking, encoding), and the complete work through the
+// certificate thread with several callers.
 
 const { values: options } = parseArgs({
   options: {
@@ -79,15 +79,14 @@ function sampleOf(keys: KeyPair): Sample {
 const hashes: Readonly<Record<string, string>> = { 'EC P-384': 'sha384' }
 
 function bare(sample: Sample, hash: string): void {
-  // The fastest way to a key that Node has.
+  // The fastest way to create a key object in Node.js.
   const key = createPublicKey(sample.keyPem)
   if (!verify(hash, sample.signed, key, sample.signature)) throw new Error('a request is not good')
   sign(issuer.hash, sample.tbs, issuer.key)
 }
 
 /**
- * How many a second, and microseconds of processor time that each took in this thread and in all
- * others.
+ * Operations per second, and processor time of each in this thread and in all other threads, µs.
  */
 interface Figures {
   readonly rate: number

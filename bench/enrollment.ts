@@ -15,10 +15,11 @@ import { LeanClient } from './support/lean-client.ts'
 import { processorMs } from './support/processor-time.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
-// Enrollments and certificate log-ins per second, on three controllers of one machine with their
-// clients. Each beside its least possible cost: one signature check and one signature in a separate
-// process; a mutual TLS handshake with a bare HTTPS server with the certificate and settings of a
-// controller. And the latency of writes meanwhile.
+// Measures enrollments and certificate log-ins per second, with three controllers and their clients
+// on one machine. Each is compared with its minimum: for an enrollment, one signature check and one
+// signature in a separate process; for a log-in, a mutual TLS handshake with a plain HTTPS server
+// that has the certificate and settings of a controller. Also measures the latency of writes at the
+// same time.
 
 const { values: options } = parseArgs({
   options: {
@@ -55,7 +56,7 @@ const pids = urls.map((_, at) => cluster.pid(at + 1) ?? 0)
 const session = await cluster.loggedIn(1)
 const leader = (await cluster.leader()) - 1
 
-/** The keys of a few devices, used many times, so that key generation is not measured. */
+/** The keys of a few devices, each used many times, so that generating keys is not measured. */
 const keys = await Promise.all(
   Array.from({ length: 64 }, async () => {
     const privateKeyPem = generatePrivateKeyPem()
@@ -92,7 +93,7 @@ async function newDevices(count: number): Promise<Device[]> {
   })
 }
 
-/** A header that makes a list reflect all earlier writes. */
+/** A request header with which a list reflects all earlier writes. */
 async function latestIndex(): Promise<Record<string, string>> {
   const path = `${MANAGEMENT}/services?limit=1&consistency=linearizable`
   const { headers } = await session.request('GET', path)
@@ -102,11 +103,14 @@ async function latestIndex(): Promise<Record<string, string>> {
 interface Run {
   readonly perSecond: number
   readonly latencies: number[]
-  /** Processor time of each controller, and of the bare server, for one operation. */
+  /** Processor time per operation of each controller, or of the plain server, ms. */
   readonly cpuMs: readonly number[]
 }
 
-/** Clients that each do one after another, until all are done or the time is over. */
+/**
+ * Runs several clients, each of which performs one operation after the other, until all are done or
+ * the time is over.
+ */
 async function load(
   limit: { readonly count: number } | { readonly seconds: number },
   act: (worker: number, turn: number) => Promise<void>,
@@ -157,7 +161,7 @@ function contextOf(cert: string, key: string): tls.SecureContext {
   return tls.createSecureContext({ cert, key, ca })
 }
 
-/** A separate connection, one request on it, and its end. */
+/** Opens a new connection, sends one request and closes the connection. */
 function logIn(url: string, device: Device | undefined): Promise<string> {
   const { hostname, port } = new URL(url)
   const { promise, resolve: settle, reject } = Promise.withResolvers<string>()
@@ -190,7 +194,7 @@ function logIns(targets: readonly string[]): Promise<Run> {
   })
 }
 
-/** One signature of a request checked by a key not seen before, and one certificate signed. */
+/** Checks the signature of one request with a new key, and signs one certificate. */
 function bareSigning(): number {
   const { privateKeyPem } = keys[0] ?? { privateKeyPem: '' }
   const key = createPublicKey(privateKeyPem)

@@ -11,9 +11,9 @@ import { freePortBlock } from '../test/support/ports.ts'
 import { encodePut, ThinClient } from './support/grpc-put.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
-// createService through our gRPC interface beside etcd's Put: three processes each, fsync on, the
-// same bytes and the same thin client, in turns on one machine. etcd must be in PATH (Debian:
-// etcd-server), or is left out.
+// Compares the creation of services through a gRPC interface of Flotilla with Put in etcd: three
+// processes each, fsync on, the same bytes and the same minimal client, alternating on one machine.
+// Without etcd in PATH (Debian: etcd-server), only Flotilla is measured.
 
 const { values } = parseArgs({
   options: {
@@ -90,7 +90,10 @@ async function startEtcd(dir: string): Promise<Peer> {
 }
 
 let serial = 0
-/** Payload of a createService, which etcd gets as a value under the same name: about 300 bytes. */
+/**
+ * Next payload of about 300 bytes that creates a service; etcd gets the same bytes as a value, with
+ * the name of the service as the key.
+ */
 function nextPut(): Buffer {
   serial += 1
   const name = `service-${process.pid}-${serial}`
@@ -161,7 +164,7 @@ try {
     const sides = peers.map((peer) => ({
       peer,
       runs: [] as Run[],
-      // One connection to each controller, as client libraries keep it; callers share them.
+      // One connection to each controller, which all callers share, as client libraries do.
       clients: peer.addresses.map((address) => new ThinClient(address, peer.method)),
     }))
     for (const side of sides) await load(side.clients, count)

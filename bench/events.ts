@@ -15,8 +15,9 @@ import { createSystemActor } from '../src/ports/actor.ts'
 import type { Entry } from '../src/raft/types.ts'
 import { MemoryStateStore } from '../src/store/state/memory-state-store.ts'
 
-// Processor time of apply with events: the same entries without events, with a follower of the
-// change feed that does nothing, without readers of events, and with a reader of every event.
+// Measures the processor time of applying entries with events. Compares the same entries without
+// events, with a follower of the change feed that does nothing, with events that have no reader,
+// and with a reader of every event.
 
 const storeId = new Uint8Array(16).fill(7)
 const modes = [
@@ -49,13 +50,13 @@ function entryOf(index: number): Entry {
   return { index, term: 1, timeMs: 1_700_000_000_000 + index, type: 'command', data }
 }
 
-/** Processor time of this process, which other processes do not extend. */
+/** Processor time of this process; the load of other processes does not increase it. */
 function processorMs(): number {
   const { user, system } = process.cpuUsage()
   return (user + system) / 1000
 }
 
-/** @returns µs of processor time an entry. */
+/** @returns processor time for each entry, µs. */
 async function run(entries: readonly Entry[], mode: Mode): Promise<number> {
   const machine = await StateMachine.open({
     store: new MemoryStateStore(),
@@ -91,7 +92,7 @@ const best = new Map<Mode, number>()
 for (let round = 0; round < 4; round += 1) {
   for (const mode of modes) {
     const us = await run(entries, mode)
-    // The first round is for the compiler.
+    // The first round is only for warming up the compiler.
     if (round > 0) best.set(mode, Math.min(us, best.get(mode) ?? Infinity))
   }
 }

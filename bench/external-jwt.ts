@@ -16,13 +16,13 @@ import {
 import { LeanClient } from './support/lean-client.ts'
 import { heading, spread } from './support/report.ts'
 
-// Cost of tokens of identity providers. Log-ins per second, each with a new token, beside the bare
-// check of such a signature on one core; and requests per second of a session, without a second
-// factor, with the same token each time, and with a new one each time. One of three controllers
-// answers, over TLS.
+// Measures the cost of tokens from identity providers: log-ins per second, each with a new token,
+// compared with the plain check of such a signature on one core; and requests per second of a
+// session without a second factor, with the same token each time, and with a new token each time.
+// One of three controllers responds, over TLS.
 
 const CONNECTIONS = 16
-/** No identity may have more than 1,000 sessions. */
+/** Several identities, because one identity may have at most 1,000 sessions. */
 const IDENTITIES = 64
 const API = '/edge/management/v1'
 const OWN = '/edge/client/v1/current-identity'
@@ -94,7 +94,7 @@ async function main(): Promise<void> {
   const twoId = await make('identities', two)
 
   let serial = 0
-  /** No two of them are alike. */
+  /** Creates tokens of which no two are equal. */
   const newTokens = (key: ProviderKey, count: number, of: readonly string[]): Promise<string[]> =>
     Promise.all(
       Array.from({ length: count }, (_, at) => {
@@ -109,7 +109,7 @@ async function main(): Promise<void> {
     Array.from({ length: CONNECTIONS }, () => LeanClient.connect(url, admin.ca)),
   )
   const bearer = (token: string): string => `authorization: Bearer ${token}\r\n`
-  /** How many of them a second; `tokens` is how many requests there can be. */
+  /** Requests per second; `tokens` is the maximum number of requests. */
   const rateOf = async (
     ask: (client: LeanClient, at: number) => Promise<{ readonly status: number }>,
     max = Infinity,

@@ -9,9 +9,9 @@ import {
 import { TestCluster } from '../test/process/support/cluster.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
-// Repeated kill -9 of the leader under writing clients: the time until the next acknowledged write,
-// and whether every acknowledged write exists exactly once. Two thirds of the clients send a
-// request ID and try elsewhere.
+// Kills the leader with kill -9 again and again while clients write. Measures the time until the
+// next acknowledged write, and checks that every acknowledged write exists exactly once. Two thirds
+// of the clients send a request ID and retry at another controller.
 
 const { values: options } = parseArgs({
   options: {
@@ -20,7 +20,10 @@ const { values: options } = parseArgs({
   },
 })
 
-/** Answers of writes that were already on their way when the leader died do not end the gap. */
+/**
+ * A response within this time may belong to a write that was in progress when the leader died, so
+ * it does not count as the next acknowledged write.
+ */
 const longestInFlightMs = 150
 
 console.log(heading(`Failover gap: kill -9 of the leader under ${options.clients} writing clients`))

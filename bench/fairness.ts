@@ -4,9 +4,10 @@ import { TestCluster } from '../test/process/support/cluster.ts'
 import { LeanClient } from './support/lean-client.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
-// Does one identity that floods a controller hold up another? The latency of a polite client that
-// reads one service at a time, idle and beside 32 connections of one flooding identity, for several
-// kinds of flood. Goal: p99 <= 5 times the idle one.
+// Measures whether one identity that floods a controller delays another one: the latency of a
+// polite client that reads one service at a time, on an idle controller and together with 32
+// connections of one flooding identity, for several kinds of flood. Goal: p99 at most 5 times that
+// on the idle controller.
 
 interface Flood {
   readonly url: string
@@ -22,8 +23,8 @@ if (isMainThread) await main()
 else await flood(workerData as Flood)
 
 /**
- * In a separate thread, so that the polite client measures the controller and not the flooding
- * client.
+ * Floods the controller from a separate thread, so that the latency of the polite client depends on
+ * the controller and not on the flooding client.
  */
 async function flood({ url, ca, token, path }: Flood): Promise<void> {
   const counts: Record<number, number> = {}
@@ -112,7 +113,7 @@ async function main(): Promise<void> {
       const { status } = await client.request('GET', own, polite)
       if (status !== 200) throw new Error(`status ${status}`)
       latencies.push(performance.now() - from)
-      // A polite client rests as long as it was served.
+      // The polite client pauses between two requests.
       await new Promise((resolve) => setTimeout(resolve, 2))
     }
     return { p50: percentile(latencies, 0.5), p99: percentile(latencies, 0.99) }

@@ -11,13 +11,14 @@ import { load, type Run } from './support/load.ts'
 import { threadsMs, threadsMsSince, untilIdle } from './support/processor-time.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
-// HTTPS writes and reads of a real three-controller cluster on loopback, with clients on the same
-// machine. Below each rate is the processor time of a request, summed over the controllers and by
-// controller and thread: on a shared machine only this figure is repeatable. `--peer FILE` or
-// FLOTILLA_STOCK_CONTROLLERS=FILE also measures a running OpenZiti cluster with the same clients in
-// the same run. The file is JSON: `controllers`, their URLs; `ca`, the path of the certificates
-// that verify them; `headers`, one for each, with a session of an administrator there; `pids` of
-// the controllers. The goals come last, with the reached values.
+// Measures HTTPS writes and reads of a real cluster of three controllers on loopback, with clients
+// on the same machine. The report shows below each rate the processor time of a request, as a sum
+// over the controllers and for each controller and thread: on a shared machine, only this value is
+// repeatable. With `--peer FILE` or FLOTILLA_STOCK_CONTROLLERS=FILE, the same run measures a
+// running OpenZiti cluster with the same clients. The file is JSON: `controllers`, their URLs;
+// `ca`, the path of the certificates that verify them; `headers`, for each a header line with the
+// session of an administrator; `pids`, the process IDs of the controllers. The report ends with the
+// goals and the measured values.
 
 const { values: options } = parseArgs({
   options: {
@@ -32,19 +33,19 @@ const peerFile = options.peer ?? process.env['FLOTILLA_STOCK_CONTROLLERS']
 const FIRST_SECONDS = 5
 const MANAGEMENT = '/edge/management/v1'
 
-/** Controllers that are measured, and how an administrator speaks to them. */
+/** The controllers to measure, and how an administrator connects to them. */
 interface Target {
   readonly title: string
   readonly controllers: readonly string[]
   readonly ca: string
-  /** A line for each that shows the session of an administrator. */
+  /** For each controller, a header line with the session of an administrator. */
   readonly headers: readonly string[]
   readonly pids: readonly number[]
-  /** Position among the controllers; null where it is not known. */
+  /** Index of the leader among the controllers; null if it is not known. */
   readonly leader: number | null
 }
 
-/** One figure of a goal: medians over rounds, and processor time over all controllers. */
+/** Measured values for one goal: medians over rounds, and the processor time of all controllers. */
 interface Figure {
   readonly perSecond: number
   readonly p50: number
@@ -53,7 +54,7 @@ interface Figure {
 
 let serial = 0
 
-/** A reading of all controllers, to subtract later. */
+/** Reads the processor times of all controllers, for a later difference. */
 const processorTimes = (target: Target): { pid: number; before: Map<string, number> }[] =>
   target.pids.map((pid) => ({ pid, before: threadsMs(pid) }))
 
@@ -61,7 +62,10 @@ function totalOf(threads: ReadonlyMap<string, number>): number {
   return [...threads.values()].reduce((sum, ms) => sum + ms, 0)
 }
 
-/** `total (controller: thread ms, ...)`, with threads below a hundredth of the total left out. */
+/**
+ * Processor time since an earlier reading as `total (controller: thread ms, ...)`, without threads
+ * that took less than a hundredth of the total.
+ */
 function processorTimeSince(
   target: Target,
   from: ReturnType<typeof processorTimes>,
@@ -93,11 +97,14 @@ const connected = (
 
 interface Measure {
   readonly title: string
-  /** Positions of the controllers that get requests. */
+  /** Indexes of the controllers that receive the requests. */
   readonly at: readonly number[]
   readonly clients: number
   readonly send: (client: LeanClient) => Promise<number>
-  /** From the first request on, once; warm values come after a short load and in rounds. */
+  /**
+   * True: measures one load from its first request. False: measures several rounds after a short
+   * load to warm up.
+   */
   readonly isFirst?: boolean
 }
 
@@ -126,7 +133,7 @@ async function measure(
   return { perSecond: percentile(rates, 0.5), p50: percentile(p50s, 0.5), ms }
 }
 
-/** @returns processor time of idle controllers, ms a second and controller. */
+/** @returns processor time of idle controllers, ms per second and controller. */
 async function measureIdle(target: Target, idleSeconds: number): Promise<number> {
   await untilIdle(target.pids)
   const from = processorTimes(target)
@@ -146,7 +153,7 @@ const create = async (client: LeanClient): Promise<number> => {
 const getting = (path: string) => async (client: LeanClient) =>
   (await client.request('GET', `${MANAGEMENT}${path}`, '')).status
 
-/** Id of a service, made for this. */
+/** Creates a service to read. @returns its ID. */
 async function serviceOf(target: Target): Promise<string> {
   const client = (await connected(target, [0], 1))[0]
   const body = JSON.stringify({ name: `read-${Date.now()}`, encryptionRequired: true })
@@ -157,10 +164,7 @@ async function serviceOf(target: Target): Promise<string> {
   return data.id
 }
 
-/**
- * Figures of one cluster for the goals; first measurements first, because they need a fresh
- * cluster.
- */
+/** Measures the goals for one cluster. Quantities that need a new cluster are measured first. */
 async function goalsOf(target: Target) {
   const all = target.controllers.map((_, at) => at)
   const one = [all.find((at) => at !== target.leader) ?? 0]
@@ -198,7 +202,10 @@ async function goalsOf(target: Target) {
 
 type Goals = Awaited<ReturnType<typeof goalsOf>>
 
-/** `node:https` alone with an answer of 2,000 bytes: the lower bound for every server of ours. */
+/**
+ * Measures `node:https` alone with a response of 2,000 bytes: the minimum for any server that uses
+ * it.
+ */
 async function bareReadMs(cluster: TestCluster): Promise<number> {
   const files = ['cert.pem', 'controller.key'].map((name) => join(cluster.folder, 'ctrl1', name))
   const server = fork(join(import.meta.dirname, 'support/bare-tls-server.ts'), files)

@@ -10,9 +10,9 @@ import { fleetAdmin, Fleet } from '../test/process/support/fleet.ts'
 import { makeLarge } from './support/large-backup.ts'
 import { heading, percentile } from './support/report.ts'
 
-// Goal: how long does a controller take to join a cluster with a large state, how long does a
-// restore into it take, and how does either affect writes? Real controllers, gRPC over TLS, writes
-// through HTTPS on the leader.
+// Measures how long a controller takes to join a cluster with a large state, how long a restore
+// into that cluster takes, and how each affects writes. Uses real controllers with gRPC over TLS,
+// and writes through HTTPS on the leader.
 
 const { values: options } = parseArgs({
   options: {
@@ -25,13 +25,13 @@ const MIB = 1024 * 1024
 const fleet = await Fleet.create(4)
 
 /**
- * Writes services one after another, and logs in again when the session has ended, until `end` is
- * called.
+ * Creates services one after the other until `end` is called. Logs in again when the session has
+ * ended.
  */
 class Writer {
   readonly latencies: number[] = []
   readonly refused: string[] = []
-  /** Between two acknowledged writes of this writer. */
+  /** Longest time between two acknowledged writes of this writer. */
   longestGapMs = 0
   #isOver = false
   readonly #done: Promise<void>
@@ -69,7 +69,9 @@ class Writer {
 
 let round = 0
 
-/** Latencies of writers during an action. */
+/**
+ * Runs an action while several clients write. @returns its result, and a text with their latencies.
+ */
 async function during<T>(k: number, act: () => Promise<T>): Promise<readonly [T, string]> {
   round += 1
   const clients = await Promise.all(

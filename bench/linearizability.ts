@@ -3,8 +3,8 @@ import { checkBySearch } from '../test/linearizability/by-search.ts'
 import { modelOf, rightHistory, type Subject, subjects } from '../test/linearizability/generate.ts'
 import type { Operation } from '../test/linearizability/history.ts'
 
-// How many operations of a right history are judged in a second: by search, and by the order of the
-// log.
+// Measures how many operations of a linearizable history the checkers process per second: the
+// checker that searches, and the one that uses the order of the log.
 
 export interface CheckerResult {
   readonly operations: number
@@ -13,8 +13,8 @@ export interface CheckerResult {
 }
 
 /**
- * @param unknownPerMille operations whose outcome nobody learned: the search has to try them
- * everywhere.
+ * @param unknownPerMille share of operations whose outcome is unknown to the client; the search
+ * must try every position for them.
  */
 export function benchHistory(
   subject: Subject,

@@ -9,20 +9,20 @@ import { LeanClient } from './support/lean-client.ts'
 import { processorMs } from './support/processor-time.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
-// Does password hashing disturb writes, and do writes prevent log-ins? The latency of writing
-// clients without and with clients that log in as fast as they can, in turns, that of the log-ins,
-// and the number of elections meanwhile. `--writers 64 --guests 1` shows the opposite case: one
-// log-in at a time beside writers that leave no core idle. It also prints the overhead around a
-// hash: log-ins per second on three controllers beside bare hashes of as many threads of the same
-// priority, in turns, and the processor time of each. Guests beyond the limit (`--guests 240`) must
-// get a time to retry, and do.
+// Measures whether password hashing delays writes, and whether writes delay log-ins: the latency of
+// writing clients, alternating without and with clients (guests) that log in as fast as they can,
+// the latency of the log-ins, and the number of elections. `--writers 64 --guests 1` shows the
+// opposite case: one log-in at a time together with writers that use all cores. Also measures the
+// overhead of a log-in: log-ins per second on three controllers compared with plain hashes in the
+// same number of threads with the same priority, alternating, and the processor time of each. With
+// more guests than permitted (`--guests 240`), each refusal must contain a time to retry.
 
 if (isMainThread) await main()
 else await hashBarely()
 
 /**
- * In a separate thread: as many at a time as three controllers compute. Reports the number per
- * second.
+ * Computes plain hashes in a separate thread, at most as many at the same time as three controllers
+ * do. Reports hashes per second.
  */
 async function hashBarely(): Promise<void> {
   const password = 'a password of nobody'
@@ -52,17 +52,17 @@ async function hashBarely(): Promise<void> {
 
 interface Bare {
   readonly perSecond: number
-  /** Processor time. */
+  /** Processor time of each operation, ms. */
   readonly eachMs: number
 }
 
 interface Storm {
   readonly latencies: number[]
   readonly logIns: number[]
-  /** Until the last guest was answered. */
+  /** Time until the last guest has received its response. */
   tookMs: number
   refused: number
-  /** Refusals without a time to retry. */
+  /** Number of refusals that contain no time to retry. */
   withoutRetry: number
 }
 
@@ -104,7 +104,7 @@ async function main(): Promise<void> {
     const end = performance.now() + ms
     await Promise.all(
       writers.map(async (last, k) => {
-        // One that asked nothing through a long round has been closed.
+        // The controller may have closed a connection that was idle for a long round.
         const writer = last.isOpen ? last : (writers[k] = await connect(k))
         while (performance.now() < end) {
           serial += 1
@@ -119,11 +119,11 @@ async function main(): Promise<void> {
     return latencies
   }
 
-  /** `during`: action while guests log in as fast as they may. */
+  /** Runs `during` while guests log in as fast as they are permitted to. */
   async function storm(during: () => Promise<number[]>): Promise<Storm> {
     const seen: Storm = { latencies: [], logIns: [], tookMs: 0, refused: 0, withoutRetry: 0 }
     let isOver = false
-    // A connection that asks nothing is soon closed.
+    // Connects directly before the storm, because a controller soon closes an idle connection.
     const guests = await Promise.all(
       Array.from({ length: Number(options.guests) }, (_, k) => connect(k)),
     )
@@ -160,7 +160,7 @@ async function main(): Promise<void> {
   }
 
   const pids = [1, 2, 3].map((k) => cluster.pid(k) ?? 0)
-  /** Ms of the processor on all controllers. */
+  /** Processor time of all controllers during the task, ms. */
   const spent = async (task: () => Promise<unknown>): Promise<number> => {
     const total = (): number => pids.reduce((sum, pid) => sum + processorMs(pid), 0)
     const from = total()
@@ -240,7 +240,10 @@ interface Credential {
   readonly password: string
 }
 
-/** The number of sessions per identity, and the rate of guesses per name, are limited. */
+/**
+ * Creates several identities, because the number of sessions of one identity and the rate of log-in
+ * attempts with one name are limited.
+ */
 async function peopleOf(
   count: number,
   make: (path: string, body: object) => Promise<string>,

@@ -15,9 +15,9 @@ import { bucketOf } from '../test/support/bolt-writer.ts'
 import { processorMs } from './support/processor-time.ts'
 import { heading } from './support/report.ts'
 
-// Goal: how long is the window in which a large OpenZiti network moves? A database with all those
-// identities, each with its own certificate, is converted and restored. The goal is 60 s and 1 GiB
-// for 100,000 identities.
+// Measures how long the migration of a large OpenZiti network takes, in which the network is down:
+// a database with many identities, each with its own certificate, is converted and restored. Goal:
+// 60 s and 1 GiB for 100,000 identities.
 
 const { values: options } = parseArgs({
   options: { identities: { type: 'string', default: '100000' } },
@@ -44,7 +44,7 @@ async function measured(...words: readonly string[]): Promise<Measured> {
       peakMib = Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? peakMib * 1024) / 1024
       spentMs = processorMs(pid)
     } catch {
-      // It has ended between two samples.
+      // The process ended between two samples.
     }
   }, SAMPLE_MS)
   let errors = ''
@@ -87,8 +87,8 @@ function certificateFields(n: number, certPem: string): StoredFields {
 }
 
 /**
- * The certificate with another serial number, in PEM: signing 100,000 certificates would take
- * minutes. A migration reads certificates but does not verify their signatures.
+ * The certificate with another serial number, as PEM. Its signature is then invalid, but a
+ * migration does not verify signatures, and signing 100,000 certificates would take minutes.
  */
 function withSerial({ raw, serialNumber }: X509Certificate, n: number): string {
   const der = Buffer.from(raw)

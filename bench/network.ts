@@ -7,9 +7,9 @@ import { LeanClient } from './support/lean-client.ts'
 import { NetworkLoad, type NetworkSize } from './support/network-load.ts'
 import { heading, percentile } from './support/report.ts'
 
-// A network of full size on three real controllers, loaded through their API: the cost of loading,
-// storing, reading and changing it, with few identities and with many, and the growth of each
-// figure.
+// Measures a network of the maximum size on three real controllers, which the program loads through
+// their API: the cost of loading, storing, reading and changing it, with few and with many
+// identities, and the growth of each value.
 
 const help = `usage: node bench/network.ts [options]
 
@@ -44,7 +44,7 @@ const MANAGEMENT = '/edge/management/v1'
 const CLIENT = '/edge/client/v1'
 const KIB_A_MIB = 1024
 
-/** Figures by name: ms, or MiB, or a rate. */
+/** Measured values by name; the unit is ms, MiB, or a rate. */
 type Figures = Map<string, number>
 
 console.log(heading('a network of full size behind three controllers; clients on the same machine'))
@@ -88,7 +88,7 @@ function note(figures: Figures, name: string, tookMs: number[]): void {
   figures.set(`${name}, p99 ms`, p99)
 }
 
-/** Filters that consoles and scripts send, from the cheapest to the dearest. */
+/** Filters that consoles and scripts send, from the cheapest to the most expensive. */
 const filters: readonly (readonly [string, string])[] = [
   ['filter: name = "..."', 'name = "identity-500"'],
   ['filter: anyOf(roleAttributes) = "..."', 'anyOf(roleAttributes) = "group-7"'],
@@ -98,7 +98,8 @@ const filters: readonly (readonly [string, string])[] = [
 ]
 
 async function measure(figures: Figures): Promise<void> {
-  // Idle while the identities were loaded, the one before may have been closed.
+  // Connects again, because the controller may have closed the connection, which was idle while the
+  // identities were loaded.
   client.close()
   client = await connect()
   for (const [name, filter] of filters) {
@@ -138,7 +139,7 @@ async function touchEverything(turn: number): Promise<void> {
   await send('DELETE', `${MANAGEMENT}/service-policies/${made.data.id}`, '')
 }
 
-/** The services of one client: as it asks for the first time after a log-in, and again. */
+/** Measures how one client lists its services: first after a log-in, then again. */
 async function measureClient(figures: Figures): Promise<void> {
   const path = `${CLIENT}/services?limit=500&configTypes=all`
   const firstMs: number[] = []
@@ -160,7 +161,7 @@ function memory(figures: Figures): void {
   }
 }
 
-/** From the start of a process to its first answer that reflects everything. */
+/** Measures the time from the start of a process to its first response that reflects all writes. */
 async function restart(figures: Figures): Promise<void> {
   const k = follower + 1
   const index = cluster.status(k).then((members) => Math.max(...members.map((one) => one.applied)))

@@ -14,10 +14,10 @@ import { memberLeaf, signerOf } from '../test/support/member-leaf.ts'
 import { TestProvider } from '../test/support/identity-provider.ts'
 import { heading, spread } from './support/report.ts'
 
-// Cost of OIDC sessions for a controller beside those of the REST APIs, without the network.
-// Requests admitted by an access token beside those by a session token, tokens that are verified
-// for the first time, refreshes, and complete log-ins. Also the cost of a data model change for a
-// router with that many access tokens.
+// Measures the cost of OIDC sessions for a controller compared with sessions of the REST API,
+// without the network: requests with an access token or a session token, tokens that are verified
+// for the first time, refreshes, and complete log-ins. Also measures the cost of a data model
+// change for a router with the same number of access tokens.
 
 const { values: options } = parseArgs({
   options: {
@@ -53,7 +53,7 @@ async function rateOf(run: (at: number) => unknown): Promise<number> {
   return (done * 1000) / (performance.now() - from)
 }
 
-/** Alternates between them, so that both have the same share of what else the host does. */
+/** Alternates between the two, so that other load on the host affects both equally. */
 async function compared(
   runs: Readonly<Record<string, (at: number) => unknown>>,
 ): Promise<Map<string, number[]>> {
@@ -147,8 +147,8 @@ async function manage(path: string, body: object): Promise<string> {
 }
 
 /**
- * By password, which costs mostly its hash; and by certificate, each request over a separate TLS
- * connection.
+ * Measures log-ins by password, whose main cost is the hash, and by certificate, each request over
+ * a new TLS connection.
  */
 async function logInsOfPeople(): Promise<void> {
   const oidc = new OidcClient(controller)
@@ -195,7 +195,7 @@ async function logInsOfPeople(): Promise<void> {
   await listener.close()
 }
 
-/** By a token of a provider. */
+/** Measures log-ins with the token of an identity provider. */
 async function logIns(oidc: OidcClient): Promise<void> {
   const provider = new TestProvider('https://idp.bench', 'bench', () => controller.clock.nowMs())
   const key = await clientKey(controller.authorities.issuing, 'provider', controller.clock.nowMs())
@@ -242,7 +242,10 @@ async function logIns(oidc: OidcClient): Promise<void> {
   })
 }
 
-/** Cost for a router: every change of the model checks each token that its clients have shown. */
+/**
+ * Measures the cost for a router: every change of the data model makes it check each token of its
+ * clients.
+ */
 async function sweeps(): Promise<void> {
   const leaf = await memberLeaf('ctrl1')
   const signer = signerOf(leaf, [leaf])

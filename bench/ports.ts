@@ -19,11 +19,12 @@ import { heaviestBodies } from '../test/fabric/heavy-bodies.ts'
 import { LeanClient } from './support/lean-client.ts'
 import { heading, percentile } from './support/report.ts'
 
-// Does a flood at a port of a controller delay writes of others? The latency of one administrator's
-// writes, idle and beside silent connections, HTTP/2 resets with a router's certificate, a router
-// that reconnects all the time, and one that sends the heaviest permitted messages as fast as they
-// are accepted.
-// Goal: p50 <= 3 times the idle one, and the same leader. `node bench/ports.ts`
+// Measures whether a flood at a port of a controller delays the writes of other clients. The
+// latency of one administrator's writes is measured on an idle controller, and together with silent
+// connections, HTTP/2 resets with a router's certificate, a router that reconnects all the time,
+// and a router that sends the largest permitted messages as fast as the controller accepts them.
+// Goal: p50 at most 3 times that of the idle controller, and no change of leader. `node
+// bench/ports.ts`
 
 interface Flood {
   readonly kind: string
@@ -34,7 +35,7 @@ interface Flood {
   readonly routerId: string
 }
 
-/** Messages of a router on its channel, by the name of the flood. */
+/** Messages that the router in a flood sends, by the name of the flood. */
 const request = pemText('CERTIFICATE REQUEST', requestDer())
 const extension = { clientCertCsr: request, serverCertCsr: request, requireVerification: true }
 const extend = toBinary(ExtendRouterSchema, create(ExtendRouterSchema, extension))
@@ -53,8 +54,8 @@ function quiet<S extends Socket>(socket: S): S {
 }
 
 /**
- * In a process of the lowest priority: a real attacker has separate machines, and uses no processor
- * time of the cluster.
+ * Runs the flood in a process of the lowest priority: a real attacker uses separate machines and
+ * none of the cluster's processor time.
  */
 async function flood(what: Flood): Promise<void> {
   const { meshPort, routerPort, cert, key, routerId } = what
@@ -62,8 +63,8 @@ async function flood(what: Flood): Promise<void> {
   const counts = { opened: 0, answered: 0 }
   let isSaying = false
   /**
-   * Sends the same on one channel, again and again, as fast as it is accepted; and dials again when
-   * it is closed.
+   * Sends the same message over one channel again and again, as fast as the controller accepts it.
+   * Dials again when the channel is closed.
    */
   const saying = (contentType: number, body: Uint8Array): void => {
     if (isSaying) return
@@ -158,7 +159,7 @@ async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
       seconds: { type: 'string', default: '6' },
-      // Only the floods whose name has this in it.
+      // Runs only the floods whose name contains this text.
       only: { type: 'string', default: '' },
     },
   })
@@ -187,7 +188,7 @@ async function main(): Promise<void> {
       const { status } = await client.request('POST', '/edge/management/v1/services', token, body)
       if (status !== 201) throw new Error(`status ${status}`)
       latencies.push(performance.now() - from)
-      // A polite client rests as long as it was served.
+      // The polite client pauses between two requests.
       await new Promise((resolve) => setTimeout(resolve, 5))
     }
     return { p50: percentile(latencies, 0.5), p99: percentile(latencies, 0.99) }
@@ -240,7 +241,7 @@ async function main(): Promise<void> {
   client.close()
 }
 
-/** Processor time of all its threads, since its start. */
+/** Processor time of the process over all its threads since its start. */
 function processorMs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) * 10

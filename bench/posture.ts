@@ -7,10 +7,10 @@ import { ClusterOfPeople, client } from './support/people.ts'
 import { processorMs } from './support/processor-time.ts'
 import { heading, percentile, spread } from './support/report.ts'
 
-// Cost of clients that report posture. 5,000 of them report a process, the operating system,
-// hardware addresses, the domain and the state of the machine to one of three controllers, and have
-// a second factor; policies require all of it. The reports are either unchanged or change the
-// passing checks, at one report per minute and client, or without a pause.
+// Measures the cost of clients that report posture. 5,000 clients have a second factor and report
+// to one of three controllers: a process, the operating system, hardware addresses, the domain and
+// the state of the device. Policies require all of these checks. The reports either stay the same
+// or change whether checks pass; each client reports once a minute, or without a pause.
 
 const REPORTERS = 16
 
@@ -20,14 +20,14 @@ interface Reporting {
   readonly tokens: readonly string[]
   readonly checks: Readonly<Record<'process' | 'os' | 'mac' | 'domain', string>>
   readonly isChanging: boolean
-  /** Reports per second of all clients; Infinity: without a pause. */
+  /** Reports per second of all clients together; Infinity: without a pause. */
   readonly perSecond: number
 }
 
 if (isMainThread) await main()
 else await report(workerData as Reporting)
 
-/** Report of a client in one request; `isGood`: all checks pass. */
+/** A client's report in one request; `isGood`: all checks pass. */
 function told({ checks }: Reporting, at: number, isGood: boolean): string {
   const mac = (0x10_00_00_00_00_00 + at).toString(16)
   return JSON.stringify([
@@ -47,8 +47,8 @@ function told({ checks }: Reporting, at: number, isGood: boolean): string {
 }
 
 /**
- * In a separate thread, so that the caller beside it measures the controller. Reports the number of
- * accepted reports when it stops.
+ * Sends reports from a separate thread, so that the latency of another caller depends only on the
+ * controller. Reports at the end how many reports were accepted.
  */
 async function report(given: Reporting): Promise<void> {
   const { url, ca, tokens, isChanging, perSecond } = given
@@ -90,7 +90,10 @@ async function report(given: Reporting): Promise<void> {
 
 interface Round {
   readonly reports: number
-  /** Processor time of the controller that receives the report, and of one that learns of it. */
+  /**
+   * Processor time of the controller that receives the reports, and of another one, to which it
+   * publishes the posture.
+   */
   readonly processorMs: readonly [told: number, other: number]
   readonly latencies: number[]
 }
@@ -244,7 +247,7 @@ async function makeChecks(people: ClusterOfPeople): Promise<Reporting['checks']>
   return checks
 }
 
-/** Each begins, reads its secret and gives a code. */
+/** Enables MFA for each identity: starts the enrollment, reads the secret and sends a code. */
 async function turnOnMfa(people: ClusterOfPeople, tokens: readonly string[]): Promise<void> {
   const path = `${client}/current-identity/mfa`
   await people.each(tokens.length, async (one, at) => {

@@ -9,10 +9,11 @@ import { LeanClient } from './support/lean-client.ts'
 import { heading } from './support/report.ts'
 import { connectOnce, stormNetwork } from './support/storm-load.ts'
 
-// Where does a controller spend its time? Three controllers run from the sources under load, each
-// with the sampling profiler of V8; the shares of each thread of one of them by room, and its lines
-// of ours that take most. `node bench/profile.ts [--of create|read|connect] [--seconds N] [--rows
-// N] [--clients N]`. `(program)` is the kernel and the engine: sockets, TLS, the collector.
+// Shows where a controller spends its time. Three controllers run from the sources under load, each
+// with the sampling profiler of V8. For one of them, the report shows the shares of the folders of
+// src in the time of each thread, and the source lines that take the most time. `node
+// bench/profile.ts [--of create|read|connect] [--seconds N] [--rows N] [--clients N]`. `(program)`
+// is time in the kernel and in the engine: sockets, TLS, garbage collection.
 
 const { values: options } = parseArgs({
   options: {
@@ -91,7 +92,7 @@ await Promise.all(
     client.close()
   }),
 )
-// A process writes its profile as it ends in good order.
+// SIGTERM stops the process regularly; only then does it write its profile.
 process.kill(pid, 'SIGTERM')
 await until('the controller has ended', () => Promise.resolve(!isRunning(pid)))
 
@@ -102,7 +103,9 @@ for (const file of files.sort()) {
 }
 await whole[Symbol.asyncDispose]()
 
-/** A profile does not name its thread: the sources that it ran do. */
+/**
+ * A profile does not contain the name of its thread, so it is determined from the sources that ran.
+ */
 function threadOf({ nodes }: Profile): string {
   const urls = new Set(nodes.map(({ callFrame }) => callFrame.url))
   const has = (part: string): boolean => [...urls].some((url) => url.includes(part))

@@ -25,12 +25,12 @@ export interface QueryResult {
   readonly totalCount: number
   readonly p50Ms: number
   readonly p99Ms: number
-  /** Average processor time, as on an idle machine. */
+  /** Average processor time, which is independent of other load on the machine. */
   readonly cpuMs: number
 }
 
 /**
- * Records as identities are: written to the state as apply writes them, and taken away as
+ * Fills the state with identities: writes them as apply does, and takes the changes away as
  * write-behind does.
  */
 export function filledState(count: number): ClusterState {
@@ -54,7 +54,7 @@ export function filledState(count: number): ClusterState {
   return state
 }
 
-/** Lists of 100 by each filter in turn, `rounds` times each. */
+/** Measures lists of 100 with each filter, `rounds` times for each. */
 export function benchQuery(count: number, rounds: number): QueryResult[] {
   const reader = new StateReader(filledState(count), { nowMs: () => 0, monotonicMs: () => 0 })
   return Object.entries(filters).map(([title, query]) => {

@@ -3,9 +3,9 @@ import { parseArgs } from 'node:util'
 import { type Loaded, RaftCluster } from './support/raft-cluster.ts'
 import { heading, spread } from './support/report.ts'
 
-// The bare engine: three processes on this machine, each with its threads, logs on disk with a sync
-// a batch, mutual TLS between them. Proposers live in the leader's process; a commit counts when it
-// is applied there.
+// Measures the Raft engine without the state machine of a controller: three processes on this
+// machine, each with its threads, logs on disk with one sync for each batch, and mutual TLS between
+// them. Proposers run in the leader's process; a commit counts when the entry is applied there.
 
 const { values } = parseArgs({
   options: {

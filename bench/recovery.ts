@@ -1,7 +1,7 @@
 /**
- * Time and memory that a controller needs for the log that it finds at its start: a log of 1 GiB by
- * default, written by the log itself, opened in a separate process. `node bench/recovery.ts [--mib
- * 1024] [--folder FOLDER]`.
+ * Measures the time and memory that a controller needs to open its log at a start: the program
+ * writes a log of 1 GiB (by default) and opens it in a separate process. `node bench/recovery.ts
+ * [--mib 1024] [--folder FOLDER]`.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -27,7 +27,7 @@ interface Opened {
   readonly rssBytesMax: number
 }
 
-/** @returns how many entries it holds. */
+/** Writes a log. @returns its number of entries. */
 function writeLog(dir: string, bytes: number, bodyBytes: number): number {
   const storeId = new Uint8Array(16).fill(1)
   const identity = { nodeId: 'bench', storeId, clusterId: 'bench', generation: 1 }
@@ -50,7 +50,10 @@ function writeLog(dir: string, bytes: number, bodyBytes: number): number {
   return index
 }
 
-/** In this process, which has done nothing else: its memory is that of the log. */
+/**
+ * Opens the log in this process, which has done nothing else, so that its memory is that of the
+ * log.
+ */
 function open(dir: string): Opened {
   const rssBefore = process.memoryUsage.rss()
   const begin = performance.now()

@@ -3,16 +3,19 @@ import type { LeanClient } from './support/lean-client.ts'
 import { ClusterOfPeople, client, management } from './support/people.ts'
 import { heading, percentile } from './support/report.ts'
 
-// How soon does a decision of an administrator count everywhere? It is made on one of three
-// controllers while its subject asks the other two without a pause: ms from the acknowledgement,
-// and from the request, to the first refusal that a subject gets of each. A refusal that was there
-// before the acknowledgement counts as 0.
+// Measures how soon a decision of an administrator takes effect everywhere. The administrator sends
+// it to one of three controllers, while the affected identity sends requests to the other two
+// without a pause. The report shows, from the acknowledgment and from the request of the
+// administrator, the ms until the first refusal of each of the two. A refusal before the
+// acknowledgment counts as 0.
 
 interface Decision {
   readonly title: string
-  /** Request of the administrator. */
+  /** The administrator's request. */
   readonly decide: (id: string) => readonly [method: string, path: string, body: string]
-  /** Request of the subject, and the answers that refuse it. */
+  /**
+   * The path that the affected identity requests; the next field has the status codes of a refusal.
+   */
   readonly asked: string
   readonly refusals: readonly number[]
 }
@@ -54,7 +57,10 @@ function connections(): Promise<LeanClient[]> {
   return Promise.all([1, 2, 3].map((k) => people.connect(k)))
 }
 
-/** One round: the controller at that position gets the change, and the other two are polled. */
+/**
+ * Measures one decision: the controller at this index gets the change, and the other two are
+ * polled.
+ */
 async function decided(
   { decide, asked, refusals }: Decision,
   id: string,

@@ -21,10 +21,10 @@ import { until } from '../test/process/support/client.ts'
 import { TestCluster } from '../test/process/support/cluster.ts'
 import { heading, percentile } from './support/report.ts'
 
-// An identity is disabled, or its session is deleted: how long until each controller refuses its
-// access token, and until the router that it is connected to closes its channel? Counted from the
-// answer to the administrator. Its token is bound to the certificate that it asked for amid its
-// log-in.
+// Measures revocation: when an administrator disables an identity or deletes its session, how long
+// it takes until each controller refuses the identity's access token, and until the router to which
+// its client is connected closes the channel. Times start with the response to the administrator.
+// The token is bound to a certificate that the client requested during its log-in.
 
 const { values: options } = parseArgs({ options: { rounds: { type: 'string', default: '60' } } })
 const rounds = Number(options.rounds)
@@ -75,7 +75,9 @@ function ask(k: number, agent: Agent, { method, url, headers, payload }: Asked) 
   })
 }
 
-/** The channel of a client at the router, and its connections to the controllers, kept open. */
+/**
+ * A client with a channel to the router, and with connections to the controllers that stay open.
+ */
 interface Connected {
   readonly sessionId: string
   readonly access: string
@@ -83,12 +85,15 @@ interface Connected {
   readonly client: RouterClient
 }
 
-/** The channel of a client to a router. */
+/** A client's channel to a router. */
 interface RouterClient {
   closedAtMs: number | null
 }
 
-/** Null: the router does not let it in, as it may not know its session yet. */
+/**
+ * Connects a client to the router. Null if the router refuses it, because it may not know the
+ * session yet.
+ */
 async function dialled(
   port: number,
   token: string,
@@ -142,7 +147,7 @@ async function connected(username: string, k: number, port: number): Promise<Con
   return { sessionId: sessionId ?? '', access, agent, client }
 }
 
-/** The time at which a controller refuses; it is polled until then. */
+/** Polls a controller until it refuses the token. @returns the time of the refusal. */
 async function refusedAt(k: number, { access, agent }: Connected): Promise<number> {
   const headers = { authorization: `Bearer ${access}` }
   for (;;) {
@@ -175,7 +180,7 @@ const router = new OurRouter({
 })
 await router.enroll(enrollmentJwt)
 router.start()
-// It ends with this process, however that does.
+// Kills the router when this process ends for any reason.
 process.on('exit', () => {
   if (router.pid > 0) process.kill(router.pid, 'SIGKILL')
 })

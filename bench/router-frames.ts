@@ -4,10 +4,10 @@ import { dutiesStage } from '../test/fabric/fuzz.ts'
 import { settle } from '../test/channel/pipe.ts'
 import { heaviestBodies, hostileBodies } from '../test/fabric/heavy-bodies.ts'
 
-// Cost of one frame of an enrolled router for the main thread of a controller: in total, and per
-// turn, after which other work runs. `node bench/router-frames.ts`
+// Measures the cost of one frame of an enrolled router for the main thread of a controller: in
+// total, and for each step, after which other work runs. `node bench/router-frames.ts`
 
-/** Processor time of this thread: other work on the machine does not count. */
+/** Processor time of this thread; other load on the machine does not increase it. */
 function cpuMs(): number {
   const { user, system } = process.threadCpuUsage()
   return (user + system) / 1000
@@ -38,7 +38,7 @@ for (const [what, bodies] of [
     })
     const pipe = await stage.dial('er1')
     const heapBefore = process.memoryUsage().heapUsed
-    // As a socket brings it.
+    // Delivers the frame in chunks of the size that a socket reads.
     const frame = encodeFrame({ contentType, sequence: 1, headers: new Map(), body })
     for (let at = 0; at < frame.length; at += 65_536) pipe.push(frame.subarray(at, at + 65_536))
     await settle()

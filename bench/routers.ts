@@ -8,9 +8,9 @@ import { routerLimits } from '../src/fabric/limits.ts'
 import { formedState, service } from '../test/fsm/support/log.ts'
 import { bench } from './support/routers.ts'
 
-// Cost of routers for a controller: frames, the full data model of 10,000 identities and 1,000
-// services, and its changes. `node bench/routers.ts`; bench/scale-routers.ts shows the growth of
-// these costs.
+// Measures the cost of routers for a controller: frames, the full data model of 10,000 identities
+// and 1,000 services, and changes of that model. `node bench/routers.ts`; bench/scale-routers.ts
+// shows how these costs grow.
 
 const body = new Uint8Array(200).fill(7)
 const headers = new Map([

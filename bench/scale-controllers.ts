@@ -8,9 +8,9 @@ import { processorMs, untilIdle } from './support/processor-time.ts'
 import { heading } from './support/report.ts'
 import { writeCurves } from './support/scale-drawing.ts'
 
-// How do the costs of a cluster grow with its controllers? Real processes on this machine, one
-// cluster after the other. `node bench/scale-controllers.ts [--most N] [--seconds N] [--folder
-// FOLDER]`: a table, and the curves as SVG in the folder.
+// Measures how the costs of a cluster grow with the number of its controllers. Uses real processes
+// on this machine, one cluster after the other. `node bench/scale-controllers.ts [--most N]
+// [--seconds N] [--folder FOLDER]` prints a table, and writes the curves as SVG to the folder.
 
 const { values: options } = parseArgs({
   options: {
@@ -25,7 +25,7 @@ const CLIENTS = 32
 const IDLE_SECONDS = 10
 let serial = 0
 
-/** Milliseconds by name. */
+/** Measured values in ms, by name. */
 type Figures = Readonly<Record<string, number>>
 
 async function measure(nodes: number): Promise<Figures> {

@@ -10,10 +10,11 @@ import { Network } from './access.ts'
 import { type Curve, writeCurves } from './support/scale-drawing.ts'
 import { heading } from './support/report.ts'
 
-// How does the cost of each thing that a controller does with its state grow with the identities,
-// and with the routers? One size a process, each without the network and the log, which cost the
-// same at every size. `node --expose-gc bench/scale.ts [--over identities|routers] [--most N]
-// [--folder FOLDER]`: a table each, and the curves as SVG in the folder.
+// Measures how the cost of each operation on a controller's state grows with the number of
+// identities, and of routers. Each size runs in a separate process, without the network and the
+// log, whose costs are the same for every size. `node --expose-gc bench/scale.ts [--over
+// identities|routers] [--most N] [--folder FOLDER]` prints a table for each, and writes the curves
+// as SVG to the folder.
 
 const { values: options } = parseArgs({
   options: {
@@ -25,12 +26,15 @@ const { values: options } = parseArgs({
 })
 
 /**
- * Microseconds of processor time by name, but for the last two, which are bytes an identity and
- * seconds.
+ * Measured values by name: processor time in µs, except the last two, which are bytes for each
+ * identity and seconds.
  */
 type Figures = Readonly<Record<string, number>>
 
-/** On average over a fifth of a second: the kernel counts processor time by some milliseconds. */
+/**
+ * Average processor time over a fifth of a second, because the kernel counts processor time in
+ * units of some milliseconds.
+ */
 function averaged(run: (turn: number) => void): number {
   const began = process.threadCpuUsage()
   const endMs = performance.now() + 200
@@ -57,7 +61,7 @@ function measureIdentities(identities: number): Figures {
   globalThis.gc?.()
   const heldBytes = process.memoryUsage().heapUsed - before
   const plain = new StateReader(state, { nowMs: () => log.timeMs, monotonicMs: () => 0 })
-  // Late compilation and caches that are filled once are not measured.
+  // Warms up, so that compilation and filling caches are not measured.
   for (let turn = 0; turn < 200; turn += 1) {
     plain.list('identity', { sort: 'name', limit: 100, offset: turn % 100 })
     reader.accessibleServices(network.identityId(turn), { limit: 100 })
@@ -94,7 +98,10 @@ function measureIdentities(identities: number): Figures {
   }
 }
 
-/** Links that each router dials, to some of those that pass circuits on: one in ten does. */
+/**
+ * Number of links that each router dials. They lead only to routers that carry circuits between
+ * others; one in ten routers does.
+ */
 const LINKS_EACH = 5
 const PASSING_ONE_IN = 10
 const IDENTITIES = 10_000
@@ -160,7 +167,7 @@ function measureRouters(edgeRouters: number): Figures {
   }
 }
 
-/** The measured subjects, with their sizes. */
+/** What can grow, with the sizes to measure and the function that measures one size. */
 const subjects = {
   identities: { sizes: [1_000, 10_000, 100_000, 1_000_000], measure: measureIdentities },
   routers: { sizes: [10, 100, 1_000, 10_000], measure: measureRouters },

@@ -6,9 +6,9 @@ import { type Client, pause, until } from '../test/process/support/client.ts'
 import { TestCluster } from '../test/process/support/cluster.ts'
 import { heading, percentile } from './support/report.ts'
 
-// A controller that was away while the log was cut is filled by a snapshot, under writing clients:
-// how fast, at the cost of how much memory on both sides, and what do the writes of the others see
-// of it? Three real controllers, gRPC over TLS.
+// Measures how a controller catches up by a snapshot, after it was stopped while the others
+// truncated their logs and clients continued to write: the rate of the transfer, the memory on both
+// sides, and the effect on the writes. Uses three real controllers with gRPC over TLS.
 
 const { values: options } = parseArgs({
   options: {
@@ -23,7 +23,7 @@ const MIB = 1024 * 1024
 const recordBytes = Number(options['record-bytes'])
 const records = Math.ceil((Number(options.mib) * MIB) / recordBytes)
 
-/** The names of all services ever written here differ. */
+/** Number of services written so far, which makes their names unique. */
 let written = 0
 
 async function write(client: Client, bytes: number): Promise<number> {
@@ -45,7 +45,7 @@ async function fill(client: Client): Promise<void> {
   )
 }
 
-/** Latencies, ms, of clients that write small services until `isOver`. */
+/** Latencies, ms, of clients that create small services until `isOver` returns true. */
 async function writeUntil(client: Client, isOver: () => boolean): Promise<number[]> {
   const latencies: number[] = []
   await Promise.all(

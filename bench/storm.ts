@@ -7,12 +7,13 @@ import { heading, percentile } from './support/report.ts'
 import { connectOnce, type StormNetwork, stormNetwork } from './support/storm-load.ts'
 import { PeerNetwork, type Target } from './support/target.ts'
 
-// A connection storm: all clients come back after an outage. Each opens a new mutual TLS connection
-// without a session ticket, logs in by certificate, lists its services and opens a service session.
-// Connects per second, their latency, and the processor time of all controllers, in total and by
-// thread, and of the main thread of each controller. `--serving N`: the clients use only the first N
-// controllers, which shows what it costs to serve clients and to apply their entries. With `--peer`, the program of OpenZiti, beside its quickstart: one controller, which
-// replicates nothing.
+// Measures a connection storm: all clients return after an outage. Each client opens a new mutual
+// TLS connection without a session ticket, logs in by certificate, lists its services and opens a
+// service session. The report shows connects per second, their latency, and the processor time of
+// all controllers, in total, by thread, and for the main thread of each controller. With `--serving
+// N`, the clients use only the first N controllers; this separates the cost of serving clients from
+// the cost of applying their entries. With `--peer BINARY`, the `ziti` program, it also measures
+// OpenZiti's quickstart: one controller, which replicates nothing.
 
 const { values: options } = parseArgs({
   options: {
@@ -28,7 +29,7 @@ const { values: options } = parseArgs({
 const seconds = Number(options.seconds)
 interface Storm {
   readonly connects: number
-  /** Requests that were refused because of load, and sent again. */
+  /** Number of requests that were refused because of the load and sent again. */
   readonly refusals: number
   readonly latencies: number[]
   readonly tookMs: number
@@ -111,7 +112,7 @@ for (const clients of options.clients.split(',').map(Number)) {
   }
 }
 
-/** Three controllers and a router. */
+/** Starts three controllers and a router. */
 async function ourNetwork(): Promise<AsyncDisposable & { readonly target: Target }> {
   const network = await StockNetwork.start(options.peer ?? '', [])
   await network.addOurRouter('gate')

@@ -7,9 +7,9 @@ import { TestCluster } from '../test/process/support/cluster.ts'
 import { LeanClient } from './support/lean-client.ts'
 import { heading, percentile } from './support/report.ts'
 
-// Memory cost of clients that read nothing. The resident memory of a controller, idle and beside
-// connections of an ordinary process that request lists and documents and do not read the answers;
-// and the latency of another client. `node bench/unread-answers.ts`
+// Measures the memory cost of clients that do not read responses: the resident memory of an idle
+// controller, and with connections that request lists and documents and do not read the responses.
+// Also measures the latency of another client. `node bench/unread-answers.ts`
 
 const floods = {
   '300 connections, 60 pipelined lists of 50 KB each': { connections: 300, requests: 60 },
@@ -28,7 +28,7 @@ const [first = '', given = ''] = process.argv.slice(2)
 if (first === 'flood') await flood(JSON.parse(given) as Flood)
 else await main()
 
-/** Each connection sends requests, reads nothing, and reconnects when it is closed. */
+/** Opens connections that send requests, read nothing, and reconnect when they are closed. */
 async function flood({ kind, url, token }: Flood): Promise<void> {
   const { connections, requests } = floods[kind]
   const { hostname, port } = new URL(url)

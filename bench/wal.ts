@@ -1,7 +1,7 @@
 /**
- * Entries per second of the write-ahead log on this machine's disk, by how many share one sync,
- * beside the bare cost of a write and a sync of the same bytes. Prints min, median and max over
- * several rounds. `node bench/wal.ts [FOLDER]`.
+ * Measures entries per second of the write-ahead log on the disk of this machine, for several
+ * numbers of entries that share one sync, compared with a plain write and sync of the same bytes.
+ * Prints minimum, median and maximum over several rounds. `node bench/wal.ts [FOLDER]`.
  */
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,15 +16,18 @@ export interface WalBenchOptions {
   readonly batchSizes: readonly number[]
   readonly bodyBytes: number
   readonly rounds: number
-  /** A round of one batch size ends after so many ms. */
+  /** Duration of one round with one batch size. */
   readonly roundMs: number
 }
 
 export interface WalBenchRow {
   readonly batchSize: number
-  /** Entries a second, ascending, one a round. */
+  /** Entries per second of each round, in ascending order. */
   readonly perSecond: readonly number[]
-  /** The same bytes by bare write and fdatasync, into a file filled beforehand. */
+  /**
+   * Entries per second with a plain write and fdatasync of the same bytes, to a file that was
+   * filled before.
+   */
   readonly barePerSecond: readonly number[]
 }
 

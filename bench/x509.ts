@@ -12,9 +12,9 @@ import { X509Certificate as LibraryCertificate } from '../src/pki/authority/x509
 import { parseCertificate } from '../src/pki/certificate.ts'
 import { heading } from './support/report.ts'
 
-// Cost of reading a certificate of an unknown caller. Processor time of our strict DER reader, of
-// everything that we read of a certificate, of Node and of the library, for one P-256 leaf. ADR 27
-// uses these figures. `node bench/x509.ts`
+// Measures the cost of reading a certificate of an unknown caller: processor time of our strict DER
+// reader, of reading everything that a controller needs, of Node.js, and of the X.509 library, for
+// one P-256 leaf certificate. ADR 27 uses these values. `node bench/x509.ts`
 
 const ROUNDS = 3000
 
@@ -61,7 +61,7 @@ for (const [name, read] of readers) {
   console.log(`${name.padEnd(34)} ${((user + system) / ROUNDS).toFixed(0).padStart(6)} µs`)
 }
 
-// Cost of issuing with our writer: `node bench/enrollment-signing.ts`.
+// For the cost of issuing, run `node bench/enrollment-signing.ts`.
 const spki = new X509Certificate(der).publicKey.export({ type: 'spki', format: 'der' })
 const ISSUED = 300
 for (let round = 0; round < ISSUED / 3; round += 1) await issueLeafForKey(wanted, spki)

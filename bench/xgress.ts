@@ -6,9 +6,9 @@ import { xgressOptions } from '../src/overlay/circuits/xgress-options.ts'
 import { heading } from './support/report.ts'
 import type { PayloadContent } from '../src/channel/messages/payload.ts'
 
-// Cost of two ends of a circuit in one process: processor time of a MB in pieces of 10 KiB, with
-// messages passed unchanged and as frames, and the memory of an idle circuit. `node --expose-gc
-// bench/xgress.ts`
+// Measures the cost of two endpoints of a circuit in one process: processor time for each MB in
+// payloads of 10 KiB, with messages passed unchanged and passed as encoded frames, and the memory
+// of an idle circuit. `node --expose-gc bench/xgress.ts`
 
 const MB = 1_000_000
 const PIECE_BYTES = 10 * 1024
@@ -64,12 +64,12 @@ function asMessage({ contentType, headers = new Map(), body }: OutboundMessage) 
   return { contentType, sequence: 0, headers, body: body ?? new Uint8Array(0) }
 }
 
-/** Without encoding, as between two ends in one router. */
+/** Passes messages without encoding, as between two endpoints in one router. */
 const directly: Carry = (message, to) => to().receive(asMessage(message))
 
 const limits = { frameHeadersBytesMax: 65_536, frameHeadersMax: 128, frameBodyBytesMax: 2 ** 24 }
 const decoder = new FrameDecoder(limits)
-/** As over a link, but for the socket. */
+/** Passes messages as over a link, but without a socket. */
 const asFrames: Carry = (message, to) => {
   for (const each of decoder.push(encodeFrame(asMessage(message))).messages) to().receive(each)
 }

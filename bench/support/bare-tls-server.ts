@@ -3,8 +3,8 @@ import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { listenerTls } from '../../src/api/http/transport/tls.ts'
 
-// The least that a log-in by certificate can be: the handshake of a controller's listener, and an
-// answer of its size.
+// A server with the minimum cost of a log-in by certificate: the TLS handshake of a controller's
+// listener, and a response of the same size.
 
 const [certPath = '', keyPath = ''] = process.argv.slice(2)
 const identity = { cert: readFileSync(certPath), key: readFileSync(keyPath) }
@@ -18,5 +18,5 @@ const server = https.createServer({ ...listenerTls, ...identity }, (request, res
   })
 })
 server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
-// An orphan has nobody to answer.
+// Exits when the parent process has ended.
 process.on('disconnect', () => process.exit())

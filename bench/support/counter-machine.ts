@@ -21,12 +21,12 @@ import type { Entry, Index, Position } from '../../src/raft/types.ts'
 interface Counted {
   position: Position
   timeMs: number
-  /** base64 */
+  /** Encoded configuration, base64. */
   configuration: string
   count: number
-  /** Chained over every command that took effect: equal only for equal histories. */
+  /** Hash chained over every command that took effect; equal only for equal histories. */
   digest: string
-  /** By store, as apply's own window keeps them. */
+  /** For each store ID, the deduplication window as the real state machine stores it. */
   origins: Record<string, ReturnType<ProposerDeduplication['stored']>>
 }
 
@@ -40,9 +40,9 @@ const empty = (): Counted => ({
 })
 
 /**
- * The smallest machine that satisfies its port: it counts the commands that take effect, exactly
- * once each, and its "store" is a copy that it makes now and then. For the engine's bench and for
- * tests of code that drives a machine.
+ * The smallest state machine that implements its interface. It counts the commands that take
+ * effect, each exactly once; its store is a copy of its state that it makes from time to time. For
+ * benchmarks of the Raft engine, and for tests of code that drives a state machine.
  */
 export class CounterMachine implements ReplicatedStateMachine {
   readonly featureLevel = 1
@@ -51,7 +51,7 @@ export class CounterMachine implements ReplicatedStateMachine {
   onFailed: (error: Error) => void = () => undefined
   /** Called for each command that takes effect. */
   onCommand: (payload: Uint8Array) => void = () => undefined
-  /** Padding of snapshots, so that they have many chunks. */
+  /** Additional bytes in snapshots, so that they consist of many chunks. */
   snapshotPaddingBytes = 0
   readonly #persistEntries: number
   readonly #isChained: boolean
@@ -85,7 +85,7 @@ export class CounterMachine implements ReplicatedStateMachine {
     return { position, configuration: record, timeMs }
   }
 
-  /** As last applied. */
+  /** The configuration that was applied last. */
   currentConfiguration(): Configuration {
     return fromBinary(ConfigurationSchema, Buffer.from(this.#live.configuration, 'base64'))
   }
@@ -132,8 +132,8 @@ export class CounterMachine implements ReplicatedStateMachine {
   }
 
   /**
-   * Takes the copy that serves as the store on disk, and reports it a little later, as a store
-   * would.
+   * Copies the state in place of a store on disk, and reports this a little later, as a real store
+   * does.
    */
   persist(): void {
     for (const storeId of this.#windows.takeChanged()) {
@@ -144,7 +144,7 @@ export class CounterMachine implements ReplicatedStateMachine {
     setImmediate(() => this.onPersisted(position))
   }
 
-  /** Its store is a copy, made at once. */
+  /** Always false, because the copy is made immediately. */
   get isBehind(): boolean {
     return false
   }

@@ -9,8 +9,9 @@ import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import { newShortId } from '../../src/lib/random.ts'
 import { SYSTEM_ACTOR } from '../../src/ports/actor.ts'
 
-// A whole controller with a bare gRPC door beside its HTTPS one: `node bench/support/grpc-front.ts
-// CONFIG PORT`. A put is answered once its createService is applied here, refusals included.
+// A complete controller with an additional, minimal gRPC server: `node bench/support/grpc-front.ts
+// CONFIG PORT`. A put is answered when the service that it creates is applied on this controller,
+// or refused.
 
 const [path = '', port = ''] = process.argv.slice(2)
 const loaded = loadControllerConfig(path, process.env)
@@ -39,7 +40,7 @@ async function put(value: Uint8Array): Promise<Buffer> {
   return Buffer.from(outcome.id)
 }
 
-/** The second field of a put; the first, the key, is only there to be carried. */
+/** The second field of a put, which contains the service. The first field, the key, is ignored. */
 function valueOf(request: Buffer): Uint8Array {
   let at = 1
   for (const isLast of [false, true]) {

@@ -12,8 +12,8 @@ const length = (bytes: Uint8Array): Buffer => {
 }
 
 /**
- * `{bytes 1 = key, bytes 2 = value}`: etcd's PutRequest as far as a put needs it, and our bench's
- * request alike.
+ * Encodes `{bytes 1 = key, bytes 2 = value}`: the fields of etcd's PutRequest that a put needs, and
+ * also the request of the gRPC server in grpc-front.ts.
  */
 export function encodePut(key: Uint8Array, value: Uint8Array): Buffer {
   return Buffer.concat([
@@ -27,8 +27,8 @@ export function encodePut(key: Uint8Array, value: Uint8Array): Buffer {
 }
 
 /**
- * A client that does as little as it can: one unary call at a time on its own channel, the answer
- * left undecoded.
+ * A client with minimal cost: one unary call at a time on its own channel; it does not decode the
+ * response.
  */
 export class ThinClient {
   readonly #client: Client

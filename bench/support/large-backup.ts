@@ -14,7 +14,10 @@ import { LogWriter } from '../../test/fsm/support/log.ts'
 import { commandData } from '../../test/support/commands.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-/** By the commands that enrollments come to; the log of their making is of no interest here. */
+/**
+ * Adds identities to the state by the same commands as enrollments do, but without writing them to
+ * a log.
+ */
 function fill(state: ClusterState, identities: number, certificatePem: string): void {
   const create = (entity: string, id: string, fields: JsonObject): void => {
     const payload = LogWriter.write(entity, id, fields)
@@ -44,9 +47,7 @@ function fill(state: ClusterState, identities: number, certificatePem: string): 
   }
 }
 
-/**
- * A backup of the network that is to be measured, made of one of a cluster that was just formed.
- */
+/** Writes a backup of a large network, made from a backup of a new cluster. */
 export async function makeLarge(
   small: string,
   large: string,

@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import tls from 'node:tls'
 
 /**
- * One keep-alive HTTPS connection with one request in flight, cheap enough that a bench measures
- * the server: it reads the status and the length, and hands the body over unparsed.
+ * A client with one keep-alive HTTPS connection and one request at a time. It costs so little that
+ * a benchmark measures the server: it reads the status and the length, and returns the body
+ * unparsed.
  */
 export class LeanClient {
   readonly #socket: tls.TLSSocket
@@ -27,7 +28,7 @@ export class LeanClient {
     socket.on('close', () => fail(new Error('connection closed')))
   }
 
-  /** @param tokenHeader text before the token of a session. */
+  /** @param tokenHeader beginning of the header line, before the token of a session. */
   static connect(
     baseUrl: string,
     ca: string,
@@ -36,7 +37,7 @@ export class LeanClient {
     return LeanClient.connectBy(baseUrl, { ca: readFileSync(ca) }, tokenHeader)
   }
 
-  /** A connection with these credentials, such as a client certificate. */
+  /** Opens a connection with these credentials, for example a client certificate. */
   static connectBy(
     baseUrl: string,
     credentials: Pick<tls.ConnectionOptions, 'ca' | 'cert' | 'key' | 'secureContext'>,
@@ -113,8 +114,8 @@ export class LeanClient {
 const LAST_CHUNK = '\r\n0\r\n\r\n'
 
 /**
- * End of a chunked body that ends with the received data, as with one request in flight; otherwise
- * a position beyond it.
+ * The end of a chunked body if it ends with the received data, which holds with one request at a
+ * time; otherwise a position beyond the data.
  */
 function chunkedLength(buffer: Buffer, start: number): number {
   const isWhole = buffer.toString('latin1', buffer.length - LAST_CHUNK.length) === LAST_CHUNK

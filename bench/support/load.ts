@@ -1,7 +1,7 @@
 import type { LeanClient } from './lean-client.ts'
 import { percentile } from './report.ts'
 
-/** Figures of one load; times in ms. */
+/** Measured values of one load; times in ms. */
 export interface Run {
   readonly perSecond: number
   readonly p50: number
@@ -9,7 +9,7 @@ export interface Run {
   readonly requests: number
 }
 
-/** Has each client send one request after the other. @throws on an answer that is a refusal. */
+/** Makes each client send one request after the other. @throws if a response is a refusal. */
 export async function load(
   clients: readonly LeanClient[],
   send: (client: LeanClient) => Promise<number>,

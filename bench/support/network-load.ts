@@ -8,9 +8,12 @@ export interface NetworkSize {
 
 const MANAGEMENT = '/edge/management/v1'
 const CONNECTIONS = 48
-/** Attributes that identities, services and routers are spread over. */
+/** Number of role attributes among which identities, services and routers are distributed. */
 const GROUPS = 200
-/** Identities that can log in; hashing a password for each would take longer than all the rest. */
+/**
+ * Number of identities that can log in by password; hashing one for each identity would take longer
+ * than everything else.
+ */
 const USERS = 20
 const PASSWORD = 'a password of the bench'
 
@@ -28,7 +31,7 @@ export class NetworkLoad {
     this.#token = token
   }
 
-  /** Everything but identities. @returns how many records. */
+  /** Creates all records except identities. @returns their number. */
   async rest(
     { services, policies, routers }: NetworkSize,
     onDone: (what: string, perSecond: number) => void,
@@ -54,7 +57,7 @@ export class NetworkLoad {
     return routers + services + policies + 2 * third
   }
 
-  /** Up to so many in all. @returns how many a second. */
+  /** Creates identities until there are `total`. @returns identities per second. */
   async identities(
     total: number,
     onProgress: (done: number, perSecond: number) => void,
@@ -82,7 +85,7 @@ export class NetworkLoad {
     await this.#create('authenticators', USERS, bodyOf, [], () => undefined)
   }
 
-  /** @returns the token of a new session. */
+  /** Logs in by password. @returns the token of the new session. */
   async logIn(client: LeanClient, turn: number): Promise<string> {
     const body = JSON.stringify({ username: `user-${turn % USERS}`, password: PASSWORD })
     const path = '/edge/client/v1/authenticate?method=password'
@@ -123,7 +126,8 @@ export class NetworkLoad {
       if (answer.status === 201) {
         return (JSON.parse(answer.body) as { data: { id: string } }).data.id
       }
-      // Too many at once: a refused record was not created.
+      // With status 429, there are too many requests, and the record was not created; the loop
+      // tries again.
       if (answer.status !== 429) {
         throw new Error(`${collection}: ${answer.status} ${answer.body.slice(0, 300)}`)
       }
@@ -155,8 +159,8 @@ function routerBody(at: number): string {
 }
 
 /**
- * Of five policies, one names two attributes that are both required, and one names single services
- * by their kind.
+ * A service policy. Every fifth policy selects identities that have two role attributes at the same
+ * time; the others select by one attribute.
  */
 function servicePolicyBody(at: number): string {
   const isAll = at % 5 === 0

@@ -11,8 +11,8 @@ export const client = '/edge/client/v1'
 const CONNECTIONS = 16
 
 /**
- * Three controllers that know an identity provider, by whose tokens a bench logs in thousands
- * without a password's hash.
+ * Three controllers with a trusted identity provider. A benchmark logs in thousands of identities
+ * with the provider's tokens, without hashing passwords.
  */
 export class ClusterOfPeople {
   readonly cluster: TestCluster
@@ -78,7 +78,7 @@ export class ClusterOfPeople {
     return this.#rootToken
   }
 
-  /** Base URL of a controller, from 1. */
+  /** Base URL of controller `k`; the first one is 1. */
   url(k: number): string {
     return this.cluster.admin.controllers[k - 1] ?? ''
   }
@@ -87,13 +87,13 @@ export class ClusterOfPeople {
     return LeanClient.connect(this.url(k), this.cluster.admin.ca)
   }
 
-  /** Makes one of a collection on the first controller. @returns its id. */
+  /** Creates a record of a collection at the first controller. @returns its ID. */
   async make(collection: string, body: object): Promise<string> {
     const path = `${management}/${collection}`
     return idOf(await this.#ask(this.#clients[0], 'POST', path, this.#rootToken, body))
   }
 
-  /** One after another on each connection. */
+  /** Runs the task for each number below `count`; each connection runs one task after the other. */
   async each(count: number, task: (one: LeanClient, at: number) => Promise<void>): Promise<void> {
     let next = 0
     await Promise.all(
@@ -106,7 +106,7 @@ export class ClusterOfPeople {
     )
   }
 
-  /** @returns the ids of so many new identities. */
+  /** Creates identities. @returns their IDs. */
   async newIdentities(count: number, fields: (at: number) => object): Promise<string[]> {
     const ids: string[] = []
     await this.each(count, async (one, at) => {
@@ -117,7 +117,7 @@ export class ClusterOfPeople {
     return ids
   }
 
-  /** @returns a session token of each. */
+  /** Logs in each identity. @returns their session tokens. */
   async sessionsOf(ids: readonly string[]): Promise<string[]> {
     const tokens: string[] = []
     await this.each(ids.length, async (one, at) => {
@@ -130,7 +130,8 @@ export class ClusterOfPeople {
   }
 
   /**
-   * @returns the body. @throws where the answer is not one of success, or of a crowd for too long.
+   * @returns the body. @throws if the response is not a success; waits and retries on status 429,
+   * up to 50 times.
    */
   async #ask(
     one: LeanClient | undefined,

@@ -1,14 +1,15 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Ticks of the clock in /proc, on every Linux that Node supports. */
+/** Duration of a clock tick in /proc, on every Linux that Node.js supports. */
 const TICK_MS = 10
 const [USER, SYSTEM] = [11, 12]
 
-/** Milliseconds that a process has taken on all its threads. */
+/** Processor time that a process has used in all its threads, ms. */
 export function processorMs(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  // The name of the program may hold anything, blanks and brackets included.
+  // Searches for the last bracket, because the program name may contain any characters, including
+  // blanks and brackets.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return (Number(fields[USER]) + Number(fields[SYSTEM])) * TICK_MS
 }
@@ -16,9 +17,9 @@ export function processorMs(pid: number): number {
 const NS_PER_MS = 1e6
 
 /**
- * Milliseconds of processor time that each thread of a process has taken so far, by the name of the
- * thread; threads of one name are added up. From schedstat, which counts nanoseconds: a tick of
- * /proc is too coarse for one request.
+ * Processor time that each thread of a process has used, ms, by name of the thread; threads with
+ * the same name are added up. Reads schedstat, which counts nanoseconds, because a clock tick of
+ * /proc is longer than one request.
  */
 export function threadsMs(pid: number): Map<string, number> {
   const folder = `/proc/${pid}/task`
@@ -29,13 +30,13 @@ export function threadsMs(pid: number): Map<string, number> {
       const [ns] = readFileSync(`${folder}/${thread}/schedstat`, 'utf8').split(' ')
       sums.set(name, (sums.get(name) ?? 0) + Number(ns) / NS_PER_MS)
     } catch {
-      // A thread may end between the listing and the reading; its time is then in no sum.
+      // The thread has ended since the list was read; its time is not counted.
     }
   }
   return sums
 }
 
-/** Time of each thread since an earlier reading of `threadsMs`. */
+/** Processor time of each thread since an earlier result of `threadsMs`. */
 export function threadsMsSince(
   pid: number,
   before: ReadonlyMap<string, number>,
@@ -47,8 +48,8 @@ const WINDOW_SECONDS = 5
 const WINDOWS_MAX = 12
 
 /**
- * Waits until the processor time of processes no longer falls: after a load the compilers continue,
- * and the collector takes up to half a minute to release the heap.
+ * Waits until the processor time of the processes stops falling: after a load, compilers still run,
+ * and the garbage collector takes up to half a minute to release the heap.
  */
 export async function untilIdle(pids: readonly number[]): Promise<void> {
   const totalMs = (): number => pids.reduce((sum, pid) => sum + processorMs(pid), 0)

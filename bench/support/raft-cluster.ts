@@ -24,8 +24,8 @@ const CLUSTER_ID = 'bench'
 export type Loaded = Extract<MemberAnswer, { type: 'loaded' }>
 
 /**
- * Three bare engines in separate processes: threads, mutual TLS, logs on disk with one sync per
- * batch.
+ * Three Raft engines without a controller's state machine, in separate processes: with their
+ * threads, mutual TLS, and logs on disk with one sync for each batch.
  */
 export class RaftCluster {
   readonly #folder: string
@@ -37,7 +37,7 @@ export class RaftCluster {
     this.#folder = folder
   }
 
-  /** @param parent folder on the disk to be measured; its new content is removed again. */
+  /** @param parent folder on the disk to measure. What is created in it is removed again. */
   static async start(parent: string, size: number): Promise<RaftCluster> {
     const cluster = new RaftCluster(mkdtempSync(join(parent, 'flotilla-raft-')))
     try {
@@ -53,7 +53,7 @@ export class RaftCluster {
     }
   }
 
-  /** Proposers in the leader's process, each with one write under way at a time. */
+  /** Runs proposers in the leader's process, each with one write at a time. */
   async load(proposers: number, seconds: number, payloadBytes: number): Promise<Loaded> {
     const loaded = this.#answerOf('loaded')
     tell(this.#leader, { type: 'load', proposers, seconds, payloadBytes })

@@ -7,7 +7,7 @@ import { startThreads } from '../../src/threads/start-threads.ts'
 import { CounterMachine } from './counter-machine.ts'
 import { SYSTEM_ACTOR } from '../../src/ports/actor.ts'
 
-/** Messages of the bench to a member's process, and its answers. */
+/** Commands that the benchmark sends to a member's process, and its responses. */
 export type MemberCommand =
   | { readonly type: 'start'; readonly dir: string; readonly host: ConsensusOptions }
   | {
@@ -79,7 +79,10 @@ async function start(dir: string, host: ConsensusOptions): Promise<void> {
   }, 20)
 }
 
-/** Each proposer waits for its commit to be applied here before it proposes again. */
+/**
+ * Runs proposers. Each waits until its entry is committed and applied on this member before it
+ * proposes the next one.
+ */
 async function load(proposers: number, seconds: number, payloadBytes: number): Promise<void> {
   const target = clusterNode
   if (target === null) throw new Error('not started')
@@ -130,5 +133,5 @@ async function handle(command: MemberCommand): Promise<void> {
 process.on('message', (command: MemberCommand) => {
   handle(command).catch((error: unknown) => answer({ type: 'failed', reason: String(error) }))
 })
-// An orphan has nobody to measure for.
+// Exits when the parent process has ended.
 process.on('disconnect', () => process.exit())

@@ -1,4 +1,7 @@
-/** Prints how many a second of processor time, as a shared machine gives it. */
+/**
+ * Prints how many runs fit into one second of processor time, which is independent of other load on
+ * the machine.
+ */
 export function bench(what: string, times: number, run: (at: number) => void): void {
   for (let at = 0; at < times / 10; at += 1) run(at)
   const before = process.cpuUsage()

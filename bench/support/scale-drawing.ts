@@ -2,15 +2,15 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 export interface Curves {
-  /** Name of the things whose number is a size. */
+  /** What the sizes count, such as `identities`. */
   readonly over: string
-  /** Numbers along the lower edge, at equal distances. */
+  /** Sizes along the horizontal axis, at equal distances. */
   readonly sizes: readonly number[]
   readonly curves: readonly Curve[]
   readonly unit: string
 }
 
-/** One value a size. */
+/** A curve with one value for each size. */
 export interface Curve {
   readonly name: string
   readonly values: readonly number[]
@@ -20,8 +20,8 @@ const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [900, 480, 70, 300, 20, 50]
 const colours = ['#1b6ca8', '#c0392b', '#1e8449', '#8e44ad', '#b9770e', '#34495e', '#148f77']
 
 /**
- * Both axes are logarithmic where each size is ten times the one before: a flat line costs the same
- * at every size.
+ * Draws curves as SVG. If each size is ten times the previous one, both axes are logarithmic, and a
+ * horizontal line shows a cost that is independent of the size.
  */
 export function scaleDrawing({ over, sizes, curves, unit }: Curves): string {
   const all = curves.flatMap(({ values }) => values).filter((value) => value > 0)
@@ -61,8 +61,8 @@ ${rows.join('\n')}
 }
 
 /**
- * Prints a table of figures, a column a size, and draws the curves as SVG in a folder.
- * @param others figures of other units, which are printed alone.
+ * Prints a table of values with a column for each size, and draws the curves as SVG in a folder.
+ * @param others values in other units, which are printed but not drawn.
  */
 export function writeCurves(
   folder: string,

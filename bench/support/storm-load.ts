@@ -9,10 +9,10 @@ import { pause } from '../../test/process/support/client.ts'
 import { LeanClient } from './lean-client.ts'
 import { asked, CLIENT, type Item, made, type Target, TOKEN_HEADER } from './target.ts'
 
-/** Services and enrolled devices of a network, for a connection storm. */
+/** The services and the enrolled devices of a network for a connection storm. */
 export interface StormNetwork {
   readonly services: readonly string[]
-  /** TLS contexts with the certificates of the devices. */
+  /** For each device, a TLS context with its certificate. */
   readonly devices: readonly tls.SecureContext[]
 }
 
@@ -26,7 +26,7 @@ export async function stormNetwork(
 
 const PEM = 'application/x-pem-file'
 
-/** Services that all devices may dial at a router. @returns ids. */
+/** Creates services that all devices may dial at a router. @returns their IDs. */
 async function offerServices(target: Target, count: number): Promise<string[]> {
   const all = { semantic: 'AnyOf', identityRoles: ['#all'] }
   const everywhere = { name: 'storm', semantic: 'AnyOf', edgeRouterRoles: ['#all'] }
@@ -67,7 +67,7 @@ async function enrolledDevices(target: Target, count: number): Promise<tls.Secur
   return contexts
 }
 
-/** The answer is PEM or JSON. */
+/** Extracts the certificate from a response, which is PEM or JSON. */
 function certificateIn(body: string): string {
   if (!body.startsWith('{')) return body
   const { data } = JSON.parse(body) as { readonly data: { readonly cert: string } }
@@ -75,11 +75,11 @@ function certificateIn(body: string): string {
 }
 
 /**
- * Connects as a client that comes back: a new connection without a session ticket, a log-in by
- * certificate, the list of services and a service session. A request that is refused for too much
- * load is sent again.
- * @param serial selects the device, the controller and the service.
- * @returns refusals because of load.
+ * Connects as a client that returns after an outage: opens a new connection without a session
+ * ticket, logs in by certificate, lists the services and opens a service session. Sends a request
+ * again if it was refused because of the load.
+ * @param serial determines the device, the controller and the service.
+ * @returns number of refusals because of the load.
  */
 export async function connectOnce(
   target: Target,
@@ -113,5 +113,5 @@ export async function connectOnce(
   }
 }
 
-/** Wait of clients when the refusal names no time. */
+/** Time that a client waits if the refusal contains no time to retry. */
 const RETRY_MS = 250

@@ -10,12 +10,12 @@ import { LeanClient } from './lean-client.ts'
 
 export const MANAGEMENT = '/edge/management/v1'
 export const CLIENT = '/edge/client/v1'
-/** Header that both networks read. */
+/** Beginning of the session header that both Flotilla and OpenZiti accept. */
 export const TOKEN_HEADER = 'zt-session: '
 
-/** A network, and the session of an administrator at its first controller. */
+/** A network under test, with the session of an administrator at its first controller. */
 export interface Target {
-  /** Processes of the controllers. */
+  /** Process IDs of the controllers. */
   readonly pids: readonly number[]
   readonly title: string
   readonly controllers: readonly string[]
@@ -43,7 +43,7 @@ export async function asked<T>(
 export const made = async (target: Target, path: string, body: unknown): Promise<string> =>
   (await asked<Item>(target, 'POST', path, body)).id
 
-/** The quickstart of OpenZiti, until it is disposed. */
+/** The quickstart of OpenZiti, which runs until it is disposed. */
 export class PeerNetwork implements AsyncDisposable {
   readonly target: Target
   readonly #child: ChildProcess
