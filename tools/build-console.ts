@@ -1,14 +1,18 @@
 // Builds the web console from src/console: `node tools/build-console.ts OUT`.
 //
-// OUT gets index.html and assets/ with hashed names, each text also compressed (.br, .gz);
-// controllers serve them from memory. The build fails if the browser's download exceeds the budget.
+// OUT gets index.html and an assets/ folder with hashed file names, and a compressed copy (.br,
+// .gz) of each text file; controllers serve these files from memory. The build fails if the
+// download of a browser exceeds the limits below.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { build, type Rolldown } from 'vite'
 
 const root = resolve(import.meta.dirname, '..')
-/** Bytes after gzip: downloads before the first page, and all chunks together. */
+/**
+ * Maximum bytes after gzip: of the files that a browser loads before the first page, and of all
+ * files.
+ */
 const FIRST_LOAD_MAX = 60 * 1024
 const ALL_MAX = 200 * 1024
 const FIRST_REQUESTS_MAX = 12
@@ -19,7 +23,8 @@ if (out === undefined) {
   process.exit(2)
 }
 
-// Vite builds its larger development variant if NODE_ENV has another value, such as `test` in a test.
+// With another value of NODE_ENV, such as `test` in a test, Vite builds its larger development
+// variant.
 process.env['NODE_ENV'] = 'production'
 const first = await bundle(resolve(out))
 const sizes = compress(resolve(out))
@@ -39,10 +44,11 @@ async function bundle(dir: string): Promise<Set<string>> {
       emptyOutDir: true,
       target: 'es2022',
       modulePreload: { polyfill: false },
-      // Its policy takes no data: URL for a script or a style.
+      // The content security policy of the console does not permit data: URLs for scripts and
+      // styles.
       assetsInlineLimit: 0,
       reportCompressedSize: false,
-      // A busy machine is no fault of the build.
+      // Without this, a build on a busy machine prints warnings about slow plugins.
       rolldownOptions: { checks: { pluginTimings: false } },
     },
     worker: { format: 'es' },
@@ -61,7 +67,7 @@ async function bundle(dir: string): Promise<Set<string>> {
   return files
 }
 
-/** @returns bytes after gzip, by file. */
+/** Writes the compressed copies. @returns bytes after gzip, by file. */
 function compress(dir: string): Map<string, number> {
   const sizes = new Map<string, number>()
   for (const entry of readdirSync(dir, { recursive: true, withFileTypes: true })) {

@@ -1,11 +1,12 @@
 // Builds the installed program: `node tools/build-program.ts OUT [--self-contained]`.
 //
-// OUT gets bin/flotilla, package.json and dist/, which has the sources as a few JavaScript files,
-// and the console in dist/console. Node strips no types below node_modules, and a start spends most
-// of its processor time on finding a thousand modules. The tested packages are beside it, for npm
-// to put into the archive: npm 11 ignores a shrinkwrap, and would run their install scripts. A
-// self-contained program has them in its own files, except those with native parts, which Node
-// finds in a folder above OUT.
+// OUT gets bin/flotilla, package.json, the sources as a few JavaScript files in dist/, and the
+// console in dist/console. The sources are bundled for two reasons: Node.js does not strip types
+// below node_modules, and loading a thousand modules would take most of the time of a start. OUT
+// also gets the packages with which the program was tested, so that npm puts them into the archive:
+// npm 11 ignores a shrinkwrap file and would run their install scripts. A self-contained program
+// has these packages in its own files, except those with native code, which Node.js finds in a
+// folder above OUT.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -78,8 +79,9 @@ function writeJson(name: string, value: object): void {
 }
 
 /**
- * The fields that npm needs to install and start the package, without those for development.
- * Without `engines`: npm compares them with its own Node, and the package brings another one.
+ * The fields of package.json that npm needs to install and start the package. Fields for
+ * development are omitted, and also `engines`: npm would compare it with its own Node.js, although
+ * the package contains another one.
  */
 function manifest(): Json {
   const all = readJson('package.json')
@@ -105,7 +107,7 @@ function bundlePackages(): void {
   for (const [path, { inBundle }] of Object.entries(shrinkwrap()['packages'] as Packages)) {
     if (inBundle !== true) continue
     const to = join(String(out), path)
-    // Nested packages have separate entries.
+    // Packages within this package are copied by their own entries in the lock file.
     const filter = (from: string): boolean => from !== join(root, path, 'node_modules')
     cpSync(join(root, path), to, { recursive: true, filter })
     const { scripts: _, engines: __, ...kept } = readJson(join(path, 'package.json'))
@@ -115,7 +117,7 @@ function bundlePackages(): void {
   }
 }
 
-/** Pins the tested versions of everything that is installed with it. */
+/** A shrinkwrap file that fixes the tested versions of all dependencies. */
 function shrinkwrap(): Json {
   const { packages, ...lock } = readJson('package-lock.json')
   const all = Object.entries(packages as Packages)
@@ -123,14 +125,14 @@ function shrinkwrap(): Json {
     .filter(([path, { dev }]) => path !== '' && dev !== true)
     .map(([path, { hasInstallScript: _, engines: __, ...one }]) => [
       path,
-      // A Node binary is for one platform: npm installs the matching one.
+      // A binary of Node.js is for one platform; npm installs the one that matches.
       one['optional'] === true ? one : { ...one, inBundle: true },
     ])
   const { built: _, supportedNode: __, ...own } = manifest()
   return { ...lock, packages: { '': own, ...Object.fromEntries(needed) } }
 }
 
-/** Version of the checkout, because a package contains neither its folder nor its time. */
+/** Commit and time of the checkout, because an installed package has no Git data. */
 function commit(): Json {
   const told = spawnSync('git', ['show', '-s', '--format=%H %cI', 'HEAD'], {
     cwd: root,

@@ -1,9 +1,9 @@
-// Moves files and folders, and updates everything that names them: `node tools/move.ts FROM TO
+// Moves files and folders, and updates everything that refers to them: `node tools/move.ts FROM TO
 // [FROM TO …]`.
 //
-// Paths are from the root of the project, in src, test, bench, tools or proto. The same step
-// rewrites imports, markers, pages, tables of tests and comments. At the end it lists places that a
-// person has to check.
+// Paths are relative to the root of the project, in src, test, bench, tools or proto. The same run
+// also rewrites imports, guard markers, pages, tables of tests and comments. At the end it prints
+// the places that a person must check.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
@@ -74,7 +74,10 @@ function movesOf(words: readonly string[]): Move[] {
   return moves
 }
 
-/** Mutations that have the name of an attack's test are renamed with it. */
+/**
+ * If the test of an attack moves, its mutation files, which have the name of the test, move with
+ * it.
+ */
 function mutationsBeside({ from, to }: Move, tracked: readonly string[]): Move[] {
   if (!from.endsWith('.test.ts') || !to.endsWith('.test.ts')) return []
   const [oldName, newName] = [from, to].map((path) => path.slice(0, -'.test.ts'.length))

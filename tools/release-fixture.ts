@@ -1,12 +1,13 @@
-// Creates the fixture of a release: `node tools/release-fixture.ts TAG OUT.tgz [DATA.tgz
+// Creates the test fixture of a release: `node tools/release-fixture.ts TAG OUT.tgz [DATA.tgz
 // LISTING.json]`.
 //
-// It checks out the release beside this tree, builds it with the release's tools/build-program.ts
-// and packs it with npm, which adds no timestamp: the same tag with the same packages gives the
-// same bytes. The build uses the packages installed here. The package contains no dependencies:
-// tests link those installed here. With DATA.tgz and LISTING.json, test/releases/record-data.ts
-// then runs three controllers of that package and keeps their data folders, with a listing of their
-// content. Both contain random values, and differ each time.
+// It checks out the release in a temporary folder, builds it with the release's own
+// tools/build-program.ts and packs it with npm, which adds no timestamp: the same tag with the same
+// packages gives the same bytes. The build uses the packages that are installed in this checkout.
+// The archive contains no dependencies: tests link those of this checkout. With DATA.tgz and
+// LISTING.json, test/releases/record-data.ts then runs three controllers of that release and stores
+// their data folders, with a listing of their content. Both contain random values and differ each
+// time.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
@@ -47,7 +48,7 @@ try {
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** Removes the dependencies that the package bundles. */
+/** Removes the dependencies that the package contains. */
 function withoutDependencies(folder: string): void {
   rmSync(join(folder, 'node_modules'), { recursive: true, force: true })
   const file = join(folder, 'package.json')
@@ -57,7 +58,7 @@ function withoutDependencies(folder: string): void {
   writeFileSync(file, `${JSON.stringify(manifest, null, 2)}\n`)
 }
 
-/** By the release's own sources and tests. */
+/** Records data folders with the sources and tests of the release itself. */
 function record(sources: string, data: string, listing: string): void {
   const program = join(folder, 'package')
   symlinkSync(join(root, 'node_modules'), join(program, 'node_modules'))

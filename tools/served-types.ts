@@ -1,9 +1,10 @@
-// Makes TypeScript types from the OpenAPI documents that a controller serves, for the operations
-// that the console names. `make console-types` writes them; test/console/served-types.test.ts fails
-// when they are out of date.
+// Generates TypeScript types from the OpenAPI documents that a controller serves, for the
+// operations that the console uses. `make console-types` writes them;
+// test/console/served-types.test.ts fails when they are out of date.
 //
-// openapi-typescript would do it, but needs the compiler API of TypeScript 5, which TypeScript 7 no
-// longer has. Our schemas use few words of JSON Schema, and any other word is an error here.
+// The package openapi-typescript cannot be used: it needs the compiler API of TypeScript 5, which
+// TypeScript 7 does not have. Our schemas use few keywords of JSON Schema, and any other keyword is
+// an error here.
 
 export interface ServedSchema {
   readonly $ref?: string
@@ -36,11 +37,11 @@ export interface ServedDocument {
 const SCHEMAS = '#/components/schemas/'
 
 /**
- * Types of the answers to operations. Links between records are left out: the console makes its
- * own.
- * @param documents by the base path of their API.
- * @param operations as `GET /base/path`.
- * @throws {Error} for an operation that is not served, or a schema that has no type here.
+ * Types of the responses of operations. Links between records are omitted, because the console
+ * constructs its own.
+ * @param documents OpenAPI documents, by the base path of their API.
+ * @param operations each as `GET /base/path`.
+ * @throws {Error} for an operation that is not served, or a schema that cannot be converted.
  */
 export function servedTypes(
   documents: Readonly<Record<string, ServedDocument>>,
@@ -65,12 +66,12 @@ export function servedTypes(
 }
 
 class TypeWriter {
-  /** Members of an interface, by its name. */
+  /** Text of the members of each interface, by its name. */
   readonly #named = new Map<string, string>()
-  /** Name of an object type within a component, by its text. */
+  /** Name of each object type within a component, by its text. */
   readonly #inner = new Map<string, string>()
 
-  /** Interfaces of the components, and of objects that occur in them more than once. */
+  /** Interfaces for the components, and for objects that occur in them more than once. */
   declarations(): string[] {
     const all = new Map(this.#named)
     const longestFirst = [...this.#inner].sort(([a], [b]) => b.length - a.length)
@@ -85,7 +86,10 @@ class TypeWriter {
       .map(([name, text]) => `export interface ${name} ${text}`)
   }
 
-  /** @param place name of the component, and the path to the schema. */
+  /**
+   * Converts a schema to a type. @param place name of the component, and the path to the schema
+   * within it.
+   */
   typeOf(document: ServedDocument, schema: ServedSchema, place: string): string {
     const { $ref, enum: values, anyOf, type } = schema
     if ($ref !== undefined) return this.#component(document, $ref)

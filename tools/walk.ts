@@ -1,22 +1,23 @@
-// Shows the path of one request through the source: `node tools/walk.ts [REQUEST] [--list |
-// --json]`, where REQUEST is write, log-in, enroll or list; all four by default. `make walk` runs
-// it, and test/walks.test.ts checks the counts.
+// Shows which functions of the source one request runs through: `node tools/walk.ts [REQUEST]
+// [--list | --json]`, where REQUEST is write, log-in, enroll or list; default: all four. `make
+// walk` runs it, and test/walks.test.ts checks the counts.
 //
-// Each file of src is instrumented in memory as it is loaded: every function reports its entry.
-// Each request gets a separate controller, that of the API tests: the state machine and the
-// pipeline are real, a log that commits at once replaces consensus, and nothing uses a socket. The
-// same kind of request is sent once to warm up, then once to be counted.
+// The program instruments each file of src in memory when it is loaded: every function reports when
+// it is called. Each request gets a separate controller as in the API tests: the state machine and
+// the HTTP pipeline are real, a log that commits immediately replaces consensus, and no sockets are
+// used. A request of the same kind is sent once to warm up, then once to be counted.
 //
-// The walk contains everything that runs in the asynchronous context of the request until its
-// answer is complete. It leaves out timers, duties and threads, and the later write to the store.
-// No caller waits for its share of the processor, because that would depend on the clock. This
-// process issues certificates; a running controller has a thread for them.
-// - calls: entries of functions. A generator is entered when it is first advanced.
-// - functions: the distinct functions entered, without implicit constructors and initializers.
+// A walk contains everything that runs in the asynchronous context of the request until its
+// response is complete. It does not contain timers, background tasks, threads, and the later write
+// to the store. No caller waits for its share of the processor, because that would depend on the
+// clock. This process issues certificates itself; a running controller has a separate thread for
+// that.
+// - calls: how many times functions were called. A generator counts when it is first advanced.
+// - functions: the distinct functions called, without implicit constructors and initializers.
 // - files, folders: locations of these functions.
 // - rooms: the first folder below src of each file.
 // - visits: the calls in order, where consecutive calls in the same file count once. A return from
-//   a call is no visit.
+//   a call is not a visit.
 // - returns: visits to a file that was visited before.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { readFileSync } from 'node:fs'
@@ -33,7 +34,7 @@ const sources = new URL('../src/', import.meta.url).href
 const management = '/edge/management/v1'
 const client = '/edge/client/v1'
 
-/** A function of the source; its number is its place in `functions`. */
+/** A function of the source; its number is its index in `functions`. */
 interface SourceFunction {
   readonly file: string
   readonly name: string
@@ -41,7 +42,7 @@ interface SourceFunction {
 
 const functions: SourceFunction[] = []
 
-/** The numbers of the functions that a request entered, in order. */
+/** The numbers of the functions that a request has called, in order. */
 type Walk = number[]
 
 const walks = new AsyncLocalStorage<Walk>()
@@ -63,7 +64,7 @@ const functionTypes = new Set([
   'ArrowFunctionExpression',
 ])
 
-/** @returns the text with a report at the start of each function. */
+/** @returns the source text with a report at the start of each function. */
 function instrumented(file: string, text: string): string {
   const inserts: { readonly at: number; readonly text: string }[] = []
   const visit = (node: Tree, parent: Tree | null): void => {
@@ -87,7 +88,9 @@ function instrumented(file: string, text: string): string {
   return made + text.slice(copied)
 }
 
-/** @returns its own name, the name of the variable that it is assigned to, or its line. */
+/**
+ * @returns the function's own name, the name of the variable to which it is assigned, or its line.
+ */
 function nameOf(node: Tree, parent: Tree | null, text: string): string {
   for (const named of [node['id'], parent?.['value'] === node ? parent['key'] : parent?.['id']]) {
     if (isTree(named) && typeof named['name'] === 'string') return named['name']
@@ -95,7 +98,7 @@ function nameOf(node: Tree, parent: Tree | null, text: string): string {
   return `line ${text.slice(0, node.start).split('\n').length}`
 }
 
-/** The name by which instrumented text reports; no name of the source. */
+/** Name of the global function that instrumented code calls; the source contains no such name. */
 const REPORT = '__entered'
 
 Object.assign(globalThis, {
@@ -104,7 +107,7 @@ Object.assign(globalThis, {
   },
 })
 
-/** A callback of a timer is no part of the walk, because its time depends on the machine. */
+/** Excludes callbacks of timers from walks, because their times depend on the machine. */
 const outsideOfWalks = <T extends typeof setTimeout | typeof setInterval>(set: T): T =>
   Object.assign(
     (run: () => void, delayMs?: number, ...args: []) =>
@@ -123,28 +126,28 @@ registerHooks({
   },
 })
 
-// Loaded when the hooks are in place, and so not by `import`.
+// Imported dynamically, after the hooks are registered, so that these modules are instrumented.
 const { admin, startController, user } = await import('../test/api/support/controller.ts')
 const { raiseLevel } = await import('../test/api/support/raise-level.ts')
 const { createCertificateRequest, generatePrivateKeyPem } =
   await import('../src/pki/authority/certificate-request.ts')
 
-/** A request to the controller that must be answered with success. */
+/** A request to the controller. The program ends if the response is not a success. */
 interface Sent {
   readonly method: 'GET' | 'POST'
   readonly url: string
   readonly body?: string | object
   readonly headers?: Readonly<Record<string, string>>
-  /** By a caller that has no session yet. */
+  /** True for the first request of a caller, which has no session. */
   readonly isFirst?: boolean
 }
 
-/** @returns the data of the answer. */
+/** Sends a request. @returns the data of the response. */
 type Send = (sent: Sent) => Promise<Readonly<Record<string, unknown>>>
 
 interface Request {
   readonly title: string
-  /** Writes what the request needs. @returns the request for this round. */
+  /** Creates the records that the request needs. @returns the request for this round. */
   readonly prepare: (send: Send, round: number) => Sent | Promise<Sent>
 }
 
@@ -183,7 +186,8 @@ const requests: Readonly<Record<string, Request>> = {
     prepare: async (send, round) => {
       for (const name of ['a', 'b', 'c']) await send(createService(`service ${round} ${name}`))
       const list = { method: 'GET', url: `${management}/services?limit=2` } as const
-      // Ids are random: which of the rows were printed in an earlier round would be left to chance.
+      // IDs are random, so it would depend on chance which of the listed rows have been formatted
+      // before.
       await send(list)
       return list
     },
@@ -199,7 +203,7 @@ async function newToken(send: Send, name: string): Promise<string> {
   return (enrollment as { readonly ott: { readonly token: string } }).ott.token
 }
 
-/** @returns how the administrator sends, logged in by password. */
+/** @returns a function that sends requests as the administrator, logged in by password. */
 async function senderOf(controller: TestController): Promise<Send> {
   const url = `${management}/authenticate?method=password`
   const { token } = await sender(
@@ -225,7 +229,8 @@ function sender(controller: TestController, token: string): Send {
 async function walkOf({ prepare }: Request): Promise<Walk> {
   const controller = await startController({ processorBurstMs: 1e9, processorSliceMs: 1e9 })
   try {
-    // A new cluster is at this level: its sessions say which API opened them.
+    // Raises the cluster to the newest feature level, at which sessions store the API that opened
+    // them. A new cluster starts there.
     await raiseLevel(controller)
     const send = await senderOf(controller)
     await send(await prepare(send, 1))
@@ -240,7 +245,8 @@ async function walkOf({ prepare }: Request): Promise<Walk> {
 }
 
 /**
- * Waits until no write to the store is under way, so that the walk does not depend on the machine.
+ * Waits until no write to the store is in progress, so that the walk does not depend on the
+ * machine.
  */
 async function untilWritten({ machine }: TestController): Promise<void> {
   for (;;) {
@@ -252,7 +258,7 @@ async function untilWritten({ machine }: TestController): Promise<void> {
 
 interface Visit {
   readonly file: string
-  /** Names of the functions entered, in order. */
+  /** Names of the called functions, in order. */
   readonly functions: string[]
 }
 

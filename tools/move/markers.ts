@@ -1,10 +1,13 @@
 import type { Count } from './mentions.ts'
 import type { MovedPaths } from './moved-paths.ts'
 
-/** Folders of mutations, whose names are the markers of the source (test/guards/README.md). */
+/**
+ * Folders with mutations. Markers such as `@guard` in the sources contain the names of these
+ * mutations (test/guards/README.md).
+ */
 const folders = ['test/attacks', 'test/guards', 'test/zoo']
 
-/** Gives the markers of a program the new names of their mutations. */
+/** Updates the markers in a source file after mutations were renamed. */
 export function moveMarkers(text: string, moved: MovedPaths, count: Count): string {
   return text.replace(/(?<=^\s*\/\/ @guard ).+$/gm, (names) =>
     names.replace(/[^\s,:]+(?=[,:]|$)/g, (name) => {

@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import { movableFolders, type MovedPaths } from './moved-paths.ts'
 
-/** Kinds of rewritten text, as they are printed. */
+/** Kinds of text that a move rewrites; the summary prints these words. */
 export type Kind =
   | 'import specifiers'
   | 'markers of mutations'
@@ -16,12 +16,12 @@ export type Count = (kind: Kind) => void
 
 const WORD = /[\w@.$/-]+/g
 const EXTENSION = /\.[a-z]+$/
-/** The folder of the project in a variable, which may come before a path from the root. */
+/** A shell variable with the root folder of the project, such as `$root/`, in front of a path. */
 const ROOT = /^\$\w+\//
-/** The same in a file of that folder. */
+/** The same prefix in a file of the root folder, where `./` also denotes the root. */
 const ROOT_OF_ROOT_FILE = /^(?:\$\w+|\.)\//
 
-/** @returns the new form of a path that is written from the root, from `src` or from `test`. */
+/** @returns the new form of a path that is relative to the root, to `src` or to `test`. */
 function fromTheRoot(path: string, moved: MovedPaths): string | undefined {
   if (movableFolders.includes(path.split('/', 1)[0] ?? '')) {
     const after = moved.after(path)
@@ -36,7 +36,10 @@ function fromTheRoot(path: string, moved: MovedPaths): string | undefined {
   return undefined
 }
 
-/** A name that prose gives to a file by its last segments, where only one file ends in them. */
+/**
+ * The new form of a path in prose that consists of the last segments of a file's path, if exactly
+ * one file ends with them.
+ */
 function byItsEnding(path: string, moved: MovedPaths): string | undefined {
   if (!EXTENSION.test(path)) return undefined
   const file = moved.onlyFileNamed(path)
@@ -44,12 +47,12 @@ function byItsEnding(path: string, moved: MovedPaths): string | undefined {
   return after?.split('/').slice(-path.split('/').length).join('/')
 }
 
-/** A file of TypeScript, also one with markup of the console. */
+/** Whether the file is a TypeScript program, with or without JSX. */
 export function isProgram(file: string): boolean {
   return /\.tsx?$/.test(file)
 }
 
-/** Prose: the whole of a page, and comments of programs. */
+/** Whether the line is prose: any line of a page, or a comment in a program. */
 function isProse(file: string, line: string): boolean {
   return file.endsWith('.md') || (isProgram(file) && /^\s*(?:\/\/|\/?\*)/.test(line))
 }
@@ -77,7 +80,7 @@ function moveWord(
   return word.slice(0, word.length - rest.length) + after + rest.slice(path.length)
 }
 
-/** Paths written in a line of any file, but for those relative to the file. */
+/** Rewrites the paths in a line of any file, except paths that are relative to the file. */
 export function moveMentions(file: string, line: string, moved: MovedPaths, count: Count): string {
   const isInProse = isProse(file, line)
   return line.replace(WORD, (word, at: number) => {
@@ -87,7 +90,7 @@ export function moveMentions(file: string, line: string, moved: MovedPaths, coun
   })
 }
 
-/** Links of a page, which are relative to it. */
+/** Rewrites the links of a page, which are relative to the page. */
 export function moveLinks(page: string, text: string, moved: MovedPaths, count: Count): string {
   return text.replace(/\]\(([^)\s#:]+)(?=[)#])/g, (whole, link: string) => {
     const after = moved.relativeAfter(page, link)
@@ -97,7 +100,7 @@ export function moveLinks(page: string, text: string, moved: MovedPaths, count: 
   })
 }
 
-/** A line of a page that names a folder first and then folders in it, each as `name/`. */
+/** Rewrites a line of a page that first names a folder and then folders in it, each as `name/`. */
 export function moveInnerNames(line: string, moved: MovedPaths, count: Count): string {
   const [, folder] = /`((?:src|test|bench|tools|proto)(?:\/[\w-]+)*)\/`/.exec(line) ?? []
   if (folder === undefined) return line
@@ -110,7 +113,10 @@ export function moveInnerNames(line: string, moved: MovedPaths, count: Count): s
   })
 }
 
-/** The table of arrows between rooms: keys and texts are paths below `src`. */
+/**
+ * Rewrites the table of permitted imports between folders; its keys and texts are paths below
+ * `src`.
+ */
 export function moveRooms(text: string, moved: MovedPaths, count: Count): string {
   const roomAfter = (room: string): string | undefined => {
     const after = moved.after(`src/${room}`)

@@ -1,15 +1,17 @@
 import { posix } from 'node:path'
 
-/** A file or folder and its new place, both from the root of the project. */
+/** The old and the new path of a file or folder, both relative to the root of the project. */
 export interface Move {
   readonly from: string
   readonly to: string
 }
 
-/** Folders whose files may be moved; every other file is only kept right. */
+/** Folders whose files may be moved. In all other files, only references are updated. */
 export const movableFolders: readonly string[] = ['src', 'test', 'bench', 'tools', 'proto']
 
-/** The new place of each path: the move of the longest FROM decides. */
+/**
+ * The new path for each old path. If several moves apply, the one with the longest old path counts.
+ */
 export class MovedPaths {
   /** Each tracked file that moves, with its new path. */
   readonly files: ReadonlyMap<string, string>
@@ -42,7 +44,7 @@ export class MovedPaths {
     return this.#tracked.has(path) || this.#folders.has(path)
   }
 
-  /** @returns the one tracked file whose path ends in these segments, if there is exactly one. */
+  /** @returns the tracked file whose path ends in these segments, if there is exactly one. */
   onlyFileNamed(ending: string): string | undefined {
     const named = this.#byName.get(posix.basename(ending)) ?? []
     const found = named.filter((file) => file === ending || file.endsWith(`/${ending}`))
@@ -50,8 +52,8 @@ export class MovedPaths {
   }
 
   /**
-   * @returns the new form of a path that `file` gives relative to its own folder; undefined when it
-   * stays as it is, or leads to no file or folder of the project.
+   * @returns the new form of a path in `file` that is relative to the folder of `file`; undefined
+   * if the path does not change, or if no file or folder of the project has it.
    */
   relativeAfter(file: string, written: string): string | undefined {
     const slash = /.\/$/.test(written) ? '/' : ''

@@ -15,20 +15,20 @@ import {
 import type { MovedPaths } from './moved-paths.ts'
 import { moveSpecifiers } from './specifiers.ts'
 
-/** All changes of a move; they are computed before the first one is made. */
+/** All changes of a move. They are computed before the first change is made. */
 export interface Plan {
   /** The new text of each file that is rewritten, by its new path. */
   readonly texts: ReadonlyMap<string, string>
   readonly counts: ReadonlyMap<Kind, number>
-  /** Places that a person has to judge, each with the reason. */
+  /** Places that a person must check, each with the reason. */
   readonly toLookAt: readonly string[]
 }
 
 const ROOM_TABLE = 'test/tidy.test.ts'
 const CHANGES = 'CHANGELOG.md'
-/** Digests of the message definitions that the generated code belongs to. */
+/** File with digests of the protobuf definitions from which the code in proto/gen was generated. */
 const DIGESTS = 'proto/gen/SOURCES.sha256'
-/** Recorded files keep their text. */
+/** Files that stay as they are, because they are generated or recorded. */
 const leftAlone = /^(?:package-lock\.json|LICENSE|test\/releases\/.*\.(?:json|tgz))$/
 
 class Planner {
@@ -61,7 +61,10 @@ class Planner {
     this.#write(file, old, text)
   }
 
-  /** Generated code has the comments of its definition: both are rewritten, and stay a pair. */
+  /**
+   * Generated code repeats the comments of its definition. Both are rewritten, so the digest of the
+   * definition must be updated as well.
+   */
   #planDigests(): void {
     const old = this.#read(DIGESTS)
     if (old === undefined) return
@@ -98,7 +101,7 @@ class Planner {
   #page(file: string, old: string): string {
     if (!file.endsWith('.md')) return this.#mentions(file, old)
     const linked = moveLinks(file, old, this.#moved, this.#count)
-    // A released version keeps the words that it was released with.
+    // The sections of released versions stay as they are.
     const end = file === CHANGES ? endOfUnreleased(linked) : linked.length
     return this.#mentions(file, linked.slice(0, end)) + linked.slice(end)
   }
@@ -115,7 +118,10 @@ class Planner {
     if (text !== old) this.texts.set(this.#moved.after(file) ?? file, text)
   }
 
-  /** @returns undefined for a file of bytes, or one that was deleted and is tracked still. */
+  /**
+   * @returns the text of a file; undefined for a binary file, or for a tracked file that was
+   * deleted.
+   */
   #read(file: string): string | undefined {
     try {
       const text = readFileSync(join(this.#root, file), 'utf8')
@@ -138,7 +144,7 @@ class Planner {
     })
   }
 
-  /** Rooms named in an expression as `src\/(raft|fsm)\/`, of which one may have moved. */
+  /** Reports regular expressions such as `src\/(raft|fsm)\/` that name a moved folder. */
   #lookAtAlternatives(file: string, text: string): void {
     text.split('\n').forEach((line, at) => {
       const [, names = ''] = /src\\\/\(([\w|]+)\)/.exec(line) ?? []

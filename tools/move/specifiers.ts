@@ -13,7 +13,7 @@ function isTree(value: unknown): value is Tree {
   return typeof (value as Tree | null | undefined)?.type === 'string'
 }
 
-/** `import.meta.dirname` and its like. */
+/** Whether the node is `import.meta.PROPERTY`, such as `import.meta.dirname`. */
 function isOfModule(node: unknown, property: string): boolean {
   if (!isTree(node) || node.type !== 'MemberExpression') return false
   const { object, property: name } = node
@@ -27,7 +27,7 @@ function isCallOfVitest({ callee }: Tree): boolean {
   return isTree(callee['object']) && callee['object']['name'] === 'vi'
 }
 
-/** @returns the parts of a node that hold a path relative to the file. */
+/** @returns the nodes within a node that contain a path relative to the file. */
 function pathsOf(node: Tree): unknown[] {
   const words = (node['arguments'] ?? []) as readonly unknown[]
   const [first] = words
@@ -38,16 +38,19 @@ function pathsOf(node: Tree): unknown[] {
       paths.push(first)
     }
     if (isOfModule(node['callee'], 'resolve')) paths.push(first)
-    // join and resolve: only the first word after the folder is a path from it.
+    // Of the arguments of join and resolve, only the first one after the folder is relative to the
+    // file.
     paths.push(...words.filter((_, at) => at > 0 && isOfModule(words[at - 1], 'dirname')))
   }
   return paths
 }
 
-/** Texts that may be paths relative to their file; a file without any is not parsed. */
+/**
+ * Quoted texts that may be paths relative to their file. A file without such texts is not parsed.
+ */
 const QUOTED = /'([^'\n]*)'|"([^"\n]*)"/g
 
-/** Rewrites the paths by which a program names modules and files relative to its own folder. */
+/** Rewrites the paths by which a program refers to modules and files relative to its own folder. */
 export function moveSpecifiers(
   file: string,
   text: string,

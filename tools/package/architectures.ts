@@ -1,4 +1,4 @@
-/** The architectures of releases: how Node's packages and Debian call them. */
+/** The architectures of releases, with their names in packages of Node.js and in Debian. */
 export const architectures = {
   x64: { debian: 'amd64' },
   arm64: { debian: 'arm64' },

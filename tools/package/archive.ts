@@ -2,7 +2,10 @@ import { basename, dirname } from 'node:path'
 
 import { type Release, runTool } from './release.ts'
 
-/** Writes a tar.xz with the folder of the tree in it, readable for all and owned by root. */
+/**
+ * Writes a tar.xz archive that contains the folder. Everyone can read its files, and root owns
+ * them.
+ */
 export function writeArchive({ timeS, level }: Release, tree: string, path: string): void {
   runTool('tar', [
     '--create',

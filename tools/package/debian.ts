@@ -25,14 +25,14 @@ interface Content {
   readonly depends: readonly string[]
   readonly summary: string
   readonly description: string
-  /** Name of its scripts in deploy/debian. */
+  /** Base name of the package's maintainer scripts in deploy/debian. */
   readonly scripts: string
   readonly unit?: string
 }
 
 /**
- * The program of one version. Its name has the version, so that the former program stays until
- * every process that runs it was restarted.
+ * Builds the Debian package with the program of one version. The package name contains the version,
+ * so that the previous program stays installed until every process that runs it was restarted.
  */
 export function buildProgramPackage(release: Release, tree: string, architecture: string): void {
   const content = {
@@ -50,7 +50,7 @@ export function buildProgramPackage(release: Release, tree: string, architecture
   })
 }
 
-/** The package that chooses the version, and one for each unit. */
+/** Builds the package that selects the version to run, and one package for each systemd unit. */
 export function buildCommonPackages(release: Release): void {
   const systemd = join(release.program, 'deploy/systemd')
   const common = {
@@ -86,7 +86,10 @@ export function buildCommonPackages(release: Release): void {
 
 const programPackage = ({ version }: Release): string => `flotilla-program-${version}`
 
-/** Debian sorts `~` before everything: a pre-release precedes its release. */
+/**
+ * The version in Debian's form. Debian sorts `~` before everything else, so a pre-release sorts
+ * before its release.
+ */
 const debianVersion = ({ version }: Release): string => version.replace('-', '~')
 
 function place(from: string, to: string): void {
@@ -108,7 +111,7 @@ function build(release: Release, content: Content, fill: (stage: string) => void
     const filled = text.replaceAll('@VERSION@', version).replaceAll('@UNIT@', content.unit ?? '')
     writeFileSync(join(stage, 'DEBIAN', script), filled, { mode: 0o755 })
   }
-  // Independent of the umask.
+  // Makes the permissions independent of the umask.
   runTool('chmod', ['-R', 'u=rwX,go=rX', stage])
   writeFileSync(join(stage, 'DEBIAN/control'), control(release, content, installedKib(stage)))
   const file = `${content.name}_${debianVersion(release)}_${content.architecture}.deb`

@@ -1,9 +1,10 @@
-// Packs the built program for hosts without a package registry:
-// `node tools/package/main.ts PROGRAM OUT [--arch x64|arm64]... [--level 0-9]`.
+// Packs the built program for hosts without access to a package registry: `node
+// tools/package/main.ts PROGRAM OUT [--arch x64|arm64]... [--level 0-9]`.
 //
-// tools/build-program.ts has made PROGRAM. OUT gets, for each architecture,
-// flotilla-VERSION-linux-ARCH.tar.xz with the program, its packages and its Node, and the Debian
-// package of the same tree; then the Debian packages that are the same for all, and SHA256SUMS.
+// PROGRAM is the output of tools/build-program.ts. OUT gets, for each architecture,
+// flotilla-VERSION-linux-ARCH.tar.xz with the program, its packages and its Node.js, and a Debian
+// package with the same files. It also gets the Debian packages that do not depend on the
+// architecture, and SHA256SUMS.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -18,7 +19,7 @@ import { makeTree } from './tree.ts'
 const { values, positionals } = parseArgs({
   options: {
     arch: { type: 'string', multiple: true },
-    // Level 6 saves a tenth of the size, and takes three times as long.
+    // Level 6 makes the files a tenth smaller, and takes three times as long.
     level: { type: 'string', default: '2' },
   },
   allowPositionals: true,
@@ -36,7 +37,7 @@ const { version, built } = JSON.parse(readFileSync(join(program, 'package.json')
   readonly version: string
   readonly built: { readonly date: string }
 }
-// The same sources give the same files.
+// The time of the commit, so that the same sources give the same files.
 const timeS = built.date === '' ? 0 : Math.floor(Date.parse(built.date) / 1000)
 const { level } = values
 const release = { program, out, version, timeS, level, work: join(out, 'work') }

@@ -6,10 +6,13 @@ import type { Architecture } from './architectures.ts'
 import { type Release, runTool } from './release.ts'
 
 const root = resolve(import.meta.dirname, '../..')
-/** The Node of a package also has its headers and manuals. */
+/** Files of Node.js that a release contains; its headers and manuals are omitted. */
 const keptOfNode = ['bin/node', 'LICENSE', 'package.json']
 
-/** Makes the folder flotilla-VERSION as it is on a host of that architecture. @returns its path. */
+/**
+ * Creates the folder flotilla-VERSION with the files that a host of this architecture gets.
+ * @returns its path.
+ */
 export function makeTree({ program, version, work }: Release, architecture: Architecture): string {
   const tree = join(work, architecture, `flotilla-${version}`)
   rmSync(tree, { recursive: true, force: true })
@@ -28,7 +31,10 @@ export function makeTree({ program, version, work }: Release, architecture: Arch
   return tree
 }
 
-/** npm installs only the Node of this machine; the other one comes from the registry. */
+/**
+ * The folder of the package with Node.js for one architecture. npm has installed only that of this
+ * machine; another one is fetched from the registry and verified.
+ */
 function nodePackage(name: string, work: string): string {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
     readonly packages: Readonly<

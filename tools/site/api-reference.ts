@@ -1,4 +1,4 @@
-// Pages of the API reference, from the OpenAPI documents that a controller serves.
+// Creates the pages of the API reference from the OpenAPI documents that a controller serves.
 
 export interface OpenApiDocument {
   readonly info: { readonly title: string }
@@ -48,7 +48,10 @@ interface Schema {
   readonly maxItems?: number
 }
 
-/** Parameters and statuses that the introduction describes, so that no operation repeats them. */
+/**
+ * Parameters and status codes that the introduction of the reference describes, so that the
+ * operations do not repeat them.
+ */
 const sharedParameters: ReadonlySet<string> = new Set([
   'consistency',
   'net-min-index',
@@ -60,10 +63,10 @@ const sharedStatuses: ReadonlySet<string> = new Set(
   '200 201 202 304 400 401 404 406 412 413 415 429 503 default'.split(' '),
 )
 
-/** Nested objects are shown up to this depth; deeper ones are named `object`. */
+/** Fields of nested objects are shown up to this depth; deeper objects are shown as `object`. */
 const FIELD_DEPTH = 3
 
-/** One page for an API: its operations by subject, then the objects that they answer with. */
+/** The page for one API: its operations by subject, then the objects that responses contain. */
 export function apiReferencePage(document: OpenApiDocument): string {
   const { info, paths, components } = document
   const base = document.servers[0]?.url ?? ''
@@ -160,7 +163,7 @@ function objectsText(schemas: Readonly<Record<string, Schema>>): string {
     .join('\n')
 }
 
-/** Fields of an object, nested ones by their path. */
+/** Table with the fields of an object; a nested field is named by its path. */
 function fieldTable(schema: Schema): string {
   const rows = fieldRows(schema, '', FIELD_DEPTH)
   if (rows.length === 0) return `${capitalized(typeText(schema))}.\n`
@@ -178,7 +181,7 @@ function fieldRows(schema: Schema, prefix: string, depth: number): string[] {
   })
 }
 
-/** A type in words, with its bounds, such as `text of at most 512 characters, or null`. */
+/** Describes a type with its limits, such as `text of at most 512 characters, or null`. */
 function typeText(schema: Schema): string {
   if (schema.$ref !== undefined) {
     const name = schema.$ref.split('/').at(-1) ?? ''

@@ -1,5 +1,6 @@
-// `make docs`: writes the pages of the guide below tools/site/pages, adds the generated ones, and
-// lets VitePress build them: `node tools/site/build.ts FOLDER`. DOCS_BASE is the path of the site.
+// Builds the documentation site for `make docs`: writes the pages of the guide below
+// tools/site/pages, adds the generated pages, and runs VitePress: `node tools/site/build.ts
+// FOLDER`. The environment variable DOCS_BASE contains the path of the site.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -52,7 +53,7 @@ function write(page: string, text: string): void {
   writeFileSync(path, text)
 }
 
-/** Stands for the folder, which GitHub shows as a list of files. */
+/** Page in place of the folder of decisions, for which GitHub shows a list of files. */
 function decisionsPage(): string {
   const files = readdirSync(join(root, 'docs/adr')).sort()
   const rows = files.map((file) => {
@@ -63,7 +64,10 @@ function decisionsPage(): string {
   return `# Decisions\n\n${rows.join('\n')}\n`
 }
 
-/** A page for each API, from the documents of a controller in memory, and the list of them. */
+/**
+ * Writes a page for each API, from the documents of a controller that runs in memory, and a list of
+ * these pages.
+ */
 async function writeApiReference(): Promise<void> {
   const controller = await startController()
   const links: string[] = []
@@ -80,7 +84,7 @@ async function writeApiReference(): Promise<void> {
   fill('docs/integrate/api-reference.md', '<!-- pages of the API reference -->', links.join('\n'))
 }
 
-/** Replaces a comment of the page with the generated content. */
+/** Replaces a placeholder comment in the page with generated content. */
 function fill(page: string, comment: string, generated: string): void {
   const text = readFileSync(join(laidOut, page), 'utf8')
   if (!text.includes(comment)) throw new Error(`${page} lacks ${comment}`)

@@ -4,11 +4,12 @@ import { allCommands } from '../../src/cli/common-command-options.ts'
 import { commandFullName } from '../../src/cli/command-names.ts'
 import { buildProgram } from '../../src/cli/program.ts'
 
-/** Columns of the help, independent of the terminal of the build. */
+/** Width of the help in characters, so that the result does not depend on the terminal. */
 const WIDTH = 100
 
 /**
- * The help of every command, below a heading each; groups of commands are headings above theirs.
+ * The help texts of all commands, each with a heading; the heading of a group comes before those of
+ * its commands.
  */
 export function cliReference(): string {
   const program = buildProgram()
@@ -23,7 +24,10 @@ export function cliReference(): string {
     .join('\n')
 }
 
-/** The help with the text after its options, which Commander leaves out of `helpInformation`. */
+/**
+ * The help of a command including the text after its options, which Commander's `helpInformation`
+ * omits.
+ */
 function helpOf(command: Command): string {
   let text = ''
   command.configureOutput({ writeOut: (part) => (text += part), getOutHelpWidth: () => WIDTH })

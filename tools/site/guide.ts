@@ -1,9 +1,12 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 
-// The pages of the guide, their places in the sidebar, and the targets of their links.
+// The pages of the documentation, their order in the sidebar, and the targets of their links.
 
-/** Sections of the sidebar, in reading order. Pages that `first` does not name follow by title. */
+/**
+ * Sections of the sidebar in reading order. Within a section, pages that `first` does not list come
+ * last, sorted by title.
+ */
 const sections: readonly Section[] = [
   { folder: 'start', text: 'Start', first: ['evaluate', 'install', 'production'] },
   { folder: 'concepts', text: 'Concepts', first: ['planes', 'write', 'dial', 'membership'] },
@@ -14,7 +17,7 @@ const sections: readonly Section[] = [
   { folder: 'internals', text: 'Internals', first: ['engine', 'way-of-a-write'] },
   { folder: 'adr', text: 'Decisions', first: ['index'] },
 ]
-/** Section of pages that are in no folder of docs/. */
+/** Section for pages directly in docs/. */
 const TOP_LEVEL = 'More'
 
 interface Section {
@@ -30,10 +33,10 @@ export interface SidebarItem {
   readonly items?: readonly SidebarItem[]
 }
 
-/** Pages outside of docs/ that belong to the guide. */
+/** Pages outside of docs/ that are part of the documentation. */
 export const pagesOutside = ['README.md', 'CHANGELOG.md', 'SECURITY.md', 'deploy/README.md']
 
-/** @returns paths of all pages of the guide, from the root of the project. */
+/** @returns the paths of all pages of the documentation, relative to the root of the project. */
 export function guidePages(root: string): string[] {
   const inDocs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
@@ -42,7 +45,7 @@ export function guidePages(root: string): string[] {
   return [...pagesOutside, ...inDocs]
 }
 
-/** The sidebar: each page of docs/ once, in the section of its folder. */
+/** The sidebar, which contains each page of docs/ once, in the section of its folder. */
 export function sidebarOf(root: string): SidebarItem[] {
   const pages = guidePages(root).map((page) => ({
     page,
@@ -69,7 +72,7 @@ interface Titled {
   readonly title: string
 }
 
-/** Decisions by their numbers, other pages by their titles. */
+/** Sorts decisions by number and other pages by title. */
 function order(a: Titled, b: Titled): number {
   if (folderOf(a.page) === 'adr') return a.page < b.page ? -1 : 1
   return a.title.localeCompare(b.title, 'en')
@@ -79,7 +82,7 @@ function item({ page, title }: Titled): SidebarItem {
   return { text: title, link: `/${page.slice(0, -'.md'.length)}` }
 }
 
-/** The folder below docs/ that a page is in. */
+/** The folder below docs/ that contains the page. */
 function folderOf(page: string): string {
   const parts = page.split('/')
   return parts[0] === 'docs' && parts.length > 2 ? (parts[1] ?? '') : ''
@@ -94,7 +97,7 @@ function withoutCode(text: string): string {
   return text.replaceAll(/^```.*?^```$/gms, '')
 }
 
-/** The anchor that GitHub gives a heading; the site uses the same. */
+/** The anchor of a heading on GitHub; the site uses the same. */
 export function anchorOf(heading: string): string {
   return heading
     .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
@@ -114,7 +117,7 @@ function anchorsIn(text: string): Set<string> {
   return found
 }
 
-/** @returns the links of a page that lead to no file, or to no heading of one. */
+/** @returns the links of a page whose file or heading does not exist. */
 export function brokenLinks(root: string, page: string): string[] {
   const text = readFileSync(join(root, page), 'utf8')
   const links = [...withoutCode(text).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link)
@@ -130,8 +133,8 @@ export function brokenLinks(root: string, page: string): string[] {
 }
 
 /**
- * The text of a page as the site needs it: links to files of the project that are no pages become
- * plain text, and links to folders lead to the page that stands for the folder.
+ * The text of a page for the site. A link to a file that is not a page becomes plain text, and a
+ * link to a folder becomes a link to the page in its place.
  */
 export function sitePage(root: string, page: string, text: string): string {
   const pages = new Set(guidePages(root))
@@ -152,6 +155,6 @@ export function sitePage(root: string, page: string, text: string): string {
           return anchor === undefined ? label : all
         }),
   )
-  // A comment to authors would be shown as text.
+  // Removes comments to authors, which the site would show as text.
   return linked.join('').replaceAll(/^<!-- (?!pages of|help of).*? -->$/gm, '')
 }

@@ -16,11 +16,12 @@ export default defineConfig({
   cacheDir: join(import.meta.dirname, '../node_modules/.vite'),
   rewrites: { 'README.md': 'index.md' },
   markdown: {
-    // The same anchors as on GitHub, so that one test of links holds for both.
+    // Makes anchors as GitHub does, so that one test can check the links for both.
     anchor: { slugify: anchorOf },
     toc: { slugify: anchorOf },
     config(md) {
-      // A `<name>` in a sentence is text, as nearly all of them are placeholders.
+      // Shows a `<name>` in a sentence as text, because nearly all of them are placeholders and not
+      // HTML.
       md.set({ html: false })
       const { fence } = md.renderer.rules
       md.renderer.rules.fence = (tokens, at, ...others) => {
