@@ -44,8 +44,8 @@ export class Network {
     this.size = size
     this.log = new LogWriter((entry) => {
       const applied = applyLogEntry(this.state, entry)
-      // Takes changes away as the write-behind of a controller does. The log entries are not kept,
-      // because a controller does not keep its log in memory either.
+      // Removes changes from the state as a controller's write-behind does. The log entries are not
+      // kept, because a controller does not keep its log in memory either.
       if (this.state.dirtyCharacters > 1024 * 1024) this.state.takeDirty()
       return applied
     })

@@ -77,8 +77,8 @@ function createServiceEntry(index: number): Entry {
 }
 
 /**
- * Applies `count` entries, which are created before the measurement, in one thread. The changes are
- * taken away in batches, as write-behind does.
+ * Applies `count` entries, which are created before the measurement, in one thread. Removes the
+ * changes from the state in batches, as write-behind does.
  */
 export function benchApply(count: number): ApplyResult {
   const entries = Array.from({ length: count }, (_, i) => createServiceEntry(i + 1))

@@ -34,7 +34,7 @@ const ROUND_TRIPS = 1000
 const CREATED = 300
 const IDLE = 500
 const STALL_MS = 30_000
-/** What the server does with a connection, selected by the connection's first byte. */
+/** Action of the server on a connection, selected by the connection's first byte. */
 const [SINK, ECHO] = ['s', 'e']
 
 interface RouterUnderTest {
@@ -282,7 +282,7 @@ async function roundTrips(socket: Socket): Promise<number[]> {
 
 /**
  * Creates many circuits, eight at a time. They stay open until the last one exists: otherwise a
- * kernel may drop a connection request from a port that was closed a moment ago, and the client
+ * kernel may drop a connection request from a port that was closed shortly before, and the client
  * repeats it only after a second.
  * @returns ms for all circuits.
  */

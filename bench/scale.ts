@@ -167,7 +167,7 @@ function measureRouters(edgeRouters: number): Figures {
   }
 }
 
-/** What can grow, with the sizes to measure and the function that measures one size. */
+/** Quantities that can grow, with the sizes to measure and the function that measures one size. */
 const subjects = {
   identities: { sizes: [1_000, 10_000, 100_000, 1_000_000], measure: measureIdentities },
   routers: { sizes: [10, 100, 1_000, 10_000], measure: measureRouters },

@@ -47,7 +47,7 @@ type Walk = number[]
 
 const walks = new AsyncLocalStorage<Walk>()
 
-/** A node of ESTree: its members are values, nodes, and lists of them. */
+/** A node of an ESTree syntax tree. Each member is a value, a node, or a list. */
 interface Tree {
   readonly type: string
   readonly start: number

@@ -37,7 +37,7 @@ export class RaftCluster {
     this.#folder = folder
   }
 
-  /** @param parent folder on the disk to measure. What is created in it is removed again. */
+  /** @param parent folder on the disk to measure; files created in it are removed again. */
   static async start(parent: string, size: number): Promise<RaftCluster> {
     const cluster = new RaftCluster(mkdtempSync(join(parent, 'flotilla-raft-')))
     try {

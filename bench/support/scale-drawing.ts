@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 export interface Curves {
-  /** What the sizes count, such as `identities`. */
+  /** The unit of the sizes, such as `identities`. */
   readonly over: string
   /** Sizes along the horizontal axis, at equal distances. */
   readonly sizes: readonly number[]

@@ -92,8 +92,8 @@ export class Channel {
   readonly #decoder: FrameDecoder
   readonly #writer: FrameWriter
   /**
-   * Pending requests by sequence number; sockets of one channel share the map, because a reply may
-   * arrive over either.
+   * Pending requests by sequence number; all sockets of a channel share the map, because a reply
+   * may arrive over any of them.
    */
   #waiters = new Map<number, Waiter>()
   #partOf: Channel | null = null
@@ -447,9 +447,9 @@ export class Channel {
   }
 
   /**
-   * Whether the peer has left so many sent bytes unread that this channel must not read from it. On
-   * a channel for data, the threshold is higher than the bytes that data may queue; otherwise two
-   * peers that send each other data could wait for each other forever.
+   * Whether the peer has left too many sent bytes unread, so that this channel must not read from
+   * it. On a channel for data, the threshold is higher than the bytes that data may queue;
+   * otherwise two peers that send each other data could wait for each other forever.
    */
   #isPeerIdle(): boolean {
     const { socket, limits } = this.#deps
@@ -466,7 +466,8 @@ export class Channel {
 
   #count({ contentType: type, leftOutBytes = 0 }: ChannelMessage): void {
     if (this.#heartbeats === null) return
-    // A message whose body was skipped counts; otherwise a peer could send any number of them.
+    // A message whose body was skipped counts; otherwise a peer could send such messages without
+    // limit.
     if (leftOutBytes === 0 && this.#deps.limits.unmeteredTypes?.has(type) === true) return
     this.#window.messages += 1
     this.#window.bytes += this.#decoder.takenBytes

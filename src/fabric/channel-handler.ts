@@ -20,7 +20,7 @@ export interface ChannelHandler {
    * record. Its channel closes directly after this call.
    */
   onRevoked?(connection: RouterConnection): void
-  /** Called every `routerSweepMs`. */
+  /** Called periodically, every `routerSweepMs`. */
   onSweep?(): void
   /** Called when the controller stops. */
   onStop?(): void

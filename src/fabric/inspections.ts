@@ -42,8 +42,8 @@ export function createRouterInspections(
 }
 
 /**
- * Whether the error is a fault of the router. It is not if a router of an earlier release reports
- * that it does not know the name.
+ * Whether the error is a fault of the router. Routers of earlier releases report an unknown name as
+ * an error, which is not a fault.
  */
 function isFault(error: string): boolean {
   return !error.endsWith(': not known to this router')

@@ -63,7 +63,10 @@ export const routerLimits = {
    * `routerWarningsBurst`.
    */
   routerWarningsPerSecond: 0.2,
-  /** Maximum routers for which a controller stores when they disconnected or reconnected. */
+  /**
+   * Maximum routers for which a controller stores the time at which they disconnected or
+   * reconnected.
+   */
   routerPresencesMax: 16_384,
   /** Interval at which the leader stores which routers connected and disconnected. */
   routerPresenceLogMs: 60_000,

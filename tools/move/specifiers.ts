@@ -1,7 +1,7 @@
 import { parseAst } from 'rolldown/parseAst'
 import type { MovedPaths } from './moved-paths.ts'
 
-/** A node of ESTree: its members are values, nodes, and lists of them. */
+/** A node of an ESTree syntax tree. Each member is a value, a node, or a list. */
 interface Tree {
   readonly type: string
   readonly start: number

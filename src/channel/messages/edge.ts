@@ -125,7 +125,7 @@ export const edgeErrorCode = {
  */
 export const INVALID_SESSION = 'Invalid Session'
 
-/** Tells a client whether and how to retry a refused request. */
+/** Hints in a refusal, by which a client decides whether and how to retry. */
 export const retryHint = { default: 0, startOver: 2, notRetriable: 3 } as const
 
 /**

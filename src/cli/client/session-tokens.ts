@@ -93,7 +93,7 @@ export class SessionTokens implements RenewedSession {
       const context = this.#context()
       const held = context === undefined ? null : heldIn(context)
       if (context === undefined || held === null) return null
-      // Another command has renewed the tokens while this one waited for the lock.
+      // Another command has renewed the tokens while this command waited for the lock.
       // @guard log-in-at-the-terminal--renewal
       if (held.token !== refused) return held
       return await this.#refreshed(context, held)

@@ -35,9 +35,9 @@ const PART_BYTES_MAX = 4 * 1024 * 1024
 const ASK_MS = 10_000
 
 /**
- * Writes a bundle with the information about a controller, router or tunnel on this host that
- * support needs, without secrets. If an item cannot be read, the bundle omits it and the manifest
- * gives the reason: a bundle of a stopped program is still useful.
+ * Writes a support bundle: information about a controller, router or tunnel on this host, without
+ * secrets. If an item cannot be read, the bundle omits it and the manifest gives the reason: a
+ * bundle of a stopped program is still useful.
  * @throws {CommandFailure}
  */
 export async function writeBundle(options: BundleOptions): Promise<void> {

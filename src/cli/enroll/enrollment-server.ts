@@ -219,7 +219,7 @@ export class EnrollmentServer {
   }
 }
 
-/** What to do if the outcome is unknown, so that the token may have been used. */
+/** Remedy if the outcome is unknown, so that the token may have been used. */
 function remedyOf({ method }: EnrollmentToken): string {
   return method === 'updb'
     ? 'try to log in with the password, and rerun the same command if that fails'

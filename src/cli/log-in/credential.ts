@@ -95,7 +95,7 @@ export async function readLogInCredential(
   }
 }
 
-/** A TOTP code or a recovery code. */
+/** Reads a TOTP code or a recovery code. */
 export async function readSecondFactorCode({ codeFile }: CredentialOptions): Promise<string> {
   if (codeFile !== undefined) return readSecretInput(codeFile, 'the code')
   if (isInteractive()) return await promptLine('Code of the authenticator app: ')

@@ -31,8 +31,8 @@ async function isOidcAnnounced(opening: SessionOpeningOptions): Promise<boolean>
 }
 
 /**
- * Logs in through each controller in turn, and retries while the cluster has no leader. An
- * interrupted log-in starts again at another controller, because a controller stores a log-in in
+ * Logs in through the first controller that responds, and retries while the cluster has no leader.
+ * An interrupted log-in starts again at another controller, because a controller stores a log-in in
  * the cluster only when its code is redeemed.
  * @returns null if no controller is an OpenID provider at these addresses.
  */
@@ -88,7 +88,10 @@ async function flowOf(
   }
 }
 
-/** Returns a function that yields the given controllers in turn, starting after the first one. */
+/**
+ * Returns a function that yields the given controllers one after the other, starting after the
+ * first one.
+ */
 function nextOf(
   { controllers, caPem }: SessionOpeningOptions,
   first: OidcProviderClient,

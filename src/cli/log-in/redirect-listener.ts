@@ -141,7 +141,7 @@ const style =
   'background:light-dark(#fff,#19222c)}h1{font-size:1.25rem;margin:0 0 .75rem}p{margin:0;line-height:1.5}'
 
 /**
- * Page that the browser shows at the end of a log-in; it tells the user to continue in the
+ * Page that the browser shows at the end of a log-in; its text asks the user to continue in the
  * terminal.
  */
 function redirectPage({

@@ -115,7 +115,7 @@ async function readBack(file: string, written: WrittenBackup | null): Promise<st
 }
 
 /**
- * Removes the incomplete files that a killed run left beside a target, because they contain the
+ * Removes the incomplete files that a killed run left next to a target, because they contain the
  * keys of the network. Files of a process that is still running stay.
  */
 function removeAbandoned(target: string): void {

@@ -90,7 +90,7 @@ export const identityExtraFields = ['isDefaultAdmin', ...disabledFields] as cons
 /** One object in a network: its fields as in the file, with references by name. */
 export interface NetworkObject {
   readonly section: NetworkSection
-  /** Unique in its section. */
+  /** Key that is unique in the object's section. */
   readonly key: string
   /** Text for messages, such as `service web`. */
   readonly label: string

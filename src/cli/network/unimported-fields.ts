@@ -54,8 +54,7 @@ const regained: Readonly<Record<string, readonly string[]>> = {
 
 const enrollRouters = 'enroll these routers again'
 /**
- * What the operator can do about a lost field. For a field without an entry, the operator has to
- * check the objects.
+ * Remedies for lost fields. For a field without an entry, the operator has to check the objects.
  */
 const remedies: Readonly<Record<string, string>> = {
   'ca isVerified': 'verify them with: flotilla ca verify',

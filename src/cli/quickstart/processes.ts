@@ -178,8 +178,8 @@ function putLogAside(path: string): void {
 /**
  * Rotates the log of a running process by copying and truncating it, because the process keeps
  * appending to the same file. A line written between the two steps is lost; operators who need
- * every line should store the output of controllers in another way. If the disk is full,
- * controllers report this and stop writing before.
+ * every line should store the output of controllers in another way. If the disk becomes full,
+ * controllers report this and stop writing.
  */
 function keepLogShort(path: string): void {
   try {

@@ -232,7 +232,7 @@ async function waitFor(
 }
 
 /**
- * What prevents the cluster from being ready.
+ * The reason why the cluster is not ready.
  * @returns null once every controller responds and knows the leader.
  */
 async function notReadyBecause(plan: QuickstartPlan): Promise<string | null> {
@@ -412,7 +412,7 @@ export async function exitMessage(
 
 /**
  * Whether the controller was removed from the cluster: true if a running member no longer lists it.
- * A member that lags behind may still list it, so all members are asked.
+ * A member that lags behind may still list it, so this function queries all members.
  */
 async function wasRemoved(id: string, others: readonly ControllerPlan[]): Promise<boolean> {
   const listing = clusterVerbRequest('list', {}, ANSWER_MS_MAX)

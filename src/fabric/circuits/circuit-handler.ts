@@ -532,8 +532,8 @@ export class CircuitHandler implements ChannelHandler {
     const attempt = this.#attempts.get(id)
     // @guard circuits-of-others--answer
     if (attempt?.number !== number || !attempt.missing.has(router.id)) {
-      // The reply may belong to an attempt that has ended. The router is told to drop the circuit
-      // only if no later attempt and no established circuit uses this router.
+      // The reply may belong to an attempt that has ended. The router must drop the circuit only if
+      // no later attempt and no established circuit uses this router.
       const isLaid = attempt?.routerIds.includes(router.id) === true
       if (!isLaid && this.upkeep.carriedBy(router.id, id) === undefined) {
         channel.send(unrouteMessage(id, true))

@@ -55,7 +55,7 @@ export class CircuitMaintenance {
   readonly #deps: CircuitMaintenanceDeps
   readonly #circuits: CircuitTable
   /**
-   * Connections over which this controller has sent the routes again; it does so once for each
+   * Connections over which this controller has sent the routes again, which it does once for each
    * connection.
    */
   readonly #routedAgain = new WeakSet<RouterConnection>()
@@ -170,8 +170,8 @@ export class CircuitMaintenance {
       if (isKnown) this.#circuits.remove(id)
       else this.#unroute(channel, router.id, id)
     } else if (subject === FaultSubject.FORWARD || subject === FaultSubject.UNKNOWN_OWNER_FORWARD) {
-      // With `UNKNOWN_OWNER_FORWARD`, the router does not know the owner of the circuit, so another
-      // controller may own it and this one must not end it.
+      // With `UNKNOWN_OWNER_FORWARD`, the router does not know the owner of the circuit. Another
+      // controller may own the circuit, so this controller must not end it.
       const isOwned = subject === FaultSubject.FORWARD
       for (const each of iterateDistinctWords(id)) {
         const circuit = isOwned

@@ -22,8 +22,8 @@ export interface EndedSessionTerminatorsDeps {
     mayUse: HostedTerminators['mayUse'],
   ) => void
   /**
-   * Makes the router of a removed terminator tell the hosting client, so that the client hosts the
-   * service again if it may.
+   * Makes the router of a removed terminator inform the hosting client, so that the client hosts
+   * the service again if it may.
    */
   readonly endHosting: (terminator: UnauthorizedTerminator) => void
   readonly log: RouterLogger

@@ -14,8 +14,9 @@ type Claim = Pick<ClientAccessRequest, 'routerId' | 'apiSessionToken'>
 
 /**
  * Counts refused access requests and rejected log entries. A request with an invalid API session
- * counts against the router, because routers know the valid sessions. All others count against the
- * API session of the client, so that one client affects neither the router nor its other clients.
+ * counts against the router, because routers know the valid sessions. Any other refusal counts
+ * against the API session of the client, so that one client affects neither the router nor its
+ * other clients.
  */
 export class RefusedAccessCounter {
   readonly #ofRouters: WindowedQuota

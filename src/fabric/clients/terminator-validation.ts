@@ -30,10 +30,7 @@ export interface TerminatorValidationDeps {
   readonly log: RouterLogger
 }
 
-/**
- * Terminators about which a router was asked over one connection, and which it has not reported
- * yet.
- */
+/** Terminators in a request over one connection that the router has not reported yet. */
 interface Asked {
   /** Number that the router repeats in its response. */
   readonly marker: bigint

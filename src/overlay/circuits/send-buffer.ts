@@ -158,7 +158,7 @@ export class SendBuffer {
     const last = this.#roundTripMs
     let roundTripMs = (payloadTimestamp(nowMs) - stamp + STAMP_MODULUS) % STAMP_MODULUS
     if (last > 0) {
-      // Not 1, because with this factor the timeout could never grow.
+      // A scale of 1 is replaced, because the retransmission timeout could then never grow.
       const scale = maxRttScale === 1 ? 2 : maxRttScale
       if (scale > 0) roundTripMs = Math.min(roundTripMs, last * scale)
       roundTripMs = Math.floor((roundTripMs + last) / 2)

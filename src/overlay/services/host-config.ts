@@ -7,7 +7,7 @@ import { type Network, createIpNetwork } from '../../lib/text/networks.ts'
 
 export type TunnelProtocol = 'tcp' | 'udp'
 
-/** What changes at a terminator after several equal results of a health check. */
+/** Changes of a terminator after several equal results of a health check. */
 export interface HealthAction {
   readonly trigger: 'pass' | 'fail' | 'change'
   readonly consecutiveEvents: number

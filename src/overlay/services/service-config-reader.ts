@@ -105,7 +105,7 @@ export class ServiceConfigReader {
     }))
   }
 
-  /** Reader for an object in this one; an absent object counts as empty. */
+  /** Reader for an object within this object; an absent object counts as empty. */
   within(name: string): ServiceConfigReader {
     return new ServiceConfigReader(`${this.#place}.${name}`, this.#value(name) ?? {})
   }

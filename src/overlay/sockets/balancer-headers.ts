@@ -54,7 +54,8 @@ export class BalancerHeaders {
   }
 
   /**
-   * Calls `done` when the socket has the address of its client; never if the socket closes before.
+   * Calls `done` when the socket has the address of its client. Never calls it if the socket closes
+   * first.
    */
   read(socket: Socket, done: () => void): void {
     const { remoteAddress: address = '' } = socket

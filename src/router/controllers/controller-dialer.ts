@@ -40,8 +40,8 @@ export interface DialTarget {
 }
 
 /**
- * Dials one controller at its addresses in turn until it is connected. The waits between attempts
- * grow, and half of each wait is random.
+ * Dials one controller at one address after the other until it is connected. The waits between
+ * attempts grow, and half of each wait is random.
  */
 export class ControllerDialer {
   readonly #deps: ControllerDialerDeps

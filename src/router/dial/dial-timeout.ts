@@ -3,7 +3,7 @@ import { targetDialFailure, dialTimeoutFailure } from '../../overlay/sockets/dia
 import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
 /**
- * Returns the result of `work` unless the timeout expires or the circuit ends before. In these
+ * Returns the result of `work` unless the timeout expires or the circuit ends first. In these
  * cases, the caller must release a result that arrives later.
  * @throws {DialFailure}
  */

@@ -409,8 +409,8 @@ export class Edge {
 
   /**
    * Asks the controller which service sessions have ended while this router was not connected to
-   * it. Only a controller that has sent its API sessions is asked: another one may lag behind and
-   * report new sessions as ended.
+   * it. The request goes only to a controller that has sent its API sessions: another one may lag
+   * behind and report new sessions as ended.
    */
   #askAboutSessions({ channel }: ControlConnection): void {
     const tokens = new Set(this.#terminators.all.map(({ session }) => session.token))

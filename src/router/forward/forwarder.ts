@@ -61,7 +61,7 @@ interface Sender extends FramePeer {
   readonly sharer?: string
 }
 
-/** What happened to a frame; `astray`: it has no next hop. */
+/** Outcome for a frame; `astray`: the frame has no next hop. */
 type Fate = 'sent' | 'full' | 'astray'
 
 const { payloadsQueuedBytesMax, acknowledgementsQueuedBytesMax, ticksEveryMs } = circuitLimits

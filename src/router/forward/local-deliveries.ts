@@ -18,9 +18,9 @@ const DELIVERY_ROOM = 128
 
 /**
  * Frames between two circuit endpoints in this router. They are delivered in a later turn of the
- * event loop, because an endpoint that receives a frame may send the next one in the same call.
- * Senders are served in turn. Waiting bytes are limited for each endpoint and in total, because an
- * endpoint in a client may ignore the flow control window.
+ * event loop, because an endpoint that receives a frame may send the next one in the same call. The
+ * senders are served round-robin. Waiting bytes are limited for each endpoint and in total, because
+ * an endpoint in a client may ignore the flow control window.
  */
 export class LocalDeliveries {
   // @guard client-that-repeats-itself--frames

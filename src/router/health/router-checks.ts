@@ -13,7 +13,7 @@ interface RouterCheckDeps {
   readonly links: () => readonly Link[]
 }
 
-/** Checks that a controller responds, and that there are enough links. */
+/** Creates two checks: whether a controller responds, and whether the router has enough links. */
 export function routerChecks({
   config,
   clock,

@@ -159,7 +159,7 @@ export class LinkAcceptor {
     const hello = readLinkHello(message)
     const fault = hello === null ? 'the first message is no hello of a link' : null
     const isFurther = hello !== null && hello.group !== null && !hello.group.isFirst
-    // Refuses a socket without the secret of the link before a controller is asked about its
+    // Refuses a socket without the secret of the link before it asks a controller about the
     // certificate.
     const groupFault = isFurther ? this.#joined(hello).fault : null
     // @guard sockets-of-another-link--certificate

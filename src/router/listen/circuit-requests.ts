@@ -15,7 +15,10 @@ import {
 } from '../../channel/messages/circuit-requests.ts'
 
 export interface CircuitRequestsDeps {
-  /** Only for the tunnel; absent for other listeners. */
+  /**
+   * Creates the circuit request of the tunnel. Absent for other listeners, which send a simpler
+   * request.
+   */
   readonly exchange?: (
     service: string,
     client: string,

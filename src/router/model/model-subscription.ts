@@ -146,8 +146,8 @@ export class ModelSubscription {
   }
 
   /**
-   * Subscribes again with the index of the current model. Requests are at least `modelAskedEveryMs`
-   * apart.
+   * Subscribes again with the index of the current model. The time between two requests is at least
+   * `modelAskedEveryMs`.
    */
   #resubscribe(reason: string): void {
     if (this.#isStopped || this.#askTimer !== null) return

@@ -144,7 +144,8 @@ export class RouterDataModel {
   }
 
   /**
-   * Compares a controller's model with this one. @throws when the bytes are not a valid message.
+   * Compares a controller's model with the router's model. @throws when the bytes are not a valid
+   * message.
    */
   *compare(body: Uint8Array): Generator<void, ModelComparison> {
     const { state } = yield* decodeIncrementally(ValidateModelSchema, body)

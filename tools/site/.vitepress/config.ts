@@ -16,7 +16,8 @@ export default defineConfig({
   cacheDir: join(import.meta.dirname, '../node_modules/.vite'),
   rewrites: { 'README.md': 'index.md' },
   markdown: {
-    // Makes anchors as GitHub does, so that one test can check the links for both.
+    // Makes anchors as GitHub does, so that one test can check the links for GitHub and for this
+    // site.
     anchor: { slugify: anchorOf },
     toc: { slugify: anchorOf },
     config(md) {
