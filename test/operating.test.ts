@@ -8,7 +8,7 @@ import { pageNames, pageText } from './support/pages.ts'
 import { withoutTest } from './support/titles.ts'
 
 // Goal: each promise in docs/internals/proofs.md names an existing test, and docs/operate lists its
-// pages and the permissions of the code.
+// pages and the permissions that the code defines.
 
 const proofsPage = pageText('internals/proofs.md')
 const rows = [...proofsPage.matchAll(/^\| (P\d+) \|([^|]+)\|([^|]+)\|([^|]+)\|$/gm)]

@@ -3,8 +3,8 @@ import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { brokenLinks, guidePages, type SidebarItem, sidebarOf } from '../tools/site/guide.ts'
 
-// Goal: a link of a page leads to a file that is there, and to a heading of it; readers find each
-// page in the sidebar.
+// Goal: each link of a page leads to an existing file and heading; readers find each page in the
+// sidebar.
 
 const root = resolve(import.meta.dirname, '..')
 const pages = guidePages(root)

@@ -24,7 +24,7 @@ interface Row {
 
 const after = (ms: number): string => new Date(clock.nowMs() + ms).toISOString()
 
-/** Lets time pass, and the leader act on it. */
+/** Advances the clock, and lets the leader end access that has expired. */
 async function pass(ms: number): Promise<void> {
   clock.advance(ms)
   scheduler.run(limits.accessEndMs)
@@ -109,7 +109,7 @@ describe('The expiry of a service policy', () => {
     const { isEnded } = await rowAt(`service-policies/${id}`)
     expect(isEnded).toBe(undefined)
 
-    // A client of OpenZiti writes the fields that it knows.
+    // An OpenZiti client sends only the fields that it knows.
     expect((await root.call('PUT', path, policyBody('moved'))).status).toBe(200)
     expect(await rowAt(`service-policies/${id}`)).toMatchObject(later)
     expect((await root.call('PATCH', path, { expiresAt: null })).status).toBe(200)

@@ -307,7 +307,7 @@ test('an explanation names the policy for which the fewest role attributes are m
   })
   await dial('near', 'AnyOf', ['#people'], ['#internal', '#public'])
   expect(await nearest()).toEqual({ name: 'near', identityLacks: [], serviceLacks: ['internal'] })
-  // Only an administrator of the policy can add a record that it names by ID.
+  // Only an administrator of the policy may add a record to it by ID.
   await dial('named', 'AnyOf', [`@${await newIdentity(root, 'another')}`], ['#near-docs'])
   expect(await nearest()).toEqual({ name: 'near', identityLacks: [], serviceLacks: ['internal'] })
   await dial('granting', 'AnyOf', ['#people'], ['#near-docs'])

@@ -11,8 +11,8 @@ import { CallerOf, fabric, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { bases } from '../support/served-answers.ts'
 
-// Goal: at the admin socket the user of the host may call everything that needs no session, and no
-// other caller gains rights.
+// Goal: through the admin socket, the user of the host may call every operation that needs no
+// session, and no other caller gains rights.
 
 const { controller, root } = await controllerForFile()
 const operator = new CallerOf(controller)
@@ -31,10 +31,11 @@ interface Asked {
   readonly operation: Operation
 }
 
-/** Each read that needs neither an id nor a query. */
+/** Every read operation whose path and query need no value. */
 const reads: Asked[] = operations.flatMap((operation) => {
   const { method, path, apis, query = [] } = operation
-  // A stream does not end: test/cli/admin-socket.test.ts reads it at a real socket.
+  // Omitted because a stream does not end; test/cli/admin-socket.test.ts reads it over a real
+  // socket.
   if (path === '/events') return []
   if (method !== 'GET' || path.includes('{') || query.some(({ isRequired }) => isRequired))
     return []

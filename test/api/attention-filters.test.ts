@@ -8,7 +8,10 @@ import { listed, made, newIdentity, newService } from './support/network.ts'
 const { controller, root } = await controllerForFile()
 const { clock } = controller
 
-/** Names of the records that a filter finds, or of their identities. */
+/**
+ * Names of the records that a filter finds; for records without a name, the names of their
+ * identities.
+ */
 async function found(path: string, filter: string): Promise<unknown[]> {
   const rows = await listed(root, `${management}/${path}?filter=${encodeURIComponent(filter)}`)
   return rows.map(({ name, identity }) => name ?? (identity as { readonly name: string }).name)

@@ -37,7 +37,7 @@ beforeEach(() => {
   before = allLines().length
 })
 
-/** The lines of this test, once there are this many. */
+/** Waits until this test has written this many lines, and returns them. */
 async function lines(count: number): Promise<Line[]> {
   await eventually(() => expect(allLines().length).toBeGreaterThanOrEqual(before + count))
   const found = allLines().slice(before)

@@ -175,7 +175,7 @@ describe('a user name and password authenticator', () => {
     await loggedIn({ ...holder, username: `${holder.username}b`, password: 'third one' })
     expect((await call(root, 'PUT', url, { username: 'only the name' })).status).toBe(400)
     expect((await call(root, 'PATCH', `${authenticators}/nope`, { password })).status).toBe(404)
-    // Owner and method are given only once.
+    // The owner and the method can be set only at creation.
     const moved = await call(root, 'PATCH', url, { identityId: 'admin-id', method: 'cert' })
     expect(moved.body.meta?.ignoredFields).toEqual(['identityId', 'method'])
   })
@@ -283,7 +283,7 @@ describe('one’s own authenticators', () => {
       expect((await call(caller, 'GET', `${base}${own}/admin-updb`)).status).toBe(404)
       const body = { currentPassword: admin.password, password: 'taken over' }
       expect((await call(caller, 'PATCH', `${base}${own}/admin-updb`, body)).status).toBe(404)
-      // For administrators too, this is about themselves alone.
+      // Even for an administrator, this path changes only the administrator's own authenticators.
       expect((await call(root, 'PATCH', `${base}${own}/${holder.id}`, body)).status).toBe(404)
     },
   )

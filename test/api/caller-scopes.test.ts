@@ -18,7 +18,9 @@ const { parts } = controller
 const needs = { ...parts, ...createServices(parts) }
 const read = { client: { list: 'session', detail: 'session' } } as const
 
-/** CallerCredentials as a second kind on the client API: each caller is shown its own. */
+/**
+ * A second kind on the client API besides CallerCredentials; each caller sees only its own records.
+ */
 const own: Entity = {
   ...authenticator,
   operations: read,
@@ -39,7 +41,7 @@ const credentials: CallerCredentials = {
   hostUser: null,
 }
 
-/** Answer of an operation of the client API to a caller. */
+/** Response of an operation of the client API to a caller. */
 async function shownBy(operation: Operation, identityId: string, id = ''): Promise<unknown> {
   const { path } = operation
   const about = { operation, api: 'client', method: 'GET', path, accept: '' } as const

@@ -101,7 +101,7 @@ describe('a config type', () => {
       ['POST', types],
       ['PUT', `${types}/host.v2`],
     ] as const) {
-      // The target is fixed at creation, so a replacement does not look at it.
+      // The target is fixed at creation, so a replacement ignores it.
       if (method === 'PUT' && field === 'target') continue
       const reply = await root.call(method, url, { name: 'refused', ...fields })
       expect(reply.status, reply.text).toBe(400)
@@ -212,7 +212,7 @@ describe('a config', () => {
     const type = await newType({ schema })
     const bomb = { name: 'bomb', configTypeId: type, data: { name: `${'a'.repeat(50)}!` } }
     const refused = root.call('POST', configs, bomb)
-    // Others are answered meanwhile.
+    // The controller answers other requests in the meantime.
     expect((await root.get(`${types}/host.v2`)).status).toBe(200)
     const reply = await refused
     expect(reply.status).toBe(400)
@@ -237,7 +237,7 @@ describe('a config', () => {
 })
 
 describe('a config whose type changes during validation', () => {
-  /** Lets an event happen between the check and the log, this many times. */
+  /** Makes an event happen between the check of a request and its log entry, this many times. */
   function disturb(times: number, disturbance: () => Promise<void>): () => void {
     const { cluster } = controller
     const propose = cluster.propose.bind(cluster)

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 import { ConnectionCallers } from '../../src/api/http/transport/connection-callers.ts'
 import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
 
-// Goal: a request waits for the share of the caller that the last request of its connection had,
-// and of no other caller.
+// Goal: a new request on a connection waits for the processor share of the caller of the
+// connection's last request, and of no other caller.
 
 const limits = {
   processorBurstMs: 20,
@@ -16,7 +16,8 @@ const limits = {
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /**
- * A connection whose caller, alice, has used up her share of the processor; a test sets the clock.
+ * A connection of the caller alice, who has used up her share of the processor; the test controls
+ * the clock.
  */
 function usedUp() {
   let nowMs = 0

@@ -25,7 +25,10 @@ const services = `${management}/services`
 const service = (name: string) => ({ name, encryptionRequired: true })
 const requestId = () => formatUuid(newUuidv7(controller.clock.nowMs()))
 
-/** A service made on another controller: in the log, but not here yet. */
+/**
+ * A service that was created on another controller: it is in the log, but not applied on this
+ * controller yet.
+ */
 function serviceElsewhere(id: string, name: string): Uint8Array {
   const json = new TextEncoder().encode(canonicalJson(service(name)))
   const payload = toBinary(

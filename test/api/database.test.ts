@@ -81,7 +81,7 @@ describe('the data integrity', () => {
 
   test('is checked by one run at a time; a new run replaces a run whose controller has stopped', async () => {
     const { cluster } = controller
-    // Nobody leads here, so nobody starts it.
+    // Without a leader, no controller starts the check.
     cluster.leader = 'ctrl2'
     expect((await root.call('POST', `${database}/check-data-integrity`)).status).toBe(202)
     for (const what of ['check', 'fix']) {
@@ -133,7 +133,7 @@ describe('a snapshot', () => {
     expect(state.get('identity', 'alice-id')).toMatchObject(known)
     expect(controller.machine.get('identity', 'alice-id')).toMatchObject(known)
 
-    // Records whose digests are not those of the mark would be refused.
+    // A store whose records do not have the recorded digests would be refused.
     const machine = await StateMachine.open({ store, clock: controller.clock })
     expect(machine.digests()).toEqual(controller.machine.digests())
     for (const id of ['admin-id', 'alice-id']) {

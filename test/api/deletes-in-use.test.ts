@@ -3,9 +3,9 @@ import { type CallerOf, client, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { made, newIdentity, newService, shown } from './support/network.ts'
 
-// Goal: deletions for which the API document lists 409 while something is in use behave as OpenZiti
-// clients expect: dependent records are deleted with the record, references to it are removed, and
-// the answer names them.
+// Goal: deletions of records that are in use, for which OpenZiti's API document lists 409, behave
+// as OpenZiti clients expect: dependent records are deleted as well, references are removed, and
+// the response lists them.
 
 const { root, sessionOf } = await controllerForFile()
 let serial = 0
@@ -24,7 +24,7 @@ interface Setting {
 }
 let setting: Setting
 
-/** A device that has a session of a service with a terminator. */
+/** A device with a session for a service that has a terminator. */
 async function newSetting(): Promise<Setting> {
   const identityId = await newIdentity(root, next('device'))
   const serviceId = await newService(root, next('service'))

@@ -4,8 +4,8 @@ import { fabric, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { type Detail, listed, made, newIdentity, shown } from './support/network.ts'
 
-// Goal: a field without a value is answered as OpenZiti 2.0.3 answers it. Terraform takes [] and
-// null for two values.
+// Goal: responses contain a field without a value in the same form as responses of OpenZiti 2.0.3,
+// because Terraform distinguishes [] from null.
 
 const { controller, root, sessionOf } = await controllerForFile()
 let serial = 0
@@ -14,7 +14,7 @@ const name = (): string => `empty ${(serial += 1)}`
 interface Kind {
   readonly url: string
   readonly minimal: () => Detail | Promise<Detail>
-  /** Values of the fields that a minimal record leaves out. */
+  /** Expected values of the fields that a minimal record omits. */
   readonly values: Detail
   /** Members that a patch must repeat. */
   readonly inPatch?: Detail

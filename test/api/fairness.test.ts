@@ -18,7 +18,8 @@ test('a caller that sends writes continuously leaves capacity for others, and ge
     })
   const eager = new CallerOf(controller)
   const other = new CallerOf(controller)
-  // The document that answers are held against is read once, before there are several at a time.
+  // The first request loads the document against which responses are checked, so that the
+  // concurrent requests do not load it.
   for (const caller of [eager, other]) await caller.get(`${management}/version`)
   eager.token = controller.openSession('admin-id')
   const body = { name: 'second admin', type: 'User', isAdmin: true }

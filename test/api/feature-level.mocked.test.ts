@@ -6,7 +6,7 @@ import { management } from './support/caller.ts'
 import { NEXT_LEVEL } from '../support/next-fields.ts'
 import { controllerForFile } from './support/for-file.ts'
 
-// The next release, in a cluster of the level before: its services have more fields.
+// Simulates the next release in a cluster at the previous level: services have more fields.
 vi.mock(import('../../src/ports/feature-level.ts'), async (original) => ({
   ...(await original()),
   FEATURE_LEVEL: 4 as 3,

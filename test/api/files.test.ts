@@ -12,7 +12,8 @@ import { fileMediaType } from '../../src/api/files/file-types.ts'
 import { createApi } from '../../src/api/server.ts'
 import { controllerForFile } from './support/for-file.ts'
 
-// Goal: a folder is served as a browser needs it, from memory, and nothing but that folder.
+// Goal: a controller serves a folder from memory in the form that browsers need, and serves no
+// files outside of the folder.
 
 const folder = mkdtempSync(join(tmpdir(), 'flotilla-files-'))
 mkdirSync(join(folder, 'assets'))

@@ -10,8 +10,8 @@ const terminator = 'binding address instanceId hostId sourceCtrl service router'
 const signer = 'name audience clientId scopes targetToken enrollToCertEnabled enrollToTokenEnabled'
 
 /**
- * Fields by which OpenZiti clients filter, without secrets and their digests, which OpenZiti allows
- * too.
+ * Fields by which OpenZiti clients filter. OpenZiti also permits secrets and their digests, which
+ * are not in this list.
  */
 const expected: Readonly<Record<string, string>> = {
   [`${management}/identities`]:
@@ -62,7 +62,7 @@ test.each(Object.entries(expected))(
     const wanted = `${common} ${names}`.split(' ')
     expect(list.body.meta?.filterableFields).toEqual(expect.arrayContaining(wanted))
     for (const name of wanted) {
-      // Whatever its type, only missing or there.
+      // A filter can only test whether these fields are present, regardless of their type.
       const isSet = /[rR]oles$|roleAttributes|^configs$|^identities$|^services$|^scopes$/.test(name)
       const filter = isSet ? `not isEmpty(${name})` : `${name === 'tags' ? 'tags.a' : name} = null`
       const found = await root.get(`${url}?limit=1&filter=${encodeURIComponent(filter)}`)

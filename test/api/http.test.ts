@@ -20,8 +20,8 @@ interface Seen {
 }
 
 /**
- * Sends a body in chunks, without saying how long it is; an early answer may end the connection
- * under it.
+ * Sends a body in chunks, without its length. An early response may end the connection before the
+ * body is sent.
  */
 function sendChunks(count: number, headers: Record<string, string>): Promise<Seen> {
   return new Promise((resolve, reject) => {

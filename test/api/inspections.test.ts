@@ -6,7 +6,8 @@ let controller: TestController
 let root: CallerOf
 
 beforeAll(async () => {
-  // The wait for another caller's expression depends on the load of the machine.
+  // High limits, because the wait for the evaluation of another caller's regular expression depends
+  // on the load of the machine.
   const waits = { schemaWaitMsMax: 60_000, schemaLateMsMax: 60_000 }
   controller = await startController({ schemaMsMax: 300, ...waits })
   root = new CallerOf(controller)
@@ -24,7 +25,10 @@ interface Told {
   readonly values: readonly { appId: string; name: string; value: unknown }[]
 }
 
-/** Repeats the request if the machine is too busy to evaluate an expression in time. */
+/**
+ * Sends a request, and repeats it if the machine is too busy to evaluate a regular expression in
+ * time.
+ */
 async function ask(appRegex: unknown, requestedValues: unknown, caller = root) {
   for (;;) {
     const body = { appRegex, requestedValues }

@@ -42,7 +42,7 @@ function sessionIdOf(caller: CallerOf): string {
   return caller.token?.split('.')[1] ?? ''
 }
 
-/** Secrets that the removed controller has. */
+/** Secrets that a removed controller knows. */
 function stolen(): { readonly keys: readonly TokenKey[]; readonly token: string } {
   const keys = controller.keys.clusterKeys()
   return { keys, token: forge(keys, 1, sessionIdOf(root)) }
@@ -109,7 +109,8 @@ describe('After a rotation', () => {
     const later = new CallerOf(controller)
     await later.logIn(admin)
     const id = sessionIdOf(later)
-    // It would have to know the session's id (72 random bits), and call from its address.
+    // The attacker would have to know the session's ID (72 random bits), and send requests from its
+    // address.
     await refuses('10.0.0.66', forge(keys, 1, id))
     const [, , oldMac] = forge(keys, 1, id).split('.')
     await refuses('127.0.0.1', `2.${id}.${oldMac ?? ''}`)

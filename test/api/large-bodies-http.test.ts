@@ -4,7 +4,8 @@ import { expect, test } from 'vitest'
 import { management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 
-// Memory for large bodies on real connections: a caller that disconnects or is refused releases it.
+// Memory for large bodies on real connections: it is released when a caller disconnects or is
+// refused.
 
 const { controller } = await controllerForFile({
   largeBodyBytes: 1000,
@@ -25,7 +26,7 @@ async function create(name: string, characters: number): Promise<number> {
   return answer.status
 }
 
-/** Declares a body and sends none of it. */
+/** Announces a body and sends no part of it. */
 async function beginUpload(bytes: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1')
   await once(socket, 'connect')

@@ -9,7 +9,10 @@ const policy = `${management}/auth-policies/default`
 const wrong = { username: user.username, password: 'not the one of alice' }
 let source = 0
 
-/** From a different source address each time, so that no pause by source interferes. */
+/**
+ * Tries a password, each time from a different source address, so that no limit per source
+ * interferes.
+ */
 function guess(credentials: { username: string; password: string } = wrong): Promise<Reply> {
   const caller = new CallerOf(controller)
   source += 1
@@ -153,7 +156,7 @@ describe('a policy that limits attempts', () => {
       expect((await change('not the right one')).status).toBe(401)
       expect((await change(user.password, { tags: { time } })).status).toBe(200)
     }
-    // The password was right, whatever else was wrong.
+    // The password was correct, although the log-in failed for another reason.
     for (let time = 0; time < 4; time += 1) {
       expect((await change(user.password, { username: 'admin' })).status).toBe(400)
     }

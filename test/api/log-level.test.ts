@@ -5,8 +5,8 @@ import { anOperator, RecordedActions } from '../support/recorded-actions.ts'
 import { CallerOf, fabric } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 
-// Goal: the log level changes while a controller runs, by an administrator alone, and who changed
-// it is recorded.
+// Goal: only an administrator can change the log level of a running controller, and the log records
+// who changed it.
 
 const { controller, root } = await controllerForFile()
 const url = `${fabric}/log-level`

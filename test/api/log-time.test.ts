@@ -9,7 +9,8 @@ import { controllerForFile } from './support/for-file.ts'
 import { newIdentity, shown } from './support/network.ts'
 import { raiseLevel } from './support/raise-level.ts'
 
-// Goal: a jump of the clocks of a majority shuts nobody out, and an operator undoes it.
+// Goal: if the clocks of a majority jump, every user can still log in, and an operator can correct
+// the log time.
 
 const HOUR_MS = 60 * 60_000
 const JUMP_MS = 48 * HOUR_MS

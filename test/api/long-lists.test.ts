@@ -4,7 +4,8 @@ import { controllerForFile } from './support/for-file.ts'
 import { makeManyIdentities } from './support/many.ts'
 import { made as newRecord } from './support/network.ts'
 
-// A slice of zero time is one row, so the order of turns does not depend on the machine.
+// With a time slice of zero, each slice has one row, so the order does not depend on the speed of
+// the machine.
 const { controller, root, sessionOf } = await controllerForFile({
   processorSliceMs: 0,
   longListBytesMax: 1024 * 1024,

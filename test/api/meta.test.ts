@@ -88,7 +88,7 @@ test('OIDC is announced and served once every member supports it', async () => {
 })
 
 test('the version names only capabilities that the JVM SDK can parse', async () => {
-  // Any other makes its versions 0.30 to 0.33 refuse the controller.
+  // Versions 0.30 to 0.33 of the JVM SDK refuse a controller with any other capability.
   const jvmSdk = ['OIDC_AUTH', 'HA_CONTROLLER']
   const { body } = await anonymous.get(`${client}/version`)
   const announced = (body.data as { capabilities: string[] }).capabilities

@@ -4,7 +4,7 @@ import { createApi } from '../../src/api/server.ts'
 import { expectOnMetricsPage } from '../support/metrics-page.ts'
 import { admin, startController, type TestController } from './support/controller.ts'
 
-// Goal: a monitoring system reads the numbers by its own conventions.
+// Goal: the metrics follow the conventions of Prometheus.
 
 let controller: TestController
 let text = ''
@@ -71,7 +71,7 @@ test('the metrics include versions, the size of the network, alarms and expiry t
     'flotilla_build_info{version="v1.2.3",revision="0123456789ab",runtime="node test"} 1\n',
   )
   expect(text).toContain('flotilla_entities{kind="identity"} 3\n')
-  // The log-in, and the session that reads this.
+  // The session of the log-in, and the session that reads the metrics.
   expect(text).toContain('flotilla_entities{kind="apiSession"} 2\n')
   expect(text).toContain('flotilla_alarms{code="CLOCK_SKEW",critical="false"} 1\n')
   expect(text).toContain('flotilla_log_in_failures_total{status="401"} 1\n')
@@ -90,7 +90,7 @@ test('a metrics listener serves only metrics and a health check without details,
     const shown = await app.inject('/metrics')
     expect(shown.statusCode).toBe(200)
     expect(shown.body).toContain('flotilla_build_info')
-    // A session is not even looked at there.
+    // The health checks ignore sessions, even invalid ones.
     const health = await app.inject({ url: '/health-checks', headers })
     expect(health.statusCode).toBe(200)
     expect(health.json<{ data: unknown }>().data).not.toHaveProperty('node')

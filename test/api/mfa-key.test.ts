@@ -17,8 +17,8 @@ function versions(): number[] {
 }
 
 /**
- * The next version is in force, as it would be after a controller was removed. @returns what became
- * of it.
+ * Activates the next version of the key, as after the removal of a controller. @returns the result
+ * of the rotation.
  */
 function rotate(): string {
   const version = (versions().at(-1) ?? 0) + 1
@@ -52,7 +52,7 @@ test('a key rotation loses no TOTP factor: the previous key version decrypts the
   expect((await giveCode(session, recovery)).status).toBe(200)
   const view = await session.call('GET', `${mfaPath}/recovery-codes`, { code: app.freshCode() })
   expect(view.body.data).toMatchObject({ recoveryCodes: app.recoveryCodes.slice(1) })
-  // Nothing is encrypted by the first version any more.
+  // No secret is encrypted with the first version any more.
   expect(rotate()).toBe('done')
   expect(versions()).toEqual([2, 3])
   expect((await giveCode(session, app.freshCode())).status).toBe(200)

@@ -14,8 +14,7 @@ import { client, management } from './support/caller.ts'
 import { made, shown } from './support/network.ts'
 import { OidcClient } from './support/oidc.ts'
 
-// Goal: clients of OIDC keep, extend and add to their certificates as clients of the REST log-in
-// do.
+// Goal: OIDC clients keep, extend and add certificates as clients with REST sessions do.
 
 const two = await twoControllers()
 const { controller, root, newPerson } = two
@@ -27,7 +26,7 @@ interface Answer {
   readonly data: Record<string, unknown>
 }
 
-/** Requests by an access token, over connections that show a certificate, or none. */
+/** Sends requests with an access token, over connections with or without a client certificate. */
 function bearer(token: string, key: CertifiedKey | null) {
   return async (method: 'GET' | 'POST', path: string, body?: object): Promise<Answer> => {
     const { app } = certificates.door(key)
@@ -46,7 +45,7 @@ function bearer(token: string, key: CertifiedKey | null) {
   }
 }
 
-/** Somebody who has enrolled: the network has made the certificate. */
+/** An identity that has enrolled, with a certificate that the network has issued. */
 async function enrolled(): Promise<{ id: string; key: CertifiedKey }> {
   const body = { name: `device ${newShortId()}`, type: 'Device', enrollment: { ott: true } }
   const id = await made(root, `${management}/identities`, { ...body, isAdmin: false })
@@ -108,7 +107,7 @@ describe.each([false, true])(
   },
 )
 
-/** The code of a log-in by certificate, yet to be redeemed. */
+/** The authorization code of a log-in by certificate, which is not redeemed yet. */
 async function codeBy(door: OidcClient): Promise<string> {
   const step = await door.send('POST', '/oidc/login/cert', { id: await door.begin() })
   return await door.codeOf(step)

@@ -9,8 +9,8 @@ import { claimsOf, made } from './support/network.ts'
 import { OidcClient, type OidcReply } from './support/oidc.ts'
 import { raiseLevel } from './support/raise-level.ts'
 
-// Goal: a person who enters its code elsewhere, on pages without scripts, logs in a device without
-// a browser, and nobody else does (RFC 8628).
+// Goal: a person logs in a device without a browser by entering its code in another browser, on
+// pages without scripts; no other person can do this (RFC 8628).
 
 const { controller, root } = await controllerForFile()
 await raiseLevel(controller)
@@ -33,7 +33,7 @@ async function person(): Promise<string> {
   return name
 }
 
-/** A device that begins to log in, and asks at times whether it may. */
+/** A device that starts a log-in and polls for its result. */
 class Device {
   readonly oidc = new OidcClient(controller)
   #code = ''
@@ -74,7 +74,7 @@ function enter(typed: string): Promise<OidcReply> {
   return browser.send('POST', '/oidc/device', { user_code: typed }, html)
 }
 
-/** @returns the id of the flow that the page of a device leads to. */
+/** @returns the ID of the log-in flow to which the page of a device leads. */
 function idOn(page: OidcReply): string {
   const [, found = ''] = /authRequestID=([^"&]+)"/.exec(page.text) ?? []
   return decodeURIComponent(found)
@@ -85,7 +85,7 @@ async function logIn(id: string, username: string): Promise<OidcReply> {
   return await browser.send('POST', '/oidc/login/password', form, html)
 }
 
-/** Requests of a browser after the last step. */
+/** Sends the requests of a browser after the last step of a log-in. */
 async function follow({ headers }: OidcReply): Promise<OidcReply> {
   const { pathname, search } = new URL(String(headers['location']))
   return await browser.send('GET', pathname + search, undefined, html)

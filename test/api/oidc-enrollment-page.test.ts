@@ -17,7 +17,9 @@ beforeAll(async () => {
   authPolicyId = await policyOfCodes(root)
 })
 
-/** The fields that a browser sends of the form of a page, beside those that a person fills in. */
+/**
+ * The hidden fields of the form on a page, which a browser sends in addition to the person's input.
+ */
 function hiddenOf({ text }: OidcReply): Record<string, string> {
   const found = text.matchAll(/<input type="hidden" name="(\w+)" value="([^"]*)">/g)
   return Object.fromEntries(Array.from(found, ([, name = '', value = '']) => [name, value]))
@@ -27,7 +29,10 @@ function actionOf({ text }: OidcReply): string {
   return /<form method="post" action="([^"]+)">/.exec(text)?.[1] ?? ''
 }
 
-/** A browser that has entered the password of somebody, who must have a code and has no app. */
+/**
+ * A browser that has sent the password of a person who must use a TOTP code and has no
+ * authenticator app.
+ */
 async function atOffer() {
   const username = `name-${newShortId()}`
   const rest = { name: username, type: 'User', isAdmin: false, authPolicyId }

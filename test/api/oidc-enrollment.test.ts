@@ -18,7 +18,7 @@ beforeAll(async () => {
   authPolicyId = await policyOfCodes(root)
 })
 
-/** An identity whose policy requires a code, and that has no authenticator yet. */
+/** An identity whose policy requires a TOTP code, and that has not enrolled TOTP yet. */
 async function person(): Promise<{ readonly id: string; readonly username: string }> {
   const username = `name-${newShortId()}`
   const made = await root.call('POST', `${management}/identities`, {
@@ -33,7 +33,7 @@ async function person(): Promise<{ readonly id: string; readonly username: strin
   return { id, username }
 }
 
-/** A log-in on its way, by which a password was right. */
+/** A log-in that has passed the password and waits for the next step. */
 async function pending(username: string) {
   const oidc = new OidcClient(controller)
   const id = await oidc.begin()

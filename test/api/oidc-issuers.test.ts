@@ -3,7 +3,7 @@ import { Issuers } from '../../src/api/oidc/issuers.ts'
 import type { ActiveCertificates } from '../../src/api/cluster/pki-control.ts'
 import { LocalPki } from './support/host-parts.ts'
 
-/** A controller at one port, with its own certificate and another one for more names. */
+/** Certificates of a controller at one port: its own, and an alternate one with more names. */
 class Pki extends LocalPki {
   override view(): ActiveCertificates {
     const inForce = super.view()

@@ -5,8 +5,9 @@ import { controllerForFile } from './support/for-file.ts'
 import { atWork, type Device, domain, OidcDevices } from './support/oidc-device.ts'
 import { raiseLevel } from './support/raise-level.ts'
 
-// Goal: a client of OIDC reports its posture to routers, and is judged by it when it dials or
-// hosts. Method: a log-in by the authorization code flow; claims and reports as routers bring them.
+// Goal: an OIDC client reports its posture to routers, and controllers check the posture when it
+// dials or hosts. Method: a log-in with the authorization code flow, then access requests and
+// posture reports as routers send them.
 
 const { controller, root } = await controllerForFile()
 const { parts } = controller
@@ -18,7 +19,7 @@ async function sessionsOf({ call }: Device): Promise<number> {
   return ((await call('GET', '/sessions')).body.data as unknown[]).length
 }
 
-/** The leader goes round, once it has led for long enough. */
+/** Runs the leader's periodic posture check, after the leader has led for long enough. */
 async function sweep(): Promise<void> {
   for (let round = 0; round < 2; round += 1) {
     controller.scheduler.run(parts.limits.sweepMs)
@@ -65,7 +66,7 @@ describe('an OIDC client', () => {
   test('keeps its service session for a minute without a posture report', async () => {
     const device = await devices.behind(atWork)
     await devices.openSession(device)
-    // The leader has led for long enough, and the session is young.
+    // The leader has led for long enough, and the session is new.
     controller.clock.advance(parts.limits.postureGraceMs)
     await sweep()
     const young = await devices.behind(atWork)

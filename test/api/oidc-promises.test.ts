@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 
 import { withoutTest } from '../support/titles.ts'
 
-// Goal: a test proves each property of OIDC sessions that OpenZiti clients rely on.
-// Method: a row for each group of behaviors; each names its tests as a run prints them: `file >
-// block > test`.
+// Goal: a test proves each property of OIDC sessions on which OpenZiti clients rely. Method: the
+// page has a row for each group of properties, with the names of the tests as a test run prints
+// them: `file > block > test`.
 
 const flow = 'api/oidc.test.ts > a log-in by the authorization code flow > '
 const refresh = 'attacks/oidc/refresh.test.ts > '

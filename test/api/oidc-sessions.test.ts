@@ -9,7 +9,7 @@ import { OidcClient, type OidcReply } from './support/oidc.ts'
 import { raiseLevel } from './support/raise-level.ts'
 
 const { controller, root, provider, signerId, newPolicy } = await controllerWithProvider()
-/** A controller that recalls one access token at a time. */
+/** A controller that remembers only one verified access token at a time. */
 const small = await controllerWithProvider({ verifiedTokensMax: 1 })
 const password = 'a long enough password'
 const ownSession = `${client}/current-api-session`
@@ -57,7 +57,7 @@ describe('the challenge of a refused request', () => {
     expect(challengeOf(await get(ownIdentity))).toBe(both)
     const { username } = await person()
     const { refresh_token: refresh } = await new OidcClient(controller).logIn(username, password)
-    // A refresh token is shown where it is no token of a session.
+    // A refresh token is not valid in place of a session token.
     expect(challengeOf(await get(ownIdentity, refresh))).toBe(both)
   })
 
@@ -138,7 +138,7 @@ describe('a log-in whose policy requires an external JWT', () => {
     const passed = await logIn(await provider.token(identityId))
     expect(passed.status).toBe(302)
     const { json } = await oidc.redeem(await oidc.codeOf(passed))
-    // Each request brings the token once more.
+    // Each request must also contain the provider's token; this one does not.
     const token = String(json['access_token'])
     expect(challengeOf(await get(ownIdentity, token))).toContain(`${realm} error="missing"`)
   })
@@ -263,12 +263,12 @@ test('a request that waits is accepted although its token was evicted from the c
     const headers = { authorization: `Bearer ${token}`, ...more }
     return new OidcClient(small.controller).send('GET', ownIdentity, undefined, headers)
   }
-  // The first use of a session is a write.
+  // The first use of a session writes to the log.
   for (const token of [waiting, revoked, third]) expect((await ask(token)).status).toBe(200)
   const index = String((await ask(other)).headers['net-index']).split(':')
   const next = { 'net-min-index': `${index[0]}:${Number(index[1]) + 2}` }
   const answers = [ask(waiting, next), ask(revoked, next)]
-  // Each replaces the previous one among the remembered ones.
+  // Each token evicts the previous one from the memory for verified tokens.
   for (const token of [third, other, third, other]) expect((await ask(token)).status).toBe(200)
   const type = { id: String(claimsOf(revoked)['jti']), type: 'JTI' }
   const expiresAt = new Date(small.controller.clock.nowMs() + 600_000).toISOString()

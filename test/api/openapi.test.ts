@@ -14,7 +14,7 @@ const { controller } = await controllerForFile()
 
 const texts = new Map<string, string>()
 
-/** The text of a document, asked for once. */
+/** The text of a document, requested only once. */
 async function textAt(base: string): Promise<string> {
   const known = texts.get(base)
   if (known !== undefined) return known
@@ -34,7 +34,10 @@ const reference = {
   required: ['$ref'],
 } as const
 
-/** The objects of OpenAPI 3.1.0 section 4.8 that the documents use, closed but for `x-` members. */
+/**
+ * The objects of OpenAPI 3.1.0 section 4.8 that the documents use. Other members are forbidden,
+ * except those that begin with `x-`.
+ */
 const metaSchema = {
   $id: 'openapi',
   type: 'object',
@@ -256,7 +259,7 @@ describe.each([
     )) {
       for (const [status, { headers = {}, content = {} }] of Object.entries(responses)) {
         if (status === 'default' || Number(status) < 400) continue
-        // A health answer with bad news is no refusal.
+        // A health response with failed checks has an error status, but is not a refusal.
         if (operationId === 'healthCheck') continue
         const { schema } = content['application/json'] as { readonly schema: Json }
         expect(schema['$ref'], `${operationId} ${status}`).toBe(
@@ -309,7 +312,7 @@ describe('the served documents and OpenZiti’s contract', () => {
   const known = readMissing()
   const contracts = { client: readContract('client'), management: readContract('management') }
 
-  /** Lines of what a document lacks, once it is changed. */
+  /** Faults of a document after a change. */
   async function faultsAfter(
     api: ContractedApi,
     change: (document: Changeable) => void,
@@ -457,7 +460,7 @@ describe('the served documents and OpenZiti’s contract', () => {
   })
 })
 
-/** A document that a test takes a part from. */
+/** A document from which a test removes a part. */
 interface Changeable {
   servers: { url: string }[]
   readonly paths: Record<string, Record<string, ChangeableOperation>>
@@ -473,7 +476,7 @@ interface ChangeableOperation {
   responses: Record<string, unknown>
 }
 
-/** A test can only change a part that is there. */
+/** Fails if the part that a test wants to change does not exist. */
 function changed<T>(part: T | undefined): T {
   if (part === undefined) throw new Error('the document has no such part')
   return part

@@ -15,7 +15,7 @@ const identities = `${management}/identities`
 const utf8 = new TextEncoder()
 let serial = 0
 
-/** An entry as another controller would have proposed it, for no caller. */
+/** A log entry as another controller would propose it, without a caller. */
 function patched(
   entity: string,
   id: string,
@@ -29,8 +29,8 @@ function patched(
 let aliceSession: string | null = null
 
 /**
- * Alice with these and no other permissions, in a session of her own: one identity can not open any
- * number of them.
+ * The identity Alice with exactly these permissions, each time in a new session, because one
+ * identity may have only a limited number of sessions.
  */
 function given(...permissions: readonly string[]): CallerOf {
   controller.cluster.apply(patched('identity', 'alice-id', { permissions }))
@@ -69,8 +69,8 @@ async function operationsOf(
 }
 
 /**
- * A stream of events has no end, so the request is one that is refused after its caller is
- * admitted.
+ * A stream of events has no end, so the URL makes the controller refuse the request after it has
+ * admitted the caller.
  */
 function urlOf(base: string, path: string): string {
   const query = path === '/events' ? '?entityTypes=nobody' : ''
@@ -78,8 +78,8 @@ function urlOf(base: string, path: string): string {
 }
 
 /**
- * No operation gets a body or an existing record: an admitted caller gets another refusal, or reads
- * a list.
+ * Whether the caller passes the permission check. The requests have no body and no existing record,
+ * so an admitted caller gets another refusal, or reads a list.
  */
 async function isAdmitted(caller: CallerOf, base: string, method: string, path: string) {
   const reply = await caller.call(method.toUpperCase(), urlOf(base, path))
@@ -197,7 +197,7 @@ describe('a non-administrator with identity permissions', () => {
 })
 
 describe('a change of rights between the permission check and apply', () => {
-  /** Lets something come first in the log. */
+  /** Puts another entry into the log before the next one. */
   function before(data: () => void): void {
     const { cluster } = controller
     const propose = cluster.propose.bind(cluster)

@@ -28,7 +28,9 @@ function create(collection: string, body: object): Promise<string> {
   return made(root, `${management}/${collection}`, { name: newShortId(), ...body })
 }
 
-/** An identity with MFA whose only service requires it, in a session without a code. */
+/**
+ * An identity with MFA whose only service requires MFA, in a session in which no code was entered.
+ */
 async function behind(check: object): Promise<Person> {
   const mark = newShortId()
   const all = { semantic: 'AnyOf', identityRoles: [`#${mark}`], serviceRoles: [`#${mark}`] }
@@ -69,7 +71,7 @@ async function sessionsOf({ caller }: Person): Promise<number> {
   return ((await caller.get(`${client}/sessions`)).body.data as unknown[]).length
 }
 
-/** The leader goes round, once it has led for long enough. */
+/** Runs the leader's periodic posture check, after the leader has led for long enough. */
 async function sweep(): Promise<void> {
   controller.clock.advance(controller.parts.limits.postureGraceMs)
   controller.scheduler.run(controller.parts.limits.sweepMs)

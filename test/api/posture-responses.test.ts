@@ -35,7 +35,7 @@ interface PolicyQueries {
   readonly postureQueries: readonly Query[]
 }
 
-/** A person with a service that they may dial as long as the check passes. */
+/** A person with a service that the person may dial as long as the posture check passes. */
 class Person {
   readonly caller: CallerOf
   readonly id: string
@@ -194,7 +194,9 @@ describe('a client that reports the required posture', () => {
   })
 
   describe('a client whose policy changes after its checks were evaluated and before the log entry is applied', () => {
-    /** Runs when the next session has been judged and is about to be logged. */
+    /**
+     * Runs `change` when the next session has been checked and before its log entry is proposed.
+     */
     const meanwhile = async (change: () => Promise<unknown>, then: () => Promise<Reply>) => {
       const { cluster } = controller
       const original = cluster.propose.bind(cluster)
@@ -405,7 +407,7 @@ describe('a posture report', () => {
     controller.clock.advance(parts.limits.postureGraceMs)
     expect(await sweep()).toEqual([session])
     controller.posture.hear('ctrl2', person.id, undefined)
-    // It may report it again shortly after.
+    // The client may send its posture again shortly after.
     expect(await sweep()).toEqual([session])
     expect((await person.dial()).status).toBe(409)
     controller.clock.advance(parts.limits.postureGraceMs)
@@ -475,7 +477,7 @@ test('the leader applies a changed check to a client that keeps reporting to ano
   await root.call('PATCH', `${management}/posture-checks/${person.checkId}`, change)
   expect(await sweep()).toEqual([session])
   controller.cluster.leader = null
-  // It has only begun to lead.
+  // This controller has just become leader.
   expect(await sweep()).toEqual([session])
   controller.clock.advance(parts.limits.postureGraceMs)
   tellThere()

@@ -323,7 +323,7 @@ test('a quarantined controller answers only health requests', async () => {
     expect(reply.status).toBe(503)
     expect(reply.body.error?.code).toBe('NODE_QUARANTINED')
     expect((await anonymous.get('/health-checks')).status).toBe(200)
-    // Who is an administrator is written in the state that is wrong.
+    // The damaged state also contains who is an administrator, so the controller must not use it.
     expect((await root.get('/health-checks')).body.data).not.toHaveProperty('node')
   } finally {
     controller.refusal = null
@@ -335,7 +335,7 @@ describe('a replicated state whose corruption is detected during a request', () 
     controller.refusal = null
   })
 
-  /** As if the verdict came while the cluster was asked. */
+  /** Makes the controller find its state damaged while it waits for the cluster. */
   function findWrongDuring(step: 'propose' | 'readIndex'): void {
     const { cluster } = controller
     const original = cluster[step].bind(cluster) as (...input: never[]) => Promise<unknown>

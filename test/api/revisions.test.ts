@@ -133,7 +133,7 @@ describe('The ETag of one record', () => {
   }
 
   test('contains the record’s revision, so it differs from the ETag of another record with the same JSON', () => {
-    // Revisions that are 4,096 apart share a place of the tags that are kept.
+    // Revisions that differ by 4,096 use the same slot of the cache for ETags.
     expect([tagAt(1), tagAt(4097), tagAt(1)].map((tag) => String(tag).split('.')[0])).toEqual([
       '"1',
       '"4097',

@@ -76,7 +76,7 @@ async function enrolledRouter(name: string, attribute: string): Promise<string> 
   return id
 }
 
-/** A request for a service session, and whether it has been answered. */
+/** Sends a request for a service session; the result shows whether it has been answered. */
 function open({ caller, serviceId }: { caller: CallerOf; serviceId: string }): {
   readonly routers: Promise<readonly unknown[]>
   isAnswered(): boolean
@@ -93,7 +93,10 @@ function open({ caller, serviceId }: { caller: CallerOf; serviceId: string }): {
   return { routers, isAnswered: () => isAnswered }
 }
 
-/** Opens service sessions that wait for no router, so one that does not wait is answered before. */
+/**
+ * Opens service sessions that need not wait for a router, so that any other request that does not
+ * wait is answered first.
+ */
 async function otherSessions(): Promise<void> {
   for (let count = 0; count < 3; count += 1) await open(other).routers
 }

@@ -8,7 +8,7 @@ import { TextToByteStream } from '../../src/events/streams/text-to-byte-stream.t
 import type { ByteStream } from '../../src/ports/byte-stream.ts'
 import { eventually } from '../support/eventually.ts'
 
-// Goal: however a stream ends (by itself, by its client or by a timeout), its creator learns it
+// Goal: when a stream ends, by itself, by its client or by a timeout, its creator is informed
 // exactly once.
 
 const STALL_MS = 300
@@ -49,7 +49,7 @@ async function textOf(answer: IncomingMessage): Promise<string> {
   return text
 }
 
-/** Endless pieces, and the number of requested ones. */
+/** A stream without end that counts the requested pieces. */
 class Endless implements ByteStream {
   asked = 0
   returned = 0
@@ -106,7 +106,7 @@ test('the source produces only as fast as the client reads, and a stalled client
   const answer = await ask(endless)
   answer.pause()
   await eventually(() => expect(endless.returned).toBe(1))
-  // 64 MiB would be 1024 pieces; the system buffers only a few.
+  // 64 MiB would be 1024 pieces, but the operating system buffers only a few.
   expect(endless.asked).toBeLessThan(1024)
   await expect(sent.at(-1)).resolves.toBe('over')
 })

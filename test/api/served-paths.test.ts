@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { ServedPaths } from '../../src/api/http/served-paths.ts'
 
-// Goal: the answer distinguishes a path with other methods from a path that does not exist,
-// whatever an unauthenticated caller sends.
+// Goal: the response distinguishes a path with other methods from a path that does not exist, for
+// any request of an unauthenticated caller.
 
 const served = new ServedPaths()
 for (const path of ['/a', '/a/{id}', '/a/{id}/b', '/a/summary', '/a/summary/c']) served.add(path)

@@ -250,7 +250,8 @@ test('a service session is refused if a check fails, with the checks in their or
     expect(reply.status).toBe(401)
   }
 
-  // A service stays while another policy grants it; the removal from the last policy ends access.
+  // The identity may use a service as long as any policy permits it; removing the last such policy
+  // ends the access.
   await removed('service-policies', dial)
   expect((await alice.get(`${client}/sessions/${session.id}`)).status).toBe(200)
   await removed('service-policies', other)
@@ -288,7 +289,7 @@ test('a session token is valid only for its API session and service', async () =
   expect(await ask(alice, mail, session.token)).toBe(200)
   expect((await alice.call('DELETE', `${client}/sessions/${session.id}`)).status).toBe(404)
 
-  // The API session takes its service sessions along.
+  // The end of the API session also ends its service sessions.
   const last = await open(elsewhere, chat)
   expect((await elsewhere.call('DELETE', `${client}/current-api-session`)).status).toBe(200)
   expect((await root.get(`${management}/sessions/${last.id}`)).status).toBe(404)
@@ -323,7 +324,7 @@ test('the service update marker changes exactly when the services that the clien
   await removed('service-policies', hosted)
   expect((await lastChangeAt()) > hosting).toBe(true)
 
-  // A session that begins now has seen all of it.
+  // A session that begins after this time has been created with all changes.
   controller.clock.advance(5)
   const late = new CallerOf(controller)
   late.token = controller.openSession('alice-id')

@@ -31,7 +31,7 @@ interface Session {
   readonly [key: string]: unknown
 }
 
-/** Runs what the controller would run by the clock, and waits for it. */
+/** Runs the periodic task that shares the last use of sessions, and waits for it. */
 async function spread(): Promise<void> {
   controller.scheduler.run(10_000)
   await Promise.resolve()
@@ -289,7 +289,7 @@ test.for(ends)('an API session that ends by %s ends its service sessions', async
       await root.call('DELETE', `${management}/api-sessions/${ended.own}`)
       break
     case 'inactivity':
-      // The leader begins to count.
+      // The leader starts to measure the inactivity of sessions.
       await sweep()
       controller.clock.advance(29 * minute)
       await root.get(current)

@@ -59,7 +59,7 @@ function dial(result: 'success' | 'fail' | 'terminatorRefused', terminatorId = '
   return { kind: 'dial', serviceId: 's', terminatorId, result }
 }
 
-/** Counts of records that all exist; the terminator `t` is at the router `r2`. */
+/** Traffic counts for records that all exist; the terminator `t` is at the router `r2`. */
 function counting() {
   const clock = new ManualClock()
   const state = {
@@ -74,7 +74,7 @@ function counting() {
   return { clock, counts: new TrafficCounts({ state, circuit, clock }) }
 }
 
-/** Rows of the last hour that are not zero, by the age of their minute. */
+/** Values of the last hour that are not zero, by the age of their minute. */
 function minutesOf(counts: TrafficCounts, kind: TrafficKind, id: string, nowMs: number) {
   const [found] = counts.series(kind, [id], nowMs)
   const { hour = [] } = found?.figures ?? {}
@@ -128,7 +128,7 @@ describe('Traffic', () => {
       usage('fabric.tx', 9, 's'),
     ]
     counts.note(report('r1', usages))
-    // Half of the interval of a report lies in the minute before.
+    // Half of the interval that the report covers is in the previous minute.
     expect(minutesOf(counts, 'service', 's', clock.nowMs())).toEqual({
       [-1]: [300, 3000, 0, 0, 0, 0],
       0: [300, 3000, 2, 1, 40, 2],

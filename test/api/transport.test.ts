@@ -35,7 +35,7 @@ async function untilClosed(socket: Socket): Promise<string> {
   return text
 }
 
-/** The answer to a head, and the rest of the request if there is one. */
+/** Sends the head of a request, and then the rest if there is one. @returns the response. */
 async function ask(head: string, rest: string | Buffer = ''): Promise<Seen> {
   const socket = connect(port, '127.0.0.1')
   socket.write(head)
@@ -102,7 +102,8 @@ test.for([
         `content-length: ${bytes}\r\n\r\n`,
     )
     const answer = untilClosed(socket)
-    // The second half is sent once the answer is there, when a closed connection would be reset.
+    // The second half is sent when the response has arrived; if the connection were closed, this
+    // write would reset it.
     socket.write(Buffer.alloc(bytes / 2, 0x20))
     await once(socket, 'data')
     socket.write(Buffer.alloc(bytes / 2, 0x20))

@@ -11,9 +11,9 @@ import { StateReader } from '../../src/fsm/state-reader.ts'
 import type { Actor } from '../../src/ports/actor.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 
-// The attack: a person whose access ends at a time keeps it: by an extension of the own end, by a
-// stale write of a tool that does not know ends, by a router that nobody writes to, or by a
-// restore.
+// The attack: a person whose access ends at a certain time keeps it: by extending the expiry, by an
+// outdated write of a tool that does not know expiry times, through a router to which no change is
+// sent, or by a restore.
 
 const HOUR_MS = 60 * 60_000
 const { controller, root, sessionOf } = await controllerForFile()
@@ -30,7 +30,9 @@ async function pass(ms: number): Promise<void> {
 
 let serial = 0
 
-/** A person who may dial a service until an end, and who may also change identities. */
+/**
+ * A person who may dial a service until the permission expires, and who may also change identities.
+ */
 async function contractor(permissions: readonly string[] = []) {
   serial += 1
   const attribute = `contractors-${serial}`

@@ -29,7 +29,7 @@ let serial = 0
 /** A client with its credential. */
 type Holder = Pick<Device, 'identityId' | 'key'>
 
-/** A client with a circuit through a router, and what its right to it rests on. */
+/** A client with a circuit through a router, and the records on which its permission depends. */
 interface Dialed extends Holder {
   readonly router: StolenRouter
   readonly routerId: string
@@ -41,7 +41,7 @@ interface Dialed extends Holder {
   readonly apiSessionId: string
   readonly sessionId: string
   readonly circuitId: string
-  /** The router has laid its part of the way. */
+  /** Simulates that the router has set up its part of the path. */
   lay(): Promise<void>
 }
 
@@ -163,7 +163,7 @@ const reasons: Readonly<Record<string, (of: Dialed) => unknown>> = {
     const body = { typeId: 'DOMAIN', domains: ['other.test'] }
     await manage('PATCH', `/posture-checks/${checkId}`, body)
     const { clock, scheduler, parts } = controller
-    // The leader gives clients time to report again to it, as to a new one.
+    // The leader waits, like a new leader, until clients can report their posture again.
     for (let round = 0; round < 2; round += 1) {
       clock.advance(parts.limits.postureGraceMs)
       scheduler.run(parts.limits.sweepMs)
@@ -203,7 +203,7 @@ const reasons: Readonly<Record<string, (of: Dialed) => unknown>> = {
     const { clock, scheduler, parts } = controller
     clock.advance(2 * parts.limits.sessionTimeoutMs)
     root.token = controller.openSession('admin-id')
-    // A new leader first lets the others report the last use of each session.
+    // A new leader first waits for the other controllers to report the last use of each session.
     scheduler.run(parts.limits.sweepMs)
     clock.advance(60_000)
     scheduler.run(parts.limits.sweepMs)
@@ -221,7 +221,9 @@ test.each(Object.keys(reasons))(
   },
 )
 
-/** A client whose certificate somebody else's CA issued, and that logs in by its name there. */
+/**
+ * A client that logs in with a certificate of a third-party CA, by the name in that certificate.
+ */
 async function ofCa(): Promise<Holder & { readonly caId: string }> {
   const { id: caId, key: ca } = await attacked.verifiedCa({ externalIdClaim: COMMON_NAME })
   const externalId = `unit ${serial}`
@@ -229,7 +231,7 @@ async function ofCa(): Promise<Holder & { readonly caId: string }> {
   return { caId, identityId, key: await clientKey(ca, externalId, attacked.nowMs()) }
 }
 
-/** The same with a credential that it has enrolled. */
+/** The same kind of client, with a certificate that it has enrolled. */
 async function enrolledByCa(): Promise<Holder & { readonly caId: string }> {
   const { id: caId, key: ca } = await attacked.verifiedCa()
   const key = await clientKey(ca, `pump ${serial}`, attacked.nowMs())

@@ -4,9 +4,9 @@ import { encodeText } from '../../src/channel/headers.ts'
 import { BearerBench, modelIdentity, revocationOf, SECOND_MS } from '../router/edge/bearers.ts'
 import { eventually, type Person } from '../router/edge/support.ts'
 
-// Attack: somebody shows a router an access token of OIDC that belongs to another person, has
-// another purpose, or is no longer valid. The router alone decides: no controller has reported the
-// session.
+// The attack: a client presents to a router an OIDC access token that belongs to another person,
+// has another purpose, or is no longer valid. The router decides alone, because no controller has
+// reported the session to it.
 
 let bearers: BearerBench
 let ann: Person

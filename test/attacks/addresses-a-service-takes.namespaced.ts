@@ -10,10 +10,10 @@ import { hasNft } from '../support/network-namespace.ts'
 import { eventually } from '../router/support.ts'
 import { echoServer, member, serviceOf, TunnelStage } from '../router/tunnel/support.ts'
 
-// The attack: the writer of a service intercepts foreign addresses at the hosts of its users (the
-// host itself, its link, its controllers, everything), another host uses addresses that are open to
-// local programs, or a route outlives its service. A router runs in a separate network namespace,
-// in which the first test of this file runs the others.
+// The attack: the writer of a service intercepts foreign addresses on the hosts of its users (the
+// host itself, its network, its controllers, all addresses), another host uses addresses that only
+// local programs may use, or a route outlives its service. A router runs in a separate network
+// namespace, in which the first test of this file runs the others.
 
 const execute = promisify(execFile)
 const CONTROLLER_NAME = 'ctrl.corp.example'
@@ -50,12 +50,12 @@ async function withAddress(cidr: string): Promise<void> {
   closing.push(() => void ip(`address del ${cidr} dev lo`))
 }
 
-/** A router that hosts it has the data model, and takes changes of it. */
+/** A router that hosts the service, with a data model that the test changes. */
 const hosted = serviceOf('s0', {
   'host.v1': { protocol: 'tcp', address: '127.0.0.1', port: 9 },
 })
 
-/** The controller of the stage sends other members, elsewhere. */
+/** Makes the test's controller send a list of other members at other addresses. */
 async function withMembers(
   { controller, network }: TunnelStage,
   named: readonly string[] = [],
@@ -191,7 +191,8 @@ test.runIf(hasNft())(
 
 describe('Another host', () => {
   /**
-   * Runs a program on a neighbor host, 192.0.2.1, which sends all traffic to this one, 192.0.2.2.
+   * Returns a function that runs a program on a neighboring host, 192.0.2.1, which sends all
+   * traffic to this host, 192.0.2.2.
    */
   async function otherHost(): Promise<(code: string) => Promise<string>> {
     const held = spawn('unshare', ['--net', 'sleep', '1000'], { stdio: 'ignore' })

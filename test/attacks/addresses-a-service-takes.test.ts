@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 
 import { allowsNamespaces, runInNamespace } from '../support/network-namespace.ts'
 
-// The attack: the writer of a service intercepts foreign addresses at the hosts of its users,
-// another host uses addresses that are open to local programs, or a route outlives its service. The
-// tests are in addresses-a-service-takes.namespaced.ts, because they change the routes of their
+// The attack: the writer of a service intercepts foreign addresses on the hosts of its users,
+// another host uses addresses that only local programs may use, or a route outlives its service.
+// The tests are in addresses-a-service-takes.namespaced.ts, because they change the routes of their
 // host.
 
 test.runIf(allowsNamespaces())(

@@ -8,9 +8,9 @@ import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import { runHere } from '../cli/run-here.ts'
 import { HostileServer } from './support/hostile-server.ts'
 
-// The attack: a controller names addresses for the steps of a log-in: a file or another program for
-// the browser of the user to start, or another host for the code, the refresh token or the
-// password.
+// The attack: for the steps of a log-in, a controller sends addresses that make the user's browser
+// open a file or start another program, or that send the code, the refresh token or the password to
+// another host.
 
 let hostile: HostileServer
 let other: HostileServer

@@ -4,8 +4,8 @@ import { admin, user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { made, newIdentity, shown } from '../api/support/network.ts'
 
-// An attacker may change auth policies, or has the session of an administrator. It has wrong
-// passwords lock the others, and then tries one wrong password for each administrator.
+// The attack: an attacker who may change auth policies, or has the session of an administrator,
+// makes wrong passwords lock identities, and then tries one wrong password for each administrator.
 
 const { controller, root, sessionOf } = await controllerForFile()
 const policy = `${management}/auth-policies/default`
@@ -14,8 +14,8 @@ const lockMs = 15 * minute
 let source = 0
 
 /**
- * From a different address each time, because no pause by source stops a guesser with many
- * addresses.
+ * Tries a log-in, each time from a different address, because limits per source do not stop a
+ * guesser with many addresses.
  */
 function logIn(credentials: { username: string; password: string }): Promise<Reply> {
   const caller = new CallerOf(controller)

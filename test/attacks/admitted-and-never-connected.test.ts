@@ -12,12 +12,16 @@ import { newOpaqueId } from '../../src/lib/random.ts'
 import { SecretsCluster } from '../cluster/secrets-fixture.ts'
 import { anOperator } from '../support/recorded-actions.ts'
 
-// The attack: somebody with a stolen ticket uses it and never connects. No list of members shows
-// that controller, its ticket is soon forgotten, and it enters at any later time.
+// The attack: somebody uses a stolen ticket and never connects. No list of members shows the
+// controller, its ticket soon disappears from the lists, and the controller can connect at any
+// later time.
 
 const lifetimeMs = 3_600_000
 
-/** The next step of a leader that is the only member, by its clock and log time. */
+/**
+ * The next action of a leader that is the only member, at the current time of its clock and log
+ * time.
+ */
 function handlerOf(cluster: SecretsCluster): unknown {
   const id = 'ctrl1'
   const record = create(ConfigurationSchema, {
@@ -57,7 +61,7 @@ test('a controller that does not connect during the validity of its ticket is re
   expect(handlerOf(cluster)).toBeNull()
   cluster.clock.ms += lifetimeMs
   expect(handlerOf(cluster)).toEqual({ type: 'drop', id })
-  // The next entry forgets the expired ticket.
+  // This invitation also removes the expired ticket from the state.
   await invite()
   expect(handlerOf(cluster)).toEqual({ type: 'drop', id })
 })

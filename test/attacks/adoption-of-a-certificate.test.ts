@@ -30,9 +30,10 @@ import {
   refusal,
 } from './support/certificates.ts'
 
-// The attack: records of a migrated network have only the SHA-1 of their certificate, and take the
-// certificate itself from the first client that has it. Somebody else makes a record take another
-// one: with another key, of another network, a second time, or after the certificate was revoked.
+// The attack: the record of a migrated router or device contains only the SHA-1 of its certificate,
+// and stores the certificate of the first client that presents it. An attacker makes the record
+// store a different certificate: with another key, of another network, a second time, or after the
+// certificate was revoked.
 
 const attacked = await attackedByCertificates()
 const { controller, listener, root, nowMs } = attacked
@@ -47,14 +48,14 @@ interface Migrated {
   readonly key: CertifiedKey
 }
 
-/** A router as `flotilla migrate` carries it. */
+/** A router as `flotilla migrate` stores it. */
 async function migratedRouter(): Promise<Migrated> {
   const { id, key } = await attacked.newRouter(generatePrivateKeyPem())
   mark(id, fingerprintOf(key))
   return { id, key }
 }
 
-/** Sets fields as an entry of the log, which the API lets nobody write. */
+/** Writes fields by a log entry that the API permits no caller to write. */
 function plant(entity: 'edgeRouter' | 'authenticator', id: string, fields: object): void {
   const json = new TextEncoder().encode(canonicalJson(fields))
   const payload = toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity, id, json }))
@@ -62,7 +63,7 @@ function plant(entity: 'edgeRouter' | 'authenticator', id: string, fields: objec
   expect(controller.cluster.apply(data).outcome).toEqual({ ok: true, id })
 }
 
-/** The record waits for a certificate with this SHA-1. */
+/** Makes the record wait for a certificate with this SHA-1. */
 function mark(id: string, sha1: string | null, fingerprint = sha1): void {
   plant('edgeRouter', id, { certPem: null, adoptableFingerprint: sha1, fingerprint })
 }
@@ -71,7 +72,7 @@ interface MigratedDevice extends Migrated {
   readonly authenticatorId: string
 }
 
-/** An authenticator as `flotilla migrate` carries it. */
+/** An authenticator as `flotilla migrate` stores it. */
 async function migratedDevice(): Promise<MigratedDevice> {
   const { identityId: id, authenticatorId } = await attacked.newDevice()
   const key = await ofNetwork(id)
@@ -85,8 +86,8 @@ function markDevice(authenticatorId: string, sha1: string): void {
 }
 
 /**
- * Shows a certificate as a router does. Its request has a fault, so that an accepted one ends
- * there.
+ * Connects with a certificate as a router does. Its hello has a fault, so that an admitted
+ * connection ends there.
  */
 async function connect(by: CertifiedKey): Promise<object> {
   const body = { certCsr: await csrOf(by.privateKeyPem), serverCertCsr: '' }
@@ -96,7 +97,7 @@ async function connect(by: CertifiedKey): Promise<object> {
 const accepted = refusal(400, 'COULD_NOT_PROCESS_CSR')
 const refused = refusal(401, 'UNAUTHORIZED')
 
-/** The connection is refused, and leaves the records as they were. */
+/** Expects that the connection is refused and the records stay unchanged. */
 async function refusedWithout(id: string, key: CertifiedKey): Promise<void> {
   const before = state.get('router', id)
   expect(await connect(key)).toMatchObject(refused)
@@ -126,7 +127,7 @@ test('A router’s certificate is adopted at its first connection, in one log en
     adoptableFingerprint: null,
     isVerified: true,
     certificateNames: ['edge.acme.test', 'localhost', 'ctrl1', '10.1.2.3'],
-    // A controller has the name ctrl1.
+    // The name ctrl1 belongs to a controller.
     allowedNames: ['edge.acme.test', '10.1.2.3'],
   })
   expect(await attacked.entriesOf(() => connect(key))).toBe(0)
@@ -177,7 +178,8 @@ test('A router that already has a certificate does not adopt another one', async
   await connect(key)
   const second = await ofNetwork(id)
   const fingerprint = fingerprintOf(second)
-  // The second preimage that nobody can make, with the mark that is gone.
+  // Simulates a second preimage of SHA-1, which nobody can compute: the record contains the SHA-1
+  // of the other certificate.
   plant('edgeRouter', id, { fingerprint, adoptableFingerprint: fingerprint })
   await refusedWithout(id, second)
 })
@@ -207,7 +209,7 @@ test('The certificate of a router that is revoked between its connection and the
   expect(routerOf(id)).toMatchObject({ certPem: null, fingerprint: null, isVerified: false })
 })
 
-/** The entry of a controller that has verified nothing. */
+/** A log entry of a faulty controller that has verified nothing. */
 function adopting(id: string, { certificatePem }: CertifiedKey, by = id): object {
   const message = create(CertificateAdoptSchema, {
     holder: { case: 'routerId', value: id },
@@ -231,7 +233,7 @@ test('A log entry is refused if it adopts a certificate with a SHA-1 fingerprint
   expect(routerOf(id)).toEqual(before)
 })
 
-/** The log-in is refused, and leaves the record as it was. */
+/** Expects that the log-in is refused and the record stays unchanged. */
 async function noLogIn(authenticatorId: string, key: CertifiedKey): Promise<void> {
   const before = state.get('authenticator', authenticatorId)
   expect(await attacked.logIn(key)).toMatchObject(notLoggedIn)
@@ -240,7 +242,7 @@ async function noLogIn(authenticatorId: string, key: CertifiedKey): Promise<void
 
 test('An authenticator’s certificate is adopted at its first log-in, in one log entry', async () => {
   const { key, authenticatorId } = await migratedDevice()
-  // One entry opens the session.
+  // The log entry that stores the certificate, and the one that opens the session.
   expect(await attacked.entriesOf(() => attacked.logIn(key))).toBe(2)
   expect(authenticatorOf(authenticatorId)).toMatchObject({
     certPem: leafOf(key),

@@ -11,8 +11,8 @@ import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import { runHere } from '../cli/run-here.ts'
 import { HostileServer } from './support/hostile-server.ts'
 
-// The attack: a server answers a command as no controller would, so that the program ends with a
-// stack trace, prints made-up content, or writes a file that it cannot read again.
+// The attack: a server sends responses that no controller would send, so that the program ends with
+// a stack trace, prints invented content, or writes a file that it cannot read again.
 
 let hostile: HostileServer
 let home: string
@@ -52,7 +52,7 @@ afterAll(async () => {
 })
 
 const HUGE = 9_007_199_254_740_991
-/** Data in place of what a verb expects. */
+/** Data of the wrong type. */
 const odd: readonly unknown[] = [
   null,
   7,
@@ -118,7 +118,7 @@ const verbs = (): readonly (readonly string[])[] => {
   ]
 }
 
-/** Runs a verb, which must end with success or with one line on stderr. */
+/** Runs a verb, which must succeed or end with one line on stderr. */
 async function mustEndWithASentence(words: readonly string[], said: unknown): Promise<void> {
   const done = await runHere(words, { XDG_CONFIG_HOME: home })
   const what = `${words.join(' ')}: ${JSON.stringify(said)}\n${done.stderr}`

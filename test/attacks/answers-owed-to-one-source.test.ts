@@ -4,14 +4,14 @@ import { expect, test } from 'vitest'
 import { attackedListener } from './support/listener.ts'
 import { stuckConnection } from './support/unread.ts'
 
-// An attacker without credentials has many answers made and reads none: each alone is within its
-// bounds, all together are not.
+// The attack: an attacker without credentials requests many responses and reads none. Each response
+// is within its limits, but all together need too much memory.
 
 const answerPieceBytes = 16 * 1024
 const { accepted, connect } = await attackedListener({
   answerPieceBytes,
   unsentBytesMax: 8 * answerPieceBytes,
-  // None of them is closed meanwhile.
+  // None of the connections is closed during the test.
   answerQuietMs: 60_000,
 })
 const get = 'GET /edge/management/v1/openapi.json HTTP/1.1\r\nhost: x\r\n\r\n'
@@ -25,7 +25,7 @@ async function firstLine(request: string): Promise<string> {
 }
 
 test('a source that does not read its responses is refused further large responses, but still gets small ones', async () => {
-  // Three quarters of the room: one piece of each, and the copy that TLS has of it.
+  // Three quarters of the limit: for each connection, one piece and the copy of it that TLS keeps.
   for (let at = 0; at < 3; at += 1) await stuckConnection({ accepted, connect }, get)
   expect(await firstLine(get)).toBe('HTTP/1.1 429 Too Many Requests')
   expect(await firstLine(small)).toBe('HTTP/1.1 200 OK')

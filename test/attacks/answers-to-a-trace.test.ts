@@ -3,8 +3,9 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { encodeInt32 } from '../../src/channel/headers.ts'
 import { EdgeBench, eventually, madeCircuit, serviceToken } from '../router/edge/support.ts'
 
-// The attack: the far end of a circuit sends an unrequested trace answer, with the number of
-// another request of the client, so that the client mistakes it for the answer of its router.
+// The attack: the other endpoint of a circuit sends a trace response without a request, with the
+// number of another request of the client, so that the client mistakes it for the response of its
+// router.
 
 let bench: EdgeBench
 beforeEach(async () => {
@@ -28,6 +29,6 @@ test('a traceroute response is forwarded only for a pending traceroute request, 
   expect((await asked).contentType).toBe(60_797)
   end.arrive('after')
   await eventually(() => client.textsOf(7)).toEqual(['after'])
-  // A reply to no request is shown as a separate message.
+  // The client receives a response without a request as a separate message.
   expect(client.ofType(60_797, 7)).toEqual([])
 })

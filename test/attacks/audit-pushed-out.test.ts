@@ -18,8 +18,8 @@ import { newCa } from '../support/authorities.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// The attack: somebody with an ordinary session, or a router, writes so often that the audit no
-// longer contains the actions of others.
+// The attack: somebody with an ordinary session, or a router, writes so often that the audit log no
+// longer contains the actions of other callers.
 
 test('each ordinary session can begin a limited number of MFA enrollments per minute', async () => {
   const controller = await startController()
@@ -131,7 +131,7 @@ test('audit records of the actor that floods the audit are evicted first, also a
   const state = new ClusterState()
   const store = new TestStore()
   state.featureLevel = 2
-  // Others write now and then, before the flood and in the midst of it.
+  // Other callers write from time to time, before the flood and during it.
   const others = new Set<number>()
   const end = auditLimits.recordsMax + 40_000
   for (let index = 1; index <= end; index += 1) {

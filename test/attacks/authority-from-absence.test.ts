@@ -7,8 +7,9 @@ import { controllerForFile } from '../api/support/for-file.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
 import { LogWriter } from '../fsm/support/log.ts'
 
-// The attack: a write reaches the log, or the code that proposes it, with an incomplete actor: none
-// at all, no permission, the session of somebody else. An omitted field must never be a right.
+// The attack: a write with an incomplete actor reaches the log, or the code that proposes it:
+// without an actor, without a permission, or with the session of another identity. An omitted field
+// must never grant a right.
 
 const { controller } = await controllerForFile()
 const rootSession = sessionIdOf('admin-id')
@@ -33,7 +34,7 @@ const incomplete: readonly (readonly [string, ActorInit])[] = [
   ['a system actor without a name', { case: 'system', value: {} }],
 ]
 
-/** Makes an administrator of Alice. */
+/** Makes the identity Alice an administrator. */
 const payload = LogWriter.write('identity', 'alice-id', { isAdmin: true })
 const kind = CommandKind.ENTITY_PATCH
 

@@ -9,8 +9,8 @@ import { checkBackup } from '../../src/backup/read-backup.ts'
 import { BackedUp, pieces } from '../backup/backup-fixture.ts'
 import { runHere } from '../cli/run-here.ts'
 
-// The attack: somebody who can write one file into the backup folder creates one with a false head,
-// so that an administrator sees none of the others, reads forged lines, or restores from an
+// The attack: somebody who can write a single file to the backup folder creates one with a false
+// head, so that an administrator sees no other backups, reads forged lines, or restores from an
 // unusable file.
 
 const ESC = '\u001b]0;owned\u0007\u001b[2J\u202e'
@@ -28,7 +28,7 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** A container with valid checksums, the content of the good backup and another head. */
+/** A container with valid checksums, the content of the valid backup and another head. */
 async function withHead(changes: Record<string, unknown>): Promise<Buffer> {
   const { summary } = await checkBackup(pieces(plain))
   const container = new ContainerWriter()

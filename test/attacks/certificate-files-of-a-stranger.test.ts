@@ -14,8 +14,9 @@ import { parseCertificates } from '../../src/pki/certificate.ts'
 import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import { newCa } from '../support/authorities.ts'
 
-// The attack: an operator's authority, or the program that renews with it, is compromised. It
-// supplies certificates that turn the controller into another one, or make it useless to its peers.
+// The attack: an operator's authority, or the program that renews certificates with it, is
+// compromised. It supplies certificates that give the controller another identity, or that its
+// peers reject.
 
 const DAY_MS = 24 * 60 * 60_000
 const nowMs = Date.UTC(2030, 0, 1)
@@ -55,7 +56,7 @@ function contentOf(changes: Partial<LeafOptions>): LeafOptions {
   }
 }
 
-/** Puts a certificate for the same key in the place of the one in force. */
+/** Replaces the current certificate with another one for the same key. */
 async function renewedBy(changes: Partial<LeafOptions>): Promise<void> {
   const { native } = parseCertificates(leaf.certificatePem)[0]
   const spki = Uint8Array.from(native.publicKey.export({ type: 'spki', format: 'der' }))

@@ -18,9 +18,9 @@ import {
   refusal,
 } from './support/certificates.ts'
 
-// The attack: a third-party CA, or a holder of one of its certificates, speaks for identities that
-// it was never given: with our names, through a CA that is disabled, not verified or deleted, and
-// with expired leaves.
+// The attack: a third-party CA, or a holder of one of its certificates, acts for identities that do
+// not belong to it: with names of our network, through a CA that is disabled, not verified or
+// deleted, and with expired leaf certificates.
 
 const attacked = await attackedByCertificates()
 const { controller, listener, root } = attacked
@@ -52,7 +52,7 @@ test('a leaf that a third-party CA issued with the SPIFFE ID and names of an ide
 })
 
 test('a credential issued by the network cannot log in as a credential of a third-party CA', async () => {
-  // An authority that was the network's, and is registered as somebody else's since.
+  // An authority that belonged to the network and is now registered as a third-party CA.
   const { key: ca } = await attacked.verifiedCa()
   const key = await clientKey(ca, 'a device', attacked.nowMs())
   const [leaf] = parseCertificates(key.certificatePem)
@@ -121,7 +121,7 @@ test('a leaf whose CA is disabled or deleted during the log-in opens no session'
     const by = await clientKey(ca.key, 'unit 3', attacked.nowMs())
     const { cluster } = controller
     const propose = cluster.propose.bind(cluster)
-    // The log-in has been verified; the removal of the CA comes before it in the log.
+    // The controller has verified the log-in; in the log, the removal of the CA comes before it.
     cluster.propose = async (input) => {
       cluster.propose = propose
       await take(ca.id)
@@ -141,7 +141,8 @@ test('a leaf outside its validity period cannot enroll, and can log in only if t
       notBeforeMs: now + fromDays * DAY_MS,
       notAfterMs: now + toDays * DAY_MS,
     })
-  // A CA cannot be older than its leaves: the expired one has begun after it.
+  // A CA must be valid before its leaf certificates: the validity of the expired leaf begins after
+  // that of the CA.
   const [expired, early] = [await leafIn(0, 1), await leafIn(3, 5)]
   controller.clock.advance(2 * DAY_MS)
   root.token = controller.openSession('admin-id')
@@ -162,7 +163,7 @@ test('a leaf outside its validity period cannot enroll, and can log in only if t
   await rule(true)
   expect(await attacked.logIn(early)).toMatchObject(notLoggedIn)
   dataOf(await attacked.logIn(expired))
-  // The log-in has been verified; a stricter policy comes before it in the log.
+  // The controller has verified the log-in; in the log, a stricter policy comes before it.
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)
   cluster.propose = async (input) => {

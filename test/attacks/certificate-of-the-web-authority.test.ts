@@ -22,9 +22,9 @@ import { startController, type TestController } from '../api/support/controller.
 import { newCa } from '../support/authorities.ts'
 import { freePort } from '../support/ports.ts'
 
-// The attack: the controller shows a certificate of a public authority to browsers. Anybody can
-// have certificates of that authority: for clients, to log in and to read metrics by, and for names
-// that lead to the controller's own.
+// The attack: the controller presents a certificate of a public authority to browsers. Anybody can
+// get certificates of that authority: for clients, to log in or read metrics, and for names like
+// those of the controller.
 
 const DAY_MS = 24 * 60 * 60_000
 const CONSOLE = 'console.example.org'
@@ -42,7 +42,8 @@ beforeAll(async () => {
   const nowMs = controller.clock.nowMs()
   publicCa = await newCa('a public authority', nowMs)
   own = await leaf(controller.authorities.issuing, 'ctrl1', [ENROLLING])
-  // It names more than the console: a wildcard that was had for something else, or a mistake.
+  // The certificate contains more names than that of the console: because of a wildcard that is
+  // used for other hosts, or a mistake.
   const web = await leaf(publicCa, 'console', [CONSOLE, '*.example.org'])
   const files = { cert: join(dir, 'web.pem'), key: join(dir, 'web.key') }
   writeFileSync(files.cert, web.certificatePem + publicCa.certificatePem)

@@ -5,8 +5,9 @@ import { expect, test } from 'vitest'
 import { client } from '../api/support/caller.ts'
 import { attackedByCertificates, dataOf, notLoggedIn } from './support/certificates.ts'
 
-// The attack: certificates are public. Somebody shows that of another without the key: in a header,
-// as a proxy in front of a server would pass it on, or by a TLS session that its holder began.
+// The attack: certificates are public. Somebody presents the certificate of another identity
+// without its key: in a header, as a proxy in front of a server would forward it, or by a TLS
+// session that the holder has opened.
 
 const attacked = await attackedByCertificates()
 const { listener } = attacked
@@ -50,7 +51,7 @@ interface Exchange {
   readonly session?: Buffer
 }
 
-/** One log-in by certificate, and what would resume its connection. */
+/** A log-in by certificate, and the data that could resume its TLS connection. */
 function exchange({ version, ...rest }: Exchange): Promise<{ status: number; sessions: Buffer[] }> {
   const { promise, resolve, reject } = Promise.withResolvers<{
     status: number

@@ -11,7 +11,7 @@ import {
 } from '../../src/pki/authority/authority.ts'
 import { newCa } from '../support/authorities.ts'
 
-// A stranger needs no login to present certificates, and chooses their size.
+// The attack: without a log-in, anyone can present certificates and choose their size.
 
 test('an unauthenticated client cannot make a controller parse a certificate chain beyond the limit', async () => {
   const nowMs = Date.now()

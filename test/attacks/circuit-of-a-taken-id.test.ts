@@ -3,9 +3,9 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Pipe } from '../channel/pipe.ts'
 import { askByService, circuitOf, HeirStage, routes } from '../fabric/heir-stage.ts'
 
-// The attack: a router may choose the IDs of the circuits that it requests. A stolen one on the
-// path of a circuit, with its own client, requests a circuit with the same ID, so that the other
-// routers on the path mistake its ends for another path of the victim's circuit.
+// The attack: a router may choose the IDs of the circuits that it requests. A stolen router on the
+// path of a circuit requests another circuit with the same ID for its client, so that the other
+// routers on the path mistake its endpoints for another path of the victim's circuit.
 
 const taken = 'a-circuit-of-somebody-else'
 const own = { identityId: 'mallory', identityName: 'mallory', serviceId: 's1' }

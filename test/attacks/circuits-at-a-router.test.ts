@@ -49,7 +49,7 @@ async function laid(): Promise<{ cut: () => void; clientEnd: TestPlace; hostEnd:
   return { cut: () => link.cut(), clientEnd, hostEnd }
 }
 
-/** Waits until the router has seen all that the attacker sent. */
+/** Waits until the router has received everything that the attacker sent. */
 async function missed(router: TestRouter | undefined, count: number): Promise<void> {
   await eventually(() => at(router).forwarder.figures()['forwarder.faults']).toBe(count)
 }
@@ -105,7 +105,7 @@ test('a link that reuses the ID of a closed link receives no frames for the circ
 })
 
 test('IDs of unknown circuits are remembered up to a limit, and each is logged once', async () => {
-  // The report waits until a controller is there to receive it.
+  // The report waits until a controller is connected.
   controller.disconnect(at(host))
   const { ofFirst } = linked(at(attacker), at(host), 'l2')
   const other = linked(at(client), at(host), 'l3').ofFirst

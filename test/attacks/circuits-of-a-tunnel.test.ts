@@ -3,8 +3,9 @@ import { afterEach, expect, test } from 'vitest'
 import { eventually } from '../router/support.ts'
 import { echoServer, identity, member, serviceOf, TunnelStage } from '../router/tunnel/support.ts'
 
-// The attack: a circuit of a hosted service is to be had in the clear where it must be encrypted,
-// is kept after the right of the host is gone, or is had for a service that is not hosted.
+// The attack: a client gets an unencrypted circuit to a hosted service that requires encryption,
+// keeps a circuit after the host has lost its permission, or gets a circuit to a service that is
+// not hosted.
 
 const closing: (() => void | Promise<void>)[] = []
 afterEach(async () => {

@@ -5,8 +5,8 @@ import { CircuitRequestLimiter } from '../../src/fabric/circuits/circuit-request
 import { type Circuit, CircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 
 // The attack: a stolen router requests circuits to itself as fast as it can, with the sessions of
-// all clients that it knows, until the controllers have no room for circuits of others and routers
-// no time; or a client does so through many routers.
+// all clients that it knows, until the controllers have no capacity for circuits of others and the
+// routers no time; or a client does so through many routers.
 
 const { circuitsWaitingMax, circuitsOfRouterBurst, circuitsOfRouterPerSecond } = routerLimits
 const { circuitsOfClientBurst, circuitsOfClientPerSecond } = routerLimits
@@ -25,7 +25,7 @@ beforeEach(() => {
   allowance = new CircuitRequestLimiter({ table, clock: { monotonicMs: () => nowMs } })
 })
 
-/** Requests of which each is over before the next. @returns how many of them are admitted. */
+/** Sends requests one after the other. @returns how many are admitted. */
 function admitted(requests: number, routerId: string, clientOf: (at: number) => string): number {
   let count = 0
   for (let at = 0; at < requests; at += 1) {
@@ -34,14 +34,14 @@ function admitted(requests: number, routerId: string, clientOf: (at: number) => 
       allowance.admit(routerId, { identityId: clientOf(at) })
       count += 1
     } catch {
-      // One too many.
+      // This request exceeded the limit.
     }
     allowance.end(routerId)
   }
   return count
 }
 
-/** A circuit from the router, kept. @returns false when there is no room for it. */
+/** Opens a circuit from the router and keeps it. @returns false if the limit is reached. */
 function kept(id: string, routerId: string, clientId: string): boolean {
   if (!table.hasRoomFor(routerId, clientId)) return false
   const live = { clientId, serviceId: 's', sessionId: '', terminatorId: 't', createdAt: 0 }

@@ -22,8 +22,9 @@ import { type Pipe, settle } from '../channel/pipe.ts'
 import { Tunnels } from '../fabric/tunnels.ts'
 import { RouterStage, upToDate } from '../fabric/stage.ts'
 
-// The attack: a router ends, moves or learns of circuits that it carries nothing of, draws them to
-// itself, or puts its own key in the place of the host's where it carries one.
+// The attack: a router ends, reroutes or gets information about circuits that do not run through
+// it, makes circuits run through it, or replaces the host's key with its own in circuits that run
+// through it.
 
 const PUBLIC_KEY = 1003
 const log = { info: () => undefined, warn: () => undefined }
@@ -109,7 +110,10 @@ function linked(id: string, from: string, to: string): void {
   for (const end of [from, to]) links.measured(end, id, 1_000_000)
 }
 
-/** Routers: of the client, on the path, of the host, and the stolen one, which is elsewhere. */
+/**
+ * The routers: of the client, on the path, of the host, and the stolen one, which is not on the
+ * path.
+ */
 async function dialed(): Promise<Record<'near' | 'middle' | 'far' | 'stolen', Pipe>> {
   const near = await stage.dial('client')
   const [middle, far] = [await stage.dial('middle'), await stage.dial('host')]

@@ -10,10 +10,10 @@ import { LocalTopic } from '../api/support/local-topic.ts'
 import { settle } from '../channel/pipe.ts'
 import { circuitOf, HeirStage, routes, unroutes } from '../fabric/heir-stage.ts'
 
-// The attack: the time after the failure of a circuit's controller is exploited. A stolen router
-// claims circuits of others at the next controller; a client whose session has ended meanwhile
-// continues; a compromised controller floods the others with circuits, or with one of endless
-// length.
+// The attack: an attacker uses the time after the controller of a circuit has failed. A stolen
+// router claims circuits of others at the next controller; a client whose session has ended
+// continues its circuit; a compromised controller floods the others with circuits, or with one that
+// has an endless path.
 
 let stage: HeirStage
 

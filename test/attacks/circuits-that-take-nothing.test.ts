@@ -12,12 +12,12 @@ import {
 import { eventually } from '../router/support.ts'
 
 // The attack: a client opens many circuits to a service that sends much, and acknowledges nothing,
-// so that the router of the host keeps 4 MiB of each; or it sends payloads without the first one,
-// and the router keeps all that follow it.
+// so that the router of the host buffers 4 MiB for each; or it sends payloads without the first
+// one, and the router buffers all later payloads.
 
 const MIB = 1024 * 1024
 const ROOM = 16 * MIB
-/** Share of one dialing client. */
+/** Maximum share of one dialing client. */
 const OWN = 0.75 * ROOM
 
 let router: TestRouter
@@ -35,7 +35,7 @@ interface Circuit {
   readonly host: Peer
 }
 
-/** A circuit whose client keeps its end; it has begun. */
+/** A circuit that has begun and whose client does not close it. */
 async function circuitOf(clientId: string, id: string): Promise<Circuit> {
   const host = hostAt(router.forwarder)
   const ends = endsOf(id)

@@ -6,8 +6,8 @@ import { dialErrorCodes } from '../../src/channel/messages/dial-error.ts'
 import { ALL_DIALERS, configured, dialTo, TestTarget } from '../router/dial/support.ts'
 import { JoinedCircuits } from '../router/joined-circuits.ts'
 
-// The attack: a terminator names a listener of the router that dials it, so that each connection
-// makes another circuit.
+// The attack: the address of a terminator is a listener of the router that dials it, so that each
+// connection creates another circuit.
 
 const targets: TestTarget[] = []
 afterEach(async () => {

@@ -11,8 +11,8 @@ import { type CallerOf, client, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { made, newIdentity, newService } from '../api/support/network.ts'
 
-// The attack: a client, or a router that lies about one, dials a service with the rights of
-// somebody else.
+// The attack: a client, or a router that lies about a client, dials a service with the rights of
+// another identity.
 
 const { controller, root, sessionOf } = await controllerForFile()
 const { parts, machine } = controller

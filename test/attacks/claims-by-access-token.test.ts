@@ -15,8 +15,8 @@ import { claimsOf, made, newService } from '../api/support/network.ts'
 import { OidcClient, type Tokens } from '../api/support/oidc.ts'
 import { raiseLevel } from '../api/support/raise-level.ts'
 
-// The attack: a stolen router has seen the access token of an OIDC client, and uses it at
-// controllers for things that the client may not do there, or to manage the network.
+// The attack: a stolen router has received the access token of an OIDC client, and uses it at
+// controllers for requests that the client may not make at that router, or to manage the network.
 
 const { controller, root, sessionOf } = await controllerForFile()
 const { parts, machine } = controller
@@ -69,7 +69,7 @@ async function newPerson() {
   return { identityId, tokens }
 }
 
-/** The words of a router about a client that has a certificate for its session. */
+/** The access request that a router sends for a client with a certificate for its session. */
 async function claimOf({ access_token: access }: Tokens): Promise<ClientAccessRequest> {
   const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
   const path = `${client}/current-api-session/certificates`

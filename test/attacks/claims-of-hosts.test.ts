@@ -15,9 +15,9 @@ import type { ClientAccessRequest, ClientAccessDecision } from '../../src/ports/
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from '../fabric/stage.ts'
 
-// The attack: a stolen router, or a client through an honest one, requests terminators with false
-// claims, or with valid ones that lead to refused log entries, as fast as it can: each costs more
-// than a successful one.
+// The attack: a stolen router, or a client through an honest router, requests terminators with
+// false credentials, or with valid ones that lead to rejected log entries, as fast as it can. Each
+// of these requests costs more than a successful one.
 
 const { refusedClaimsOfRouterMax, refusedClaimsOfSessionMax, refusedEntriesOfSessionMax } =
   routerLimits
@@ -33,7 +33,7 @@ const client = {
 
 let stage: RouterStage
 let nowMs: number
-/** At the latest commit. */
+/** Number of reads of the latest state. */
 let looks: number
 let proposed: number
 let judge: (claim: ClientAccessRequest) => ClientAccessDecision

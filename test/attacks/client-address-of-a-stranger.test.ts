@@ -13,8 +13,9 @@ import { memberLeaf } from '../support/member-leaf.ts'
 import { freePort } from '../support/ports.ts'
 import { proxyHeader, rawProxyHeader } from '../support/proxy-header.ts'
 
-// The attack: behind load balancers, a host claims the address of another client, to hide in the
-// audit log or to use the limits of others; or it keeps the port busy with headers.
+// The attack: behind load balancers, a host claims the address of another client, so that the audit
+// log shows that address or the limits of another client apply; or it keeps the port busy with
+// headers.
 
 const BALANCER = '127.0.0.2'
 const STRANGER = '127.0.0.3'
@@ -31,7 +32,7 @@ afterEach(async () => {
   await port.close()
 })
 
-/** A TCP connection that begins with these bytes. */
+/** A TCP connection from this address that begins with these bytes. */
 async function connection(from: string, bytes: Uint8Array): Promise<Socket> {
   const socket = port.plain(from)
   await once(socket, 'connect')
@@ -135,7 +136,7 @@ test('A controller sees a router behind a load balancer at the address in the PR
 })
 
 describe('Connections without a complete PROXY header', () => {
-  /** A port that waits for headers of 127.0.0.1. */
+  /** A port that expects PROXY headers from 127.0.0.1. */
   async function openPort(handshakeTimeoutMs: number, room = new FairShare(1000)) {
     port = await SharedPort.open()
     const ports = new TlsPorts({

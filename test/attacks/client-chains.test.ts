@@ -24,16 +24,16 @@ import {
   notLoggedIn,
 } from './support/certificates.ts'
 
-// The attack: the holder of one certificate of a CA signs others below it, and speaks for everybody
-// for whom the CA may speak: with a certificate that is not a CA's, below an authority that permits
-// none below it, and outside its permitted names.
+// The attack: the holder of one certificate of a CA signs other certificates with it, and acts for
+// every identity for which the CA may vouch: with a certificate that is not a CA certificate, below
+// an authority that permits no CA below it, and outside of its permitted names.
 
 const attacked = await attackedByCertificates()
 const { root } = attacked
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 const NAME_CONSTRAINTS = '2.5.29.30'
 
-/** A certificate that may sign by its key usage, whatever else it says. */
+/** Signs a certificate whose key usage permits signing, with the given extensions. */
 async function below(
   issuer: CertifiedKey,
   extensions: readonly Extension[],
@@ -63,7 +63,7 @@ async function below(
   }
 }
 
-/** `permitted`: DNS names below this one alone. */
+/** `permitted`: only DNS names below this domain. */
 function onlyNamesOf(domain: string): Extension {
   const wrap = (tag: number, contents: Buffer): Buffer =>
     Buffer.concat([Buffer.of(tag, contents.length), contents])
@@ -74,7 +74,9 @@ function onlyNamesOf(domain: string): Extension {
 const authority = (pathLength?: number): Extension =>
   new BasicConstraintsExtension(true, pathLength, true)
 
-/** A CA that identifies a client by the common name of its leaf, and one that may log in. */
+/**
+ * A CA that identifies a client by the common name of its leaf, with an identity that may log in.
+ */
 async function speaking(name: string): Promise<CertifiedKey> {
   const { key } = await attacked.verifiedCa({
     externalIdClaim: COMMON_NAME,
@@ -84,7 +86,10 @@ async function speaking(name: string): Promise<CertifiedKey> {
   return key
 }
 
-/** Answer to a leaf signed by `issuer`, presented with the certificates between it and the CA. */
+/**
+ * Response to a log-in with a leaf signed by `issuer`, presented with the certificates between the
+ * leaf and the CA.
+ */
 async function logInBelow(issuer: CertifiedKey, name: string, between = issuer.certificatePem) {
   const leaf = await clientKey(issuer, name, attacked.nowMs())
   const [own = ''] = leaf.certificatePem.split(/(?<=-----END CERTIFICATE-----\n)/)
@@ -101,7 +106,7 @@ test('a leaf issued by a certificate that is not a CA logs in no identity', asyn
 test('a leaf that exceeds the path length constraint of its CA logs in no identity', async () => {
   const ca = await speaking('unit 2')
   const first = await below(ca, [authority(0)])
-  // One of the same name would count as the same authority with another key.
+  // A certificate with the same name would count as the same authority with another key.
   const second = await below(first, [authority(0)], 'further below')
   const between = second.certificatePem + first.certificatePem
   expect(await logInBelow(second, 'unit 2', between)).toMatchObject(notLoggedIn)

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { EdgeBench, eventually, madeCircuit, serviceToken } from '../router/edge/support.ts'
 
-// Attack: a client whose session was ended continues over its channel, circuits and terminators.
+// The attack: a client whose session has ended continues to use its channel, circuits and
+// terminators.
 
 let bench: EdgeBench
 beforeEach(async () => {

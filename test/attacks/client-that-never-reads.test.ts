@@ -2,8 +2,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { EdgeBench, eventually, madeCircuit, serviceToken } from '../router/edge/support.ts'
 
-// Attack: a client reads nothing, or writes into full circuits, so that its router buffers
-// everything.
+// The attack: a client reads nothing, or writes into circuits that accept nothing, so that its
+// router buffers everything.
 
 let bench: EdgeBench
 beforeEach(async () => {
@@ -25,7 +25,7 @@ test('Data that a client does not read waits at the other endpoints of the clien
   const piece = new Uint8Array(256 * 1024)
   for (let sent = 0; sent < 32; sent += 1) for (const end of bench.circuits.ends) end.arrive(piece)
   const left = bench.circuits.ends.map(({ pendingCount }) => pendingCount)
-  // One piece per circuit is in flight; the socket has a separate buffer.
+  // One payload of each circuit is in flight; the socket has a separate buffer.
   expect(left.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(CIRCUITS * 32 - 80)
   expect(bench.edge.channels, 'it is as slow as it likes').toBe(1)
 })

@@ -11,9 +11,10 @@ import { hostAt } from '../router/forward/peer.ts'
 import { endsOf, frame, TestController, TestPlace, TestRouter } from '../router/forward/support.ts'
 import { eventually } from '../router/support.ts'
 
-// The attack: a client that keeps the ends of its circuits itself sends the same payload into them
-// as fast as it can, and heeds no window. The hosts are at the same router, which keeps all that
-// waits for their ends, until its memory is full or others wait.
+// The attack: a client that contains its circuit endpoints sends the same payload into them as fast
+// as it can, and ignores the flow control window. The hosts are at the same router, which stores
+// the payloads that their endpoints have not accepted, until its memory is full or other clients
+// wait.
 
 const PAYLOAD = 1100
 const ACKNOWLEDGEMENT = 1101
@@ -31,7 +32,10 @@ beforeEach(() => {
 })
 afterEach(() => router.forwarder.stop())
 
-/** A circuit of which the client keeps its end; the end at the host is the router's. */
+/**
+ * A circuit whose endpoint for the client is in the client; the endpoint for the host is in the
+ * router.
+ */
 async function circuitOf(sharer: string, id: string): Promise<RepeatedPlace> {
   const ends = endsOf(id)
   const [answer] = await controller.lay(ends, [router], [])
@@ -50,7 +54,7 @@ class RepeatedPlace {
     this.#sharer = sharer
   }
 
-  /** Sends the same so many times, without a turn for anybody else. */
+  /** Sends the same payload this many times without letting other work run. */
   repeat(times: number, bytes: number): void {
     const { circuit } = this.#place
     const message = frame(circuit.id, 'x'.repeat(bytes), PAYLOAD)
@@ -59,16 +63,19 @@ class RepeatedPlace {
     }
   }
 
-  /** Each payload that gets to the host is acknowledged. */
+  /** Number of payloads that the host has received, each of which it acknowledges. */
   get delivered(): number {
     return this.#place.got.filter(({ contentType }) => contentType === ACKNOWLEDGEMENT).length
   }
 }
 
-/** Turns of the event loop: all due tasks run in each of them, however busy the machine is. */
+/**
+ * Number of turns of the event loop without a delivery. In each turn, all tasks that are due run,
+ * however busy the machine is.
+ */
 const QUIET_TURNS = 20
 
-/** Waits until nothing is delivered any more. */
+/** Waits until no more payloads are delivered. @returns their number. */
 async function settled(places: readonly RepeatedPlace[]): Promise<number> {
   let before = -1
   for (let quiet = 0; quiet < QUIET_TURNS;) {
@@ -109,8 +116,8 @@ test('A client is served while another client of the same router repeats data co
   const ann = await circuitOf('ann', 'of ann')
   for (const place of places) place.repeat(100, KIB)
   ann.repeat(1, KIB)
-  // Checked after each stretch, because on a busy machine all of it may take no longer than one
-  // timed check.
+  // Checks in every turn, because all deliveries together may take less time than the interval of a
+  // timer.
   while (ann.delivered === 0) await new Promise((go) => setImmediate(go))
   const before = places.reduce((sum, { delivered }) => sum + delivered, 0)
   expect(before, 'ann waits for no more than a few stretches').toBeLessThan(5000)

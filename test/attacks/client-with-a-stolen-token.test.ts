@@ -4,9 +4,9 @@ import { identitySpiffeId, sessionSpiffeId } from '../../src/pki/spiffe.ts'
 import { EdgeBench } from '../router/edge/support.ts'
 import { trustDomain } from '../router/support.ts'
 
-// Attack: the token of an API session was seen (in a log, by a router that was stolen), and
-// somebody shows it at a router with a certificate of his own. It is a certificate of the network,
-// as every identity has one.
+// The attack: somebody has seen the token of an API session (in a log, or at a stolen router) and
+// presents it at a router with a certificate of another identity. The network has issued that
+// certificate, as it does for every identity.
 
 let bench: EdgeBench
 beforeEach(async () => {

@@ -12,10 +12,10 @@ import { BearerBench } from '../router/edge/bearers.ts'
 import { EdgeBench, eventually, type Person } from '../router/edge/support.ts'
 import { trustDomain } from '../router/support.ts'
 
-// Attack: strangers connect to a router with any certificate, show an unknown token, and leave at
-// once. If the router keeps each connection until the lookup of its session times out, the
-// strangers fill the memory, and the router refuses clients whose session a controller is about to
-// report.
+// The attack: strangers connect to a router with any certificate, present an unknown token, and
+// disconnect immediately. If the router kept each connection until it stops looking for the
+// session, the strangers would fill its memory, and it would refuse clients whose session a
+// controller is about to report.
 
 const STRANGERS_AT_A_TIME = 16
 /** Strangers come from many addresses, so that the limits of one source do not stop them. */
@@ -41,7 +41,7 @@ test('disconnected clients occupy no slots that clients need to wait for their s
   }
   await Promise.all(Array.from({ length: STRANGERS_AT_A_TIME }, work))
   const connecting = bench.connect(ann)
-  // After two others that began later, the router has read her hello.
+  // The router has read her hello, because it has handled two connections that began later.
   for (let others = 0; others < 2; others += 1) await bench.connect(ann, { token: '' })
   bench.controller.tellSessions([ann])
   expect((await connecting).isAdmitted).toBe(true)
@@ -102,8 +102,8 @@ function strangerAt(bench: EdgeBench, { key }: Person, token: string): TLSSocket
 }
 
 /**
- * A router that knows clients by OIDC, and how many waits for its data model have begun and are
- * under way.
+ * A router with OIDC clients, with counts of the clients that have begun to wait for its data model
+ * and of those that still wait.
  */
 async function openBearers() {
   const bearers = await BearerBench.open('1h')

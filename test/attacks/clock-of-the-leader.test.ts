@@ -7,8 +7,9 @@ import { giveCode, turnOnMfa } from '../api/support/mfa.ts'
 import { made, newIdentity, newService } from '../api/support/network.ts'
 import { OidcClient } from '../api/support/oidc.ts'
 
-// An attacker moves the clock of one controller through its time server: the leader's, which ends
-// old sessions permanently. The clocks of the others, and with them log time, stay right.
+// The attack: an attacker changes the clock of one controller through its time server: that of the
+// leader, which then ends old sessions permanently. The clocks of the other controllers, and thus
+// log time, stay correct.
 
 const minute = 60_000
 const DAY_MS = 24 * 60 * minute
@@ -18,7 +19,9 @@ const { clock, cluster, scheduler } = controller
 const { limits } = controller.parts
 let jumpedMs = 0
 
-/** @param isNoticed this controller knows by now that the clocks of a majority say another time. */
+/**
+ * @param isNoticed true: this controller has received the different time of a majority's clocks.
+ */
 function jump(ms: number, isNoticed: boolean): void {
   clock.jump(ms)
   jumpedMs = ms
@@ -26,7 +29,10 @@ function jump(ms: number, isNoticed: boolean): void {
   if (isNoticed) cluster.clockMs = clock.nowMs() - ms
 }
 
-/** All periodic work of a leader, for as long as it waits after an election, at the right time. */
+/**
+ * Runs all periodic tasks of a leader for as long as it waits after an election, at the correct
+ * time.
+ */
 async function sweep(ms = 2 * minute): Promise<void> {
   for (let passedMs = 0; passedMs <= ms; passedMs += 30_000) {
     clock.advance(30_000)
@@ -37,7 +43,7 @@ async function sweep(ms = 2 * minute): Promise<void> {
   }
 }
 
-/** Entries by which the leader wanted to end sessions. */
+/** Number of log entries with which the leader tried to end sessions. */
 function expiries(): number {
   return cluster.proposals.filter(({ kind }) => kind === CommandKind.SESSION_EXPIRE).length
 }

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { encodeFlag, encodeInt32, encodeText } from '../../src/channel/headers.ts'
 import { EdgeBench, eventually, madeCircuit, serviceToken } from '../router/edge/support.ts'
 
-// Attack: a client with a valid session names connections, circuits and listeners of another client
-// at the same router.
+// The attack: a client with a valid session uses IDs of connections, circuits and listeners of
+// another client at the same router.
 
 let bench: EdgeBench
 beforeEach(async () => {

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 
 import { attackedListener, until } from './support/listener.ts'
 
-// An attacker without credentials opens as many connections as the listener accepts, so that nobody
-// else can connect.
+// The attack: an attacker without credentials opens as many connections as the listener accepts, so
+// that no other client can connect.
 
 const {
   port,
@@ -22,7 +22,7 @@ test('one source can open only its share of a listener’s connections', async (
   refused.on('error', () => undefined)
   await new Promise((resolve) => refused.once('close', resolve))
   expect(await connections()).toBe(10)
-  // Another source is served meanwhile.
+  // Another source can connect in the meantime.
   const fromAnother: ConnectionOptions & { localAddress: string } = {
     host: '127.0.0.1',
     port,
@@ -32,7 +32,7 @@ test('one source can open only its share of a listener’s connections', async (
   const other = connect(fromAnother)
   await once(other, 'secureConnect')
   other.destroy()
-  // The source can use again what it releases.
+  // After closing a connection, the source may open another one.
   held[0]?.destroy()
   await until(async () => (await connections()) === 9)
   const again = await connectFromFirst()

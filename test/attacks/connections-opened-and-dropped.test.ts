@@ -4,14 +4,14 @@ import { expect, test } from 'vitest'
 import { meshLimits } from '../../src/cluster/mesh/limits.ts'
 import { attackedMesh } from './support/mesh-port.ts'
 
-// An attacker opens a connection, drops it and opens the next, so that it never holds many: each
-// costs the thread behind the port a handshake. Routers and peers are paced by one mechanism; here
-// it is the port for peers.
+// The attack: an attacker opens a connection, closes it and opens the next, so that it never has
+// many: each handshake costs processor time of the thread that listens. One mechanism limits the
+// rates of routers and peers; this file tests it at the port for peers.
 
 const mesh = await attackedMesh()
 
 test('connections from a source that exceeds its rate are closed at once, and other sources are served', async () => {
-  // It comes before all others, so that the time for a handshake is over for it first.
+  // Opened before all others, so that its time for a handshake ends first.
   const elder = mesh.tcp('127.0.0.10').resume()
   await once(elder, 'connect')
   const attacker = '127.0.0.9'
@@ -23,7 +23,7 @@ test('connections from a source that exceeds its rate are closed at once, and ot
   const more = Array.from({ length: meshLimits.meshHandshakesPerSourceMax }, () =>
     mesh.tcp(attacker).resume(),
   )
-  // Fewer than it may hold, so nothing but their pace ends them before that time.
+  // Fewer than the maximum of open connections, so only the rate limit closes one before that time.
   const [first] = await Promise.race([
     Promise.any(more.map(async (socket) => await once(socket, 'close').then(() => ['more']))),
     once(elder, 'close').then(() => ['elder']),

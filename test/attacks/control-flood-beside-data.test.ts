@@ -6,8 +6,8 @@ import { circuitDataTypes } from '../../src/channel/messages/payload.ts'
 import { frameOf, Pipe, settle } from '../channel/pipe.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: a peer of a data channel, another router or an SDK, sends endless requests, because
-// the rate limits of a channel do not apply to its data.
+// The attack: the peer of a channel for data, another router or an SDK, sends requests without end,
+// because data messages are exempt from the rate limits of the channel.
 
 const PROBES = 10_000
 const PAYLOADS = 10_000
@@ -19,7 +19,7 @@ test('control messages are rate limited, also on a channel whose data is not lim
   const channel: Channel = new Channel({
     socket: pipe,
     limits: { ...channelLimits, unmeteredTypes: circuitDataTypes },
-    // The first second does not end.
+    // The clock stands still, so the first second never ends.
     clock: { nowMs: () => 1, monotonicMs: () => 1 },
     onHello: () => channel.open(null),
     onMessage: () => {

@@ -4,9 +4,9 @@ import { routerSpiffeId } from '../../src/pki/spiffe.ts'
 import { writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { eventually, type ScriptedController, TestNetwork, trustDomain } from '../router/support.ts'
 
-// The attack: a router has a certificate of the same authority as the controllers, and chose the
-// host names in it. A holder of its key takes the place of a controller, sends other routers
-// invented members, and gets them to use these alone.
+// The attack: a router has a certificate of the same authority as the controllers, and has chosen
+// the host names in it. A holder of its key listens in place of a controller, sends invented
+// members to other routers, and makes them use only these.
 
 let network: TestNetwork
 beforeAll(async () => {
@@ -16,7 +16,7 @@ afterAll(async () => {
   await network.close()
 })
 
-/** Where a controller was known to be, and somebody else answers. */
+/** Listens at the known address of a controller with another certificate. */
 async function posing(uris: readonly string[], claimedId = 'ctrl1'): Promise<ScriptedController> {
   const key = await network.leaf(claimedId, uris, ['127.0.0.1'])
   const attacker = await network.controller('ctrl1', { key, claimedId })

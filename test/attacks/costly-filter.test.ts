@@ -4,9 +4,9 @@ import { management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { makeManyIdentities } from '../api/support/many.ts'
 
-// A filter of a thousand terms over thousands of records takes a second of processor time. An
-// attacker who is no administrator gets a small part of that, and even an administrator's filter
-// leaves turns to others.
+// The attack: a filter of a thousand terms over thousands of records takes a second of processor
+// time. An attacker who is not an administrator gets a small part of that time, and even an
+// administrator's filter lets other requests run.
 
 const { controller, root, sessionOf } = await controllerForFile({ processorSliceMs: 1 })
 makeManyIdentities(controller, 4000)

@@ -7,8 +7,9 @@ import { type CallerOf, client, fabric, management, type Reply } from '../api/su
 import { controllerForFile } from '../api/support/for-file.ts'
 import { makeMany } from '../api/support/many.ts'
 
-// The attack: texts and search criteria chosen so that a search takes time proportional to the
-// product of their lengths, or worse. Nobody else gets an answer meanwhile.
+// The attack: an attacker chooses texts and search criteria for which a search takes time
+// proportional to the product of their lengths, or worse, so that the controller answers no other
+// request in the meantime.
 
 const { controller, root, sessionOf } = await controllerForFile({
   schemaMsMax: 300,
@@ -16,7 +17,7 @@ const { controller, root, sessionOf } = await controllerForFile({
 })
 const records = 400
 const textCharacters = 8000
-/** Fits nearly everywhere in a text of one letter. */
+/** A search text that nearly matches at every position of a text of one letter. */
 const nasty = (length: number): string => `${'a'.repeat(length / 2)}b${'a'.repeat(length / 2 - 1)}`
 makeMany(controller, 'identity', records, (at) => ({
   type: 'Default',
@@ -34,8 +35,8 @@ const filtered = (who: CallerOf, filter: string): Promise<Reply> =>
   who.get(`${management}/identities?limit=1&filter=${encodeURIComponent(filter)}`)
 
 /**
- * Ms of the processor on this thread; the least of a few, which a machine that is busy with others
- * stretches least.
+ * Processor time of this thread, ms; the minimum of a few runs, on which other load has the least
+ * influence.
  */
 async function costOf(task: () => unknown): Promise<number> {
   const costs: number[] = []
@@ -153,7 +154,8 @@ test('adversarial versions and version ranges are evaluated quickly', async () =
     }
   })
   expect(cost).toBeLessThan(3000)
-  // Numbers in it have no more digits than others can compare.
+  // Only numbers with a limited number of digits are valid, because others cannot compare longer
+  // ones.
   expect(isVersionRange(`>1.0.0-${'9'.repeat(65)}`)).toBe(false)
 })
 
@@ -166,6 +168,6 @@ test('a regular expression whose evaluation never ends delays only the caller wh
   })
   const { user, system } = process.threadCpuUsage(before)
   expect([reply.status, reply.body.error?.cause?.['field']]).toEqual([400, 'appRegex'])
-  // Its time is spent on another thread.
+  // The work runs on another thread.
   expect((user + system) / 1000).toBeLessThan(1500)
 })

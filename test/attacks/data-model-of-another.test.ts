@@ -4,8 +4,9 @@ import type { ModelEvent } from '../../src/ports/router-model.ts'
 import { basis, member, serviceOf } from '../router/tunnel/support.ts'
 import { changesBody, finished, modelOf, wholeBody } from '../router/model/support.ts'
 
-// The attack: a router shall permit access that its controller has not granted: by a change of
-// another history or controller, by an old change, or by a model that it can keep only in part.
+// The attack: a router is made to permit access that its controller has not granted: by a change
+// from another history or controller, by an old change, or by a model that it can store only in
+// part.
 
 const events: readonly ModelEvent[] = [...basis, ...serviceOf('s1', {}, [])]
 const grant = [member('Bind', 's1')]

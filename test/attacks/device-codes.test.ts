@@ -8,8 +8,8 @@ import { made } from '../api/support/network.ts'
 import { parameterOf } from '../api/support/oidc.ts'
 import { raiseLevel } from '../api/support/raise-level.ts'
 
-// The attack: anyone on the network requests device codes, guesses those of others, requests their
-// tokens, or uses a code that was seen on a screen.
+// The attack: anyone on the network requests device codes, guesses the codes of others, requests
+// the tokens for them, or uses a code that was visible on a screen.
 
 const { controller, root } = await controllerForFile()
 await raiseLevel(controller)
@@ -90,7 +90,7 @@ async function person(): Promise<string> {
   return username
 }
 
-/** @returns the status of the log-in; a session is there once its last redirect was followed. */
+/** @returns the status of the log-in; the session exists after the last redirect was followed. */
 async function logIn(id: string, username: string): Promise<number> {
   const step = await send('/oidc/login/password', { id, username, password })
   if (step.status === 302) {

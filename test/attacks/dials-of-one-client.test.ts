@@ -6,8 +6,8 @@ import { endsOf, TestController, TestDialer, TestRouter } from '../router/forwar
 import { eventually } from '../router/support.ts'
 
 // The attack: a client with a stolen identity opens many channels at a router, and dials slow
-// targets over each, until its dials occupy all slots at the controller, or all workers of the
-// host's router, and nobody else can dial.
+// targets over each channel, until its dials use all slots at the controller, or all workers of the
+// host's router, and no other client can dial.
 
 const CONNECT = 60_783
 const CREATE_CIRCUIT = 20_218
@@ -25,7 +25,8 @@ test('All channels of an identity together have a limited number of requests at 
   for (const channel of channels) {
     for (let id = 1; id <= connectsAtOnceMax; id += 1) channel.send(CONNECT, id, serviceToken('s1'))
   }
-  // The channel answers requests after them once they have been read.
+  // The channel handles messages in order, so the answer shows that the router has read all earlier
+  // requests.
   await Promise.all(channels.map(({ channel }) => channel.request({ contentType: 3 })))
   expect(bench.controller.ofType(CREATE_CIRCUIT)).toHaveLength(connectsAtOnceMax)
   const ann = await bench.admitted('ann')

@@ -23,15 +23,15 @@ import { EdgeRouters } from '../../src/tunnel/edge-routers.ts'
 import { eventually, TestNetwork, version } from '../router/support.ts'
 import { Peer } from '../router/forward/peer.ts'
 
-// The attack: a stolen edge router, or an impostor in its place, reaches circuits of a tunnel on
-// another router, a service that the tunnel hosts elsewhere, or the session of the tunnel.
+// The attack: a stolen edge router, or an impostor in its place, gets access to a tunnel's circuits
+// at another router, to a service that the tunnel hosts elsewhere, or to the session of the tunnel.
 
-/** Holder of an edge router's key; it answers as the test says. */
+/** A holder of an edge router's key; a test determines its responses. */
 class StolenEdgeRouter {
   readonly hellos: Hello[] = []
   readonly received: ChannelMessage[] = []
   channel: Channel | null = null
-  /** Named in the answer to a request for a connection. */
+  /** Circuit ID in the response to a connect request. */
   circuitId = ''
   readonly #server: Server
 
@@ -70,12 +70,12 @@ class StolenEdgeRouter {
     return (this.#server.address() as { port: number }).port
   }
 
-  /** A message about a connection of the tunnel. */
+  /** Sends a message about a connection of the tunnel. */
   send(contentType: number, connectionId: number, body: Uint8Array = new Uint8Array()): void {
     this.channel?.send({ contentType, headers: new Map([[1000, encodeInt32(connectionId)]]), body })
   }
 
-  /** The first words of the far end of a circuit. */
+  /** Sends the first payload of the endpoint at the host. */
   sendInto(circuitId: string, word: string, sequence: number): void {
     const body = encodeText(word)
     const piece = { body, edgeFlags: 0, traceId: null, sequence, flags: 2, capabilities: null }
@@ -158,7 +158,7 @@ async function connected() {
 
 const noCircuitData = { instanceId: '', peerData: new Map<number, Uint8Array>() }
 
-/** A circuit of the tunnel by one edge router. */
+/** A circuit of the tunnel through one edge router. */
 async function opened(router: StolenEdgeRouter, edge: EdgeChannel, id: string): Promise<Peer> {
   router.circuitId = id
   const made = await edge.connect({ token: 'service session', sharer: 's' }, noCircuitData, 10_000)

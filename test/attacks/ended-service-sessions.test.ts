@@ -9,9 +9,9 @@ import { controllerForFile } from '../api/support/for-file.ts'
 import { claimsOf, made, newIdentity } from '../api/support/network.ts'
 import { certificateBy } from '../api/support/oidc-device.ts'
 
-// The attack: a client, or a stolen router that has seen its tokens, uses the token of a service
-// session that has ended to get what current policies, posture or sessions do not grant, or to fill
-// the log.
+// The attack: a client, or a stolen router that has received its tokens, uses the token of a
+// service session that has ended to get access that the current policies, posture or sessions do
+// not grant, or to fill the log.
 
 const REOPENS_MAX = 5
 const { controller, root, sessionOf } = await controllerForFile({
@@ -52,7 +52,7 @@ async function newClaim(
   return { routerId, sessionToken: token, apiSessionToken, fingerprints, type: 'Dial' }
 }
 
-/** A client with a service session that grants it to dial. */
+/** A client with a service session that permits it to dial. */
 beforeEach(async () => {
   serial += 1
   const mark = `m${serial}`
@@ -92,7 +92,7 @@ const revoke = (): Promise<void> => patch(`service-policies/${stage.dialId}`, { 
 const grant = (): Promise<void> =>
   patch(`service-policies/${stage.dialId}`, { identityRoles: [`@${stage.identityId}`] })
 
-/** The service session has ended while its API session and all rights are as before. */
+/** Ends the service session; its API session and all permissions stay. */
 async function endSession(): Promise<void> {
   await revoke()
   await grant()
@@ -155,7 +155,7 @@ describe('the token of an ended service session', () => {
     await report('corp.test')
     await patch(`service-policies/${stage.dialId}`, { postureCheckRoles: [`@${checkId}`] })
     await endSession()
-    // The report arrives while this controller catches up.
+    // The report arrives while this controller waits for the latest state.
     const posture = new Proxy(deps.posture, {
       get: (target, name) => {
         if (name === 'reachLatest') return () => report('home.test')

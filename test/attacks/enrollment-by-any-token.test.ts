@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { CallerOf, client, management, type Reply } from '../api/support/caller.ts'
 import { controllerWithProvider } from '../api/support/external-jwt.ts'
 
-// The attack: somebody with a token of some provider tries to become an identity with it: at a
-// signer without enrollment, repeatedly, in place of an existing identity, as an administrator, or
-// at another signer than intended.
+// The attack: somebody with a token of any identity provider tries to become an identity with it:
+// at a signer without enrollment, repeatedly, in place of an existing identity, as an
+// administrator, or at another signer than intended.
 
 const { controller, server, provider, signerId, root, newSigner, patch } =
   await controllerWithProvider()
@@ -21,7 +21,7 @@ async function countOf(externalId: string): Promise<number> {
   return ((await root.get(`${management}/identities?filter=${filter}`)).body.data as []).length
 }
 
-/** Does something between the judgement of the next write and its entry. */
+/** Runs an action after the next write was checked and before its entry is in the log. */
 function before(entry: () => Promise<unknown>): void {
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)

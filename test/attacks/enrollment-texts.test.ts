@@ -6,8 +6,8 @@ import { shown } from '../api/support/network.ts'
 import { clientKey } from '../api/support/tls.ts'
 import { attackedByCertificates, dataOf } from './support/certificates.ts'
 
-// The attack: a caller's texts mean more than they may: a signed nonce that is a token, and a name
-// with placeholders.
+// The attack: a controller uses texts of a caller for more than they are: it signs a nonce that is
+// a token, or replaces placeholders in a name.
 
 const attacked = await attackedByCertificates()
 const { controller, listener, root } = attacked

@@ -8,8 +8,8 @@ import { sharedSecretNames } from '../../src/lib/shared-secrets.ts'
 import { identity, type LogWriter } from '../fsm/support/log.ts'
 import { contentOf, restorableState, Restore } from '../fsm/support/restoring.ts'
 
-// An attacker with few rights reads the enrollment token of a plain identity, waits until that
-// gains rights, and enrolls as it.
+// The attack: an attacker with few permissions reads the enrollment token of an ordinary identity,
+// waits until the identity gets more permissions, and enrolls as the identity.
 
 const { controller, root, sessionOf } = await controllerForFile()
 const identities = `${management}/identities`
@@ -24,7 +24,7 @@ async function attackerWith(...permissions: readonly string[]): Promise<CallerOf
   return sessionOf(id)
 }
 
-/** The tokens of a plain identity, as its detail and its enrollments show them. */
+/** The enrollment tokens of an ordinary identity in its detail and in its enrollments. */
 async function tokensRead(attacker: CallerOf, id: string): Promise<string[]> {
   const { enrollment } = await shown(attacker, `${identities}/${id}`)
   return Object.values(enrollment as Record<string, { token: string }>).map(({ token }) => token)

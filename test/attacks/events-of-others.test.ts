@@ -7,8 +7,8 @@ import { newIdentity, newService } from '../api/support/network.ts'
 import { EventTap } from '../events/tap.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: somebody who may watch routers, or whose session has ended, continues to read the
-// writes of administrators.
+// The attack: somebody who may only read events about routers, or whose session has ended,
+// continues to receive the writes of administrators.
 
 const { controller, root, sessionOf } = await controllerForFile()
 const url = await controller.app.listen({ host: '127.0.0.1', port: 0 })
@@ -33,7 +33,7 @@ function tap(token: string | null, query = ''): Promise<EventTap> {
 
 test('a caller with only the permission to watch routers receives no events about records, even if it subscribes to records or to all events', async () => {
   const watcher = sessionOf(await newIdentity(root, 'watcher', { permissions: ['ops.read'] }))
-  // A namespace that is added is refused here until it is named as one that shows no record.
+  // A new event namespace must be refused here unless it is listed as one without records.
   for (const one of EVENT_NAMESPACES.filter((name) => !ofNoRecord.has(name))) {
     const refused = await tap(watcher.token, `?namespaces=router,${one}`)
     refused.close()
@@ -43,7 +43,7 @@ test('a caller with only the permission to watch routers receives no events abou
   await eventually(() => expect(stream.of('ready')).toHaveLength(1))
   await newService(root, 'of-somebody-else')
   controller.events.publishFact({ kind: 'router', routerId: 'r1', isOnline: true })
-  // Others, about the cluster, come as time passes.
+  // Other events about the cluster arrive as time passes.
   const ofRouters = (): number =>
     stream.events.filter(({ namespace }) => namespace === 'router').length
   await eventually(() => expect(ofRouters()).toBe(1))
@@ -59,6 +59,6 @@ test('a caller whose session has ended receives no later event', async () => {
   expect((await root.call('DELETE', `${management}/identities/${id}`)).status).toBe(200)
   await newService(root, 'after-the-end')
   await eventually(() => expect(stream.isEnded).toBe(true))
-  // Events about the cluster come as time passes, also before the session ends.
+  // Events about the cluster arrive as time passes, also before the session ends.
   expect(stream.raw).not.toContain('after-the-end')
 })

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { type CallerOf, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
-// An explanation contains records of ten kinds. A caller who may read one or two of them could
-// learn the others from it.
+// The attack: an explanation of access contains records of ten kinds. A caller who may read only
+// one or two of the kinds could read the others in it.
 const { root, sessionOf } = await controllerForFile()
 
 async function created(collection: string, body: object): Promise<string> {
@@ -72,7 +72,8 @@ test('a caller who may read only identities or only services receives no pairs',
 })
 
 test('an explanation contains no records that its caller may not read', async () => {
-  // The session of Alice does not pass the check, so the missing pieces name it.
+  // Alice's session does not pass the posture check, so the explanation lists the session as an
+  // obstacle.
   sessionOf('alice-id')
   const caller = await eve('service.read', 'identity.read')
   const reply = await caller.get(url)

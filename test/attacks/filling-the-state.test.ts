@@ -37,7 +37,7 @@ beforeEach(() => {
   root.token = controller.openSession('admin-id')
 })
 
-/** Bytes of the records of a kind. */
+/** Number of bytes of all records of a kind. */
 function bytesOf(kind: KindName): number {
   let bytes = 0
   for (const { record } of controller.state.table(kind).rows.values()) {
@@ -74,7 +74,7 @@ test('an ordinary identity can fill the state with the tags of its service sessi
   expect(controller.state.table('session').indexes.weight('alice-id')).toBeLessThanOrEqual(
     serviceSessionTagsBytesPerIdentityMax,
   )
-  // Without tags it continues, and others have separate quotas.
+  // The identity can still create sessions without tags, and other identities have separate quotas.
   const [serviceId = ''] = serviceIds
   const plain = await sessionOf('alice-id').call('POST', `${client}/sessions`, { serviceId })
   expect(plain.status).toBe(201)

@@ -18,9 +18,9 @@ import {
   routerRequests,
 } from './support/certificates.ts'
 
-// The attack: fingerprints are SHA-1, which has collisions. Somebody with a certificate of the
-// network creates one with the fingerprint of another's credential; here the other record is
-// planted with the attacker's fingerprint.
+// The attack: fingerprints are SHA-1 hashes, which have collisions. Somebody with a certificate of
+// the network creates one whose fingerprint equals that of another credential; this test simulates
+// it by writing the attacker's fingerprint to the other record.
 
 const attacked = await attackedByCertificates()
 const { controller, listener, root } = attacked
@@ -33,7 +33,7 @@ beforeAll(async () => {
   victim = await attacked.newDevice()
 })
 
-/** As an entry of the log, whoever has written it. */
+/** Writes a log entry without the checks of the API. */
 function plant(
   kind: typeof CommandKind.ENTITY_CREATE | typeof CommandKind.ENTITY_PATCH,
   entity: string,
@@ -51,7 +51,7 @@ function plant(
   expect(outcome, JSON.stringify(outcome)).toMatchObject({ ok: true })
 }
 
-/** A device with a certificate of the network that leads to no authenticator any more. */
+/** A device whose certificate is issued by the network and whose authenticator has been deleted. */
 async function deletedDevice(): Promise<Device> {
   const stray = await attacked.newDevice()
   const gone = `${management}/authenticators/${stray.authenticatorId}`
@@ -92,7 +92,7 @@ test('a caller with another client’s session but its own certificate does not 
   const body = { clientCertCsr: await csrOf(generatePrivateKeyPem()) }
   const fingerprint = fingerprintOf(victim.key)
   const { authenticatorId } = victim
-  // By its fingerprint alone this certificate is one that the client of the session may show.
+  // Judged only by its fingerprint, the client of the session could present this certificate.
   plant(CommandKind.ENTITY_PATCH, 'authenticator', authenticatorId, {
     fingerprint: fingerprintOf(stray.key),
   })

@@ -8,9 +8,9 @@ import { type Detail, shown } from '../api/support/network.ts'
 import type { TlsReply } from '../api/support/tls.ts'
 import { attackedByCertificates, csrOf, dataOf, PEM, refusal } from './support/certificates.ts'
 
-// The attack: somebody enrolls with an expired token, with an edited one, or with one of another
-// cluster. Only clients read the content of a JWT; a controller uses its own record of the one-time
-// token in it.
+// The attack: somebody enrolls with a token that is expired, modified, or of another cluster. Only
+// clients read the claims of the JWT; a controller uses its own record for the one-time token in
+// it.
 
 const attacked = await attackedByCertificates()
 const { controller, listener, root, newToken } = attacked
@@ -20,7 +20,7 @@ async function bring(token: string, method = 'ott'): Promise<TlsReply> {
   return listener.call({ path, body: await csrOf(generatePrivateKeyPem()), headers: PEM })
 }
 
-/** @returns what it costs the controller: entries of the log, and signatures. */
+/** @returns the cost for the controller: number of log entries and of signatures. */
 async function costOf(attack: () => Promise<unknown>): Promise<Detail> {
   const before = controller.issuer.orders.length
   const entries = await attacked.entriesOf(attack)

@@ -4,8 +4,9 @@ import { client, management, type Reply } from '../api/support/caller.ts'
 import { controllerWithProvider } from '../api/support/external-jwt.ts'
 import { ecKey, jwkOf, type ProviderKey, rsaKey } from '../support/identity-provider.ts'
 
-// The attack: somebody forges tokens, edits their own, or presents a provider's token for another
-// service or person, to log in as any named identity, or to pass a policy that requires a token.
+// The attack: somebody forges tokens, modifies their own, or presents a provider's token for
+// another service or person, to log in as an identity of their choice, or to fulfill a policy that
+// requires a token.
 
 const attacked = await controllerWithProvider({ tokenChecksMax: 16 })
 const { controller, server, provider, signerId, root, sessionOf, newSigner, newPolicy } = attacked
@@ -16,7 +17,9 @@ server.keys = [jwkOf(provider.key), { ...jwkOf(rsa), alg: 'RS256' }]
 const encoded = (value: unknown): string =>
   Buffer.from(JSON.stringify(value), 'utf8').toString('base64url')
 
-/** Good claims under a header of the attacker's, signed by whatever he can. */
+/**
+ * Valid claims with a header of the attacker's choice, signed with any key that the attacker has.
+ */
 async function forged(header: object, sign: (input: string) => string): Promise<string> {
   const [, body = ''] = (await provider.token('admin-id')).split('.')
   const input = `${encoded({ typ: 'JWT', ...header })}.${body}`
@@ -85,7 +88,7 @@ test('a token whose kid is a path, a query, a list, or the name of another key i
   for (const kid of [['first'], { first: true }, 1, null, true]) {
     expectRefused(await logIn(await provider.token('admin-id', { header: { kid } })))
   }
-  // A right signature, under a name that is not its key's.
+  // A valid signature with the name of another key.
   for (const kid of ['rsa', 'another']) {
     expectRefused(await logIn(await provider.token('admin-id', { header: { kid } })))
   }

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 
 import { attackedListener, until } from './support/listener.ts'
 
-// An attacker without credentials opens connections and never completes the TLS handshake. Each
-// would occupy one of `connectionsMax` until the controller is restarted.
+// The attack: an attacker without credentials opens connections and never completes the TLS
+// handshake. Each of them would use one of `connectionsMax` until the controller is restarted.
 
 const handshakeTimeoutMs = 300
 const { port, connections, version } = await attackedListener({
@@ -31,7 +31,7 @@ test('silent connections are closed, and then the listener accepts connections a
 
 test('a handshake that occasionally sends a byte is closed at the same deadline', async () => {
   const socket = open()
-  // The head of a EdgeRouterHello record that announces 512 bytes; they come one by one.
+  // The header of a ClientHello record that announces 512 bytes; the bytes follow one at a time.
   socket.write(Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00]))
   const dripping = setInterval(() => socket.write(Buffer.from([0x01])), handshakeTimeoutMs / 4)
   try {

@@ -8,8 +8,8 @@ import { controllerForFile } from '../api/support/for-file.ts'
 import { anySession, commandData } from '../support/commands.ts'
 import { setPasswordHash, weakHash } from './support/password-hashes.ts'
 
-// The attack: password hashes of a migrated network have other parameters. They may cost more than
-// a controller can bear, or so little that the time of an answer says which names exist.
+// The attack: password hashes of a migrated network have other parameters. They may be too
+// expensive for a controller, or so cheap that the duration of a response shows which names exist.
 
 const { controller } = await controllerForFile()
 const { machine, state } = controller
@@ -32,7 +32,7 @@ test('A weak hash is replaced once, at the next log-in, and existing sessions re
   setPasswordHash(controller, await weakHash(user.password))
   const earlier = new CallerOf(controller)
   earlier.token = controller.openSession('alice-id')
-  // One entry opens the session.
+  // One log entry replaces the hash, and one opens the session.
   expect(await entriesOf(() => logIn())).toBe(2)
   expect(storedHash()).toMatch(/^\$argon2id\$v=19\$m=19456,p=1,t=2\$/)
   expect((await earlier.get(whoAmI)).status).toBe(200)
@@ -66,7 +66,8 @@ test('Log-ins at the same time replace a hash once', async () => {
   const count = await entriesOf(async () => {
     expect(await Promise.all([logIn(), logIn(), logIn()])).toEqual([200, 200, 200])
   })
-  // Three sessions, and a refused one for each log-in that saw the hash before it changed.
+  // Three sessions, and a rejected entry for each log-in that verified the password with the hash
+  // before its replacement.
   expect(count).toBeGreaterThanOrEqual(4)
   expect(count).toBeLessThanOrEqual(6)
   expect(storedHash()).toContain('m=19456,p=1,t=2')
@@ -84,7 +85,10 @@ test.each([
   },
 )
 
-/** The least processor time of all threads in ms; other work of this process only adds to it. */
+/**
+ * Minimum processor time of all threads in several runs, ms, because other work of this process
+ * only adds to it.
+ */
 async function quickest(username: string, place: number): Promise<number> {
   const took: number[] = []
   for (let at = 0; at < 7; at += 1) {
@@ -103,6 +107,6 @@ test('A guess for a user with a weak hash takes about as long as a guess for an 
   setPasswordHash(controller, await weakHash(user.password))
   const known = await quickest(user.username, 1)
   const unknown = await quickest('nobody', 2)
-  // Without more work it would be five times less.
+  // Without the additional work for the known name, the time would be five times shorter.
   expect(known).toBeGreaterThan(unknown / 2)
 })

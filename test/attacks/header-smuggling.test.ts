@@ -4,10 +4,10 @@ import { controllerWithProvider } from '../api/support/external-jwt.ts'
 import { user } from '../api/support/controller.ts'
 import { listenerBefore, textOf } from './support/listener.ts'
 
-// The attack: somebody sits behind a proxy that filters requests by their heads, or shares a
-// connection with others through it. If two readers read a head differently, the proxy sees one
-// request and the controller another one or two. And a header that only a proxy should write might
-// be accepted from everybody.
+// The attack: somebody is behind a proxy that filters requests by their heads, or shares a
+// connection to the controller with others through the proxy. If proxy and controller parse a head
+// differently, the proxy sees one request and the controller another one, or two. Also, the
+// controller might accept from everyone a header that only a proxy should send.
 
 const withProvider = await controllerWithProvider()
 const { controller, provider } = withProvider
@@ -18,7 +18,7 @@ interface Answer {
   readonly text: string
 }
 
-/** All answers to what is written at once on a new connection. */
+/** All responses to bytes that are written together on a new connection. */
 async function answersTo(written: string): Promise<Answer[]> {
   const socket = await connect()
   socket.write(Buffer.from(written, 'latin1'))
@@ -29,7 +29,7 @@ async function answersTo(written: string): Promise<Answer[]> {
     .map((one) => ({ status: Number(one.slice(0, 3)), text: one }))
 }
 
-/** @param head lines as they are. */
+/** @param head header lines, sent unchanged. */
 const request = (line: string, head: readonly string[], body = ''): string =>
   [`${line} HTTP/1.1`, 'host: localhost', ...head, '', body].join('\r\n')
 
@@ -88,7 +88,7 @@ test('a repeated header does not select one of its values', async () => {
 test('a header with a similar name is ignored', async () => {
   for (const name of ['zt_session', 'net_session', 'net.session', 'x-net-session', 'cookie']) {
     expect((await whoIs([`${name}: ${alice}`])).status, name).toBe(401)
-    // It does not interfere with the valid one either.
+    // The invalid header does not affect the valid one either.
     const other = await whoIs([`${name}: ${admin}`, `net-session: ${alice}`])
     expect([other.status, other.text], name).toEqual([200, expect.stringContaining('"alice-id"')])
   }

@@ -9,10 +9,10 @@ import { eventually, TestNetwork } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'
 
 // The attack: one source opens as many connections to the health checks of a router as the listener
-// accepts, and stops in the handshake or stays silent after it. Probes get no answer, and the
-// operator restarts the router.
+// accepts, and stops during the handshake or sends nothing after it. Probes get no response, and
+// the operator restarts the router.
 
-/** The first bytes of a EdgeRouterHello. */
+/** The first bytes of a ClientHello. */
 const HALF_HELLO = Buffer.from('1603010200010001fc0303', 'hex')
 
 let network: TestNetwork
@@ -28,7 +28,7 @@ afterEach(async () => {
 })
 
 async function running(handshakeTimeout: string): Promise<void> {
-  // Its other times are longer than the test: nothing but the bounds ends a connection.
+  // All timeouts are longer than the test, so only the limits of connections close one.
   await network.running(
     ['tls:127.0.0.1:1'],
     `tls: {handshakeTimeout: ${handshakeTimeout}}
@@ -51,14 +51,14 @@ async function silent(localAddress: string): Promise<Socket> {
   const socket = connectTls({ host: '127.0.0.1', port, rejectUnauthorized: false, ...own })
   socket.on('error', () => undefined)
   sockets.push(socket.resume())
-  // One too many is closed within its handshake.
+  // A connection above the limit is closed during its handshake.
   await once(socket, 'secureConnect').catch(() => undefined)
   return socket
 }
 
 const held = (some: readonly Socket[]): number => some.filter((each) => !each.destroyed).length
 
-/** Status of the answer to a probe. */
+/** Status of the response to a probe. */
 function probe(localAddress: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const asked = request(

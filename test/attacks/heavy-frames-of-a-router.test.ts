@@ -106,7 +106,7 @@ const clients = Buffer.concat(
 
 test('the controller does other work in between while it processes one frame', async () => {
   const pipe = await dialed()
-  // Until it has to wait in its line.
+  // Sends until the router's work must wait for its share of processor time.
   for (let at = 0; at < 20; at += 1) pipe.say({ contentType: 20_415, sequence: at, body: clients })
   pipe.say({ contentType: 1, sequence: 100 })
   let turns = 0
@@ -118,7 +118,7 @@ test('the controller does other work in between while it processes one frame', a
     },
     { interval: 0 },
   )
-  // One a millisecond of work, or nearly.
+  // The work pauses after about each millisecond.
   expect(turns).toBeGreaterThan(20)
 })
 
@@ -184,7 +184,7 @@ test('processing messages of a busy router leaves half of the time to other work
   }
 })
 
-/** A stage with a cluster that takes every write. */
+/** A test setup with a cluster that accepts every write. */
 async function writing(): Promise<{ pipe: Pipe; proposed: ProposalInput[] }> {
   const proposed: ProposalInput[] = []
   stage = new RouterStage()

@@ -33,7 +33,7 @@ function undo(caller: CallerOf, { index }: Detail): Promise<Reply> {
   return caller.call('POST', `${history}/${String(index)}/undo`)
 }
 
-// The attack: somebody takes back a change that it could not make.
+// The attack: somebody undoes a change that they could not make themselves.
 
 test('an undo needs the permission for every write that it makes', async () => {
   const id = await newService(root, 'payroll')
@@ -71,7 +71,7 @@ test('an undo needs the permission for every write that it makes', async () => {
   })
   const ofBoth = await callerWith('service', 'service-policy')
   expect((await undo(ofBoth, deleted)).status).toBe(200)
-  // Apply checks the same again: the permission may be revoked by an earlier entry of the log.
+  // Apply checks the permission again, because an earlier log entry may have revoked it.
   const { actor, judgedOn } = controller.cluster.proposals.at(-1) ?? {}
   expect(actor).toMatchObject({ case: 'session', value: { permission: 'service.create' } })
   expect(judgedOn).toContainEqual(expect.objectContaining({ entity: 'identity' }))
@@ -106,7 +106,7 @@ test('the preview of an undo shows no records of kinds that its reader may not s
   expect((await all.get(url)).status).toBe(200)
 })
 
-// The attack: somebody reads the history of records that it may not read.
+// The attack: somebody reads the history of records that they may not read.
 
 test('the history shows only entries and changes of kinds that its reader may read', async () => {
   const configType = await made(root, `${management}/config-types`, { name: 'hidden type' })
@@ -142,7 +142,7 @@ test('the history shows only entries and changes of kinds that its reader may re
   expect(await listed(await callerWith(), history)).toEqual([])
 })
 
-// The attack: somebody writes so much that the audit log no longer keeps the changes of others.
+// The attack: somebody writes so much that the audit log evicts the changes of others.
 
 test('when one actor floods the history, the changes by this actor are evicted first, also after a restart', async () => {
   const state = new ClusterState()

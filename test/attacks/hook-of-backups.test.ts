@@ -5,8 +5,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { runHook } from '../../src/controller/backups/backup-hook.ts'
 
-// The attack: the name of a backup file, or a word of the command, contains text that a shell would
-// execute.
+// The attack: the name of a backup file, or an argument of the command, contains text that a shell
+// would execute.
 
 let dir = ''
 const path = (name: string): string => join(dir, name)

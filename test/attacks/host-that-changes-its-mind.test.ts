@@ -8,8 +8,8 @@ import { EdgeBench, serviceToken, type TestClient } from '../router/edge/support
 import { eventually } from '../router/support.ts'
 
 // The attack: a host changes cost, precedence or health of its terminators, or binds and unbinds,
-// as fast as it can. Each is a write of the cluster, and its router has the same quota as others,
-// so other hosts there wait or are refused.
+// as fast as it can. Each change is a write to the cluster's log, for which its router has only the
+// same quota as other routers, so other hosts at that router wait or are refused.
 
 const [bind, unbind, updateBind, healthEvent] = [60_790, 60_791, 60_794, 60_795]
 const [created, updated, health] = [20_216, 20_209, 20_214]
@@ -44,7 +44,7 @@ test('Only the latest change of a terminator is sent, at a limited rate', async 
   expect(costs()[0]).toBe(1)
   await eventually(() => costs().at(-1)).toBe(1000)
   expect(costs().length).toBeLessThan(20)
-  // Each of them is the opposite of the one before.
+  // Each change reverts the previous one.
   for (let times = 0; times < 1000; times += 1) {
     host.send(healthEvent, 1, token, times % 2 === 0 ? [] : [[1013, encodeFlag(true)]])
   }

@@ -4,9 +4,8 @@ import { BoltFile } from '../../src/migrate/bolt/bolt-file.ts'
 import { MemorySource } from '../../src/migrate/bolt/byte-source.ts'
 import { bucketOf, writeBolt } from '../support/bolt-writer.ts'
 
-// The attack: somebody passes an operator a small database that takes all memory or time of the
-// migration, or one that was copied while a controller wrote to it, so that a part of the network
-// is missing.
+// The attack: somebody gives an operator a small database whose migration uses all memory or time,
+// or one that was copied while a controller wrote to it, so that a part of the network is missing.
 
 const PAGE = 4096
 const HEADER = 16
@@ -39,7 +38,7 @@ test('a database page that two branch pages reference is refused, because its co
   const branch = pageWith(file, 1)
   const child = file.readBigUInt64LE(branch + HEADER + 8)
   const leaf = Number(child) * PAGE
-  // The second child is the first one again, with keys that are in order there: none.
+  // The second child is the first one again; it contains no keys, so the order of keys is correct.
   file.writeUInt16LE(0, leaf + 10)
   file.writeBigUInt64LE(child, branch + HEADER + ELEMENT + 8)
   expect(() => check(file)).toThrow(/is used twice/)
@@ -55,7 +54,7 @@ test('a database is refused if values in it share bytes, because together the va
   for (let at = 0; at < 60; at += 1) {
     const element = first + at * ELEMENT
     const from = at * ELEMENT + file.readUInt32LE(element + 4)
-    // Each value continues to the end of the last one.
+    // Each value extends to the end of the last one.
     file.writeUInt32LE(end - HEADER - from - 9, element + 12)
   }
   expect(start).toBeGreaterThan(0)

@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import { Hosting } from '../fsm/support/hosting.ts'
 
-// The attack: a router, or a client through it, takes the traffic of a service that it may not
-// host.
+// The attack: a router, or a client through it, gets the traffic of a service that it may not host.
 
 test('a session that allows only dialing cannot host', () => {
   expect(new Hosting().host({ sessionId: 'dial' })).toMatchObject({ code: 'INVALID_AUTH' })

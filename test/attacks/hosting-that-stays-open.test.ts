@@ -15,8 +15,8 @@ import { eventually } from '../support/eventually.ts'
 import { attackedByCertificates, dataOf, fingerprintOf } from './support/certificates.ts'
 import { raiseToSecondLevel, StolenRouters } from './support/stolen-router.ts'
 
-// The attack: a stolen router keeps a terminator of a client that may not host any more, and with
-// it the traffic of the service.
+// The attack: a stolen router keeps the terminator of a client that may not host any more, and thus
+// receives the traffic of the service.
 
 const { controller, listener, root, ...attacked } = await attackedByCertificates()
 raiseToSecondLevel(controller)
@@ -29,7 +29,7 @@ interface Hosted {
   readonly policyId: string
   readonly sessionId: string
   readonly routerPolicyId: string
-  /** IDs of service sessions that its router was sent as ended. */
+  /** IDs of service sessions whose end the controller has reported to the router. */
   readonly endedIds: () => readonly string[]
 }
 
@@ -119,7 +119,7 @@ test.each(Object.keys(reasons))(
     await reasons[reason]?.(of)
     await sweeps()
     expect([await terminators(of), await terminators(other)]).toEqual([0, 1])
-    // Otherwise the client does not host again when it may.
+    // Without this report, the client would not host again when it may.
     expect([of.endedIds(), other.endedIds()]).toEqual([[of.sessionId], []])
   },
 )

@@ -15,15 +15,18 @@ import {
   SETTINGS,
 } from './support/mesh-port.ts'
 
-// Certificates of the network lead to the CA of its controllers. A holder of any of them could
-// speak HTTP/2 to the thread that leads the cluster: opened and reset streams, pings and settings
-// cost it far more than the attacker.
+// The attack: every certificate of the network chains to the CA of its controllers. A holder of any
+// of them could send HTTP/2 to the thread that leads the cluster: opened and reset streams, pings
+// and settings cost the thread far more than the attacker.
 
 const mesh = await attackedMesh()
 
-/** The first bytes that a server of HTTP/2 sends are its settings; '' when it closes instead. */
+/**
+ * The first bytes from the server, which are its HTTP/2 settings; '' when it closes the connection
+ * instead.
+ */
 async function greeting(socket: TLSSocket): Promise<string> {
-  // It may have been closed since its handshake.
+  // The server may have closed the connection directly after the handshake.
   if (socket.destroyed) return ''
   socket.write(PREFACE)
   socket.write(frame(SETTINGS, Buffer.alloc(0)))
@@ -88,7 +91,7 @@ describe('a mesh connection is closed, even for a member, if it', () => {
   ])('sends %s faster than members do', async (_what, control) => {
     const socket = await begun()
     const burst = Buffer.concat(Array.from({ length: meshLimits.meshControlsBurst }, () => control))
-    // A busy port reads them late, and more is pending at that time: the attacker continues.
+    // A busy port reads the messages late, when more have arrived: the attacker continues.
     const flood = setInterval(() => socket.write(burst), 100)
     socket.write(Buffer.concat([burst, burst]))
     expect(await isOver(socket)).toBe(true)
@@ -110,7 +113,8 @@ describe('a mesh connection is closed, even for a member, if it', () => {
       then(stream)
       opened += 1
     }, 2)
-    // Its error comes first where the other end says why: `once` would throw it.
+    // If the server states a reason, the session emits an error before it closes; `once` would
+    // throw that error.
     await new Promise<void>((resolve) => session.once('close', resolve))
     clearInterval(flood)
     expect(opened).toBeGreaterThanOrEqual(meshLimits.meshStreamsBurst)

@@ -8,20 +8,20 @@ import { encodeRaftHello, MessageEncoder } from '../../src/cluster/message-codec
 import { attackedMesh } from './support/mesh-port.ts'
 import { until } from './support/listener.ts'
 
-// An attacker without credentials opens connections to the port for peers and says nothing, as many
-// as it can and as fast as it can: each is a file descriptor of the controller, and each handshake
-// time of the thread that leads the cluster.
+// The attack: an attacker without credentials opens connections to the port for peers and sends
+// nothing, as many and as fast as it can: each uses a file descriptor of the controller, and
+// processor time of the thread that leads the cluster.
 
 const mesh = await attackedMesh()
 
-/** Connections of one source that stay open when the others have been closed. */
+/** Number of connections of one source that stay open when the others have been closed. */
 function held(sockets: readonly { readonly destroyed: boolean }[]): number {
   return sockets.filter(({ destroyed }) => !destroyed).length
 }
 
 /**
- * Connections that were closed before the time for their handshake was over: something else closed
- * them.
+ * Number of connections that were closed before their time for a handshake ended, and thus for
+ * another reason.
  */
 function closedEarly(sockets: readonly Socket[]): () => number {
   const { meshHandshakeTimeoutMs } = meshLimits
@@ -42,7 +42,7 @@ test('one source can hold a limited number of idle connections, and a peer at th
   const early = closedEarly(sockets)
   await until(() => held(sockets) <= meshHandshakesPerSourceMax)
   expect(early()).toBeGreaterThan(0)
-  // The first came first and waited longest.
+  // The connection that was opened first has waited longest and is closed first.
   expect(sockets.at(-1)?.destroyed).toBe(false)
   const peer = await mesh.tls(mesh.member, '127.0.0.2')
   expect(peer.authorized).toBe(true)

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { Administrator } from '../cli/client/support.ts'
 
-// The attack: somebody who was temporarily excluded from a network, or by a value that the importer
-// does not know, waits for an import into another controller, which shall admit them, or drop the
-// exclusion silently.
+// The attack: somebody is excluded from a network, temporarily or by a value that the importer does
+// not know, and waits for an import into another network that admits them or loses the exclusion
+// without a message.
 
 let person: Administrator
 beforeAll(async () => {

@@ -9,7 +9,8 @@ import { routerLimits } from '../../src/fabric/limits.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: a router's answer to an operator, or its silence, hides the answers of the others.
+// The attack: the response of one router to an operator's inspection, or its silence, hides the
+// responses of other routers.
 
 const stage = new RouterStage()
 afterAll(() => stage.channels.stop())

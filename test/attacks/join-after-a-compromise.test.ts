@@ -12,8 +12,9 @@ import { SecretsCluster } from '../cluster/secrets-fixture.ts'
 import { Joining } from '../fsm/support/joining.ts'
 import { anySystem } from '../support/commands.ts'
 
-// The attack: before its removal as compromised, a controller created a join ticket, or got another
-// controller admitted that never connected. With either it joins again, and gets every new secret.
+// The attack: before it was removed as compromised, a controller created a join ticket, or had
+// another controller admitted that never connected. With either of them it joins again, and gets
+// every new secret.
 
 const thief = { nodeId: 'ctrl9', key: 'key-ctrl9', store: 'ctrl9' }
 

@@ -22,8 +22,8 @@ const strict = await made(root, policies, {
   secondary: { requireTotp: false, requireExtJwtSigner: signer },
 })
 /**
- * An administrator that could not log in: without a credential, or under a policy that nobody can
- * satisfy.
+ * An administrator that cannot log in, because it has no credential or a policy that no one can
+ * fulfill.
  */
 await newIdentity(root, 'without a credential', { isAdmin: true })
 const partialId = await newIdentity(root, 'partial', { isAdmin: true, authPolicyId: strict })
@@ -93,7 +93,7 @@ test('a change that locks out one administrator is allowed while another adminis
   const spareCredential = await made(root, `${management}/authenticators`, spare)
   const body = { authPolicyId: strict }
   expect((await root.call('PATCH', `${identities}/admin-id`, body)).status).toBe(200)
-  // Now the other one is the last that can.
+  // The other administrator is now the last one that can log in.
   const other = new CallerOf(controller)
   expect((await other.logIn(spare)).status).toBe(200)
   const gone = await other.call('DELETE', `${management}/authenticators/${spareCredential}`)

@@ -9,9 +9,9 @@ import { issueLeaf, validityStartingAt } from '../../src/pki/authority/authority
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { newCa } from '../support/authorities.ts'
 
-// The attack: under an operator's own PKI the authority of the controllers signs much else.
-// Somebody has a certificate of it, for servers and clients, with the name of a controller as
-// common name, and calls a controller's mesh by it.
+// The attack: in an operator's own PKI, the authority of the controllers also signs other
+// certificates. Somebody has such a certificate, for servers and clients, with the name of a
+// controller as common name, and connects to a controller's mesh with it.
 
 const authority = await newCa('of the operator', Date.now())
 const trust: PeerVerificationFacts = {

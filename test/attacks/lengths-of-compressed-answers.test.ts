@@ -11,10 +11,10 @@ import { allOperations } from '../../src/api/operations.ts'
 import type { ApiDeps } from '../../src/api/api-deps.ts'
 import { createServices } from '../../src/api/services.ts'
 
-// An attacker chooses text in a list that an administrator's console reads again and again, and
-// sees on the network how long each answer is. If the list were compressed together with an
-// enrollment token, the answer would be shorter whenever the text is a part of the token, so that
-// it could be guessed character by character.
+// The attack: an attacker chooses a text in a list that an administrator's console reads again and
+// again, and sees the length of each response on the network. If the list were compressed together
+// with an enrollment token, the response would be shorter whenever the text is part of the token,
+// so that the attacker could guess it character by character.
 
 const { controller, root } = await controllerForFile()
 makeManyIdentities(controller, 30)
@@ -95,7 +95,7 @@ test('one client cannot make a controller compress many lists at a time', () => 
   expect([waiting, sentAsTheyAre.length]).toEqual([3, 7])
 })
 
-/** Members of text whose name sounds like a secret, and that the compression does not know. */
+/** Text members whose name suggests a secret and that the compression does not exclude. */
 function secretNames(schema: unknown): string[] {
   if (typeof schema !== 'object' || schema === null) return []
   if (Array.isArray(schema)) return schema.flatMap((part) => secretNames(part))
@@ -113,5 +113,5 @@ function canBeText(type: unknown): boolean {
   return type === 'string' || (Array.isArray(type) && type.includes('string'))
 }
 
-/** Names that contain such a word and mean something else. */
+/** Names with such a word that do not contain a secret. */
 const harmless: ReadonlySet<string> = new Set(['requireExtJwtSigner'])

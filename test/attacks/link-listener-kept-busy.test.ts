@@ -9,9 +9,9 @@ import { linkLimits } from '../../src/router/links/limits.ts'
 import { eventually, type ScriptedController, TestNetwork } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'
 
-// The attack: silent connections to the link listener of a router (before the handshake from
-// anybody, after it from a thief of a router's key) occupy all slots of the listener, and other
-// routers get no link.
+// The attack: silent connections to the link listener of a router use all its slots, so that other
+// routers get no link. Before the handshake, anybody can open such connections; after it, a thief
+// of a router's key.
 
 let network: TestNetwork
 let controller: ScriptedController
@@ -22,7 +22,7 @@ beforeEach(async () => {
   controller = await network.controller('a')
   port = await freePort()
   const listener = `{binding: transport, bind: "tls:127.0.0.1:${port}", advertise: "127.0.0.1:${port}", options: {connectTimeout: 60s}}`
-  // Its times are longer than the test: nothing but the bounds ends a connection.
+  // All timeouts are longer than the test, so only the limits of connections close one.
   const more = `link: {listeners: [${listener}]}\ntls: {handshakeTimeout: 60s}\n`
   await network.running([controller.address], more)
   await eventually(() => controller.isConnected).toBe(true)
@@ -60,7 +60,7 @@ function leafOf(holder: string): ReturnType<TestNetwork['leaf']> {
 
 const held = (some: readonly Socket[]): number => some.filter((each) => !each.destroyed).length
 
-/** An honest router has its link, whatever else is open. */
+/** Expects that an honest router can open a link, regardless of other open connections. */
 async function linkOfAnotherRouter(localAddress: string): Promise<void> {
   const before = network.logged('link established').length
   const socket = await handshake('router2', localAddress)

@@ -9,9 +9,9 @@ import { routerSpiffeId } from '../../src/pki/spiffe.ts'
 import { eventually, type ScriptedController, TestNetwork, trustDomain } from '../router/support.ts'
 import { freePort } from '../support/ports.ts'
 
-// The attack: a holder of a certificate of the network gets another's link: as another router, with
-// a revoked certificate, or in the place of a dialed router. It then controls the traffic of the
-// link.
+// The attack: a holder of a certificate of the network gets the link of another router: by dialing
+// as that router, with a revoked certificate, or by listening in place of a dialed router. It then
+// controls the traffic of the link.
 
 let network: TestNetwork
 let controller: ScriptedController
@@ -35,7 +35,9 @@ async function start(): Promise<void> {
   await eventually(() => controller.isConnected).toBe(true)
 }
 
-/** A dial by the certificate of `holder` that says it is of router2; true: it is a link now. */
+/**
+ * Dials a link as router2 with the certificate of `holder`. @returns whether a link was created.
+ */
 async function isLinked(
   holder: string,
   uris: readonly string[] = [],
@@ -104,7 +106,7 @@ test('a router that listens at another router’s address gets no link', async (
   await attacker.running([own.address], `link: {listeners: [${listener}]}\n`)
   await eventually(() => own.isConnected).toBe(true)
   const listeners = [{ address: `tls:127.0.0.1:${place}`, protocol: 'tls', groups: [] }]
-  // It does not even ask who dials.
+  // The attacker's own controller confirms every router that dials.
   own.verifies = true
   const changes = [{ id: 'router4', version: 'v2.0.0', state: PeerState.HEALTHY, listeners }]
   const message = create(PeerStateChangesSchema, { changes })

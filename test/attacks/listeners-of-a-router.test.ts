@@ -10,8 +10,8 @@ import { eventually } from '../support/eventually.ts'
 import { attackedByCertificates } from './support/certificates.ts'
 import { raiseToSecondLevel, type StolenRouter, StolenRouters } from './support/stolen-router.ts'
 
-// The attack: a stolen router reaches services by the request of a listener, which names no client
-// and no session.
+// The attack: a stolen router gets circuits to services by the request that listeners send, which
+// contains no client and no session.
 
 const { controller, root, ...attacked } = await attackedByCertificates()
 raiseToSecondLevel(controller)
@@ -24,7 +24,7 @@ interface Target {
   readonly serviceName: string
 }
 
-/** A service at a router whose identity has policies of these types for it. */
+/** A service at a router whose identity has policies of these types for the service. */
 async function target(types: readonly string[], encryptionRequired = false): Promise<Target> {
   serial += 1
   const { id: routerId } = await attacked.newRouter(generatePrivateKeyPem())
@@ -51,7 +51,7 @@ async function target(types: readonly string[], encryptionRequired = false): Pro
   return { router: await routers.connect(routerId), serviceId, serviceName }
 }
 
-/** @returns the refusal; null: the router is routed a circuit. */
+/** @returns the refusal; null if the router receives a route. */
 async function dial({ router: { pipe } }: Target, service: string): Promise<string | null> {
   const body = toBinary(CreateFabricCircuitSchema, create(CreateFabricCircuitSchema, { service }))
   const before = pipe.ofType(1005).length

@@ -14,8 +14,9 @@ import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import { admin } from '../api/support/controller.ts'
 import { Administrator } from '../cli/client/support.ts'
 
-// The attack: another program of the host, a page in its browser or a controller that lies wants to
-// have the log-in of a person at a terminal, to put its own in its place, or to end it.
+// The attack: a person logs in at a terminal. Another program on the host, a page in the person's
+// browser or a lying controller tries to get the session, to replace it with its own, or to end the
+// log-in.
 
 let person: Administrator
 beforeAll(async () => {
@@ -37,7 +38,7 @@ function statusOf(url: string, host?: string): Promise<number> {
   })
 }
 
-/** Whether the received request has ended the log-in. */
+/** Whether the received request has ended the wait for the log-in. */
 async function isEnded(waiting: Promise<unknown>): Promise<boolean> {
   return await Promise.race([
     waiting.then(() => true),

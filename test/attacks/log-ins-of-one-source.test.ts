@@ -6,8 +6,8 @@ import { admin, user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { until } from './support/listener.ts'
 
-// An attacker without any account sends so many log-ins that everybody else waits until the last of
-// them has been hashed.
+// The attack: an attacker without an account sends so many log-ins that everyone else waits until
+// the last password has been hashed.
 
 const room = 16
 const { controller, root } = await controllerForFile({
@@ -23,7 +23,7 @@ async function logInFrom(remoteAddress: string, payload: object): Promise<number
 }
 
 test('a log-in from another source is served before most of a flood from one source', async () => {
-  // The first attempt is held up while it is counted, until all others wait.
+  // The first attempt waits in the log until all others are in the queue.
   const primary = { updb: { maxAttempts: 50, lockoutDurationMinutes: 0 } }
   await root.call('PATCH', `${management}/auth-policies/default`, { primary })
   const held = Promise.withResolvers<null>()
@@ -37,7 +37,7 @@ test('a log-in from another source is served before most of a flood from one sou
     const username = at === 0 ? user.username : `name ${at}`
     statuses.push(await logInFrom('10.0.0.1', { username, password: 'some guess' }))
   })
-  // The attacker has all the room that one source can have.
+  // The attacker uses the whole capacity that one source may use.
   await until(() => statuses.length === 2 * room - room * 0.75)
   expect(new Set(statuses)).toEqual(new Set([429]))
   const refused = statuses.length

@@ -6,8 +6,8 @@ import { management } from '../api/support/caller.ts'
 import { user } from '../api/support/controller.ts'
 import { attackedListener, textOf, until } from './support/listener.ts'
 
-// An attacker sends a log-in and closes the connection at once, over and over: it waits for
-// nothing, and its hashes keep the processor from everybody else.
+// The attack: an attacker sends a log-in and closes the connection immediately, again and again. It
+// waits for no response, and its password hashes use the processor time of all others.
 
 const listener = await attackedListener({})
 const { cluster } = listener.controller
@@ -21,7 +21,7 @@ function sendLogIn(socket: TLSSocket): void {
 }
 
 test('the password of a log-in whose connection has closed is not hashed', async () => {
-  // Each attempt that is about to be hashed is one proposal, and the first of them is held up.
+  // Each attempt is one proposal before its password is hashed, and the first proposal is delayed.
   const primary = { updb: { maxAttempts: 50, lockoutDurationMinutes: 0 } }
   await listener.root.call('PATCH', `${management}/auth-policies/default`, { primary })
   const held = Promise.withResolvers<null>()

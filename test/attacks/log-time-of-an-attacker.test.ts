@@ -14,9 +14,9 @@ import type { AppliedEntry } from '../../src/ports/replicated-state-machine.ts'
 import { type LogWriter, service } from '../fsm/support/log.ts'
 import { restorableState } from '../fsm/support/restoring.ts'
 
-// The attack: everything expires by log time, and a command moves it. A holder of an
-// administrator's session moves it back to extend expired things, or forward to end all; and a kept
-// old request takes effect once more.
+// The attack: everything expires by log time, and a command changes log time. A holder of an
+// administrator's session moves it back so that expired things become valid, or forward so that
+// everything expires; and an old request that was stored takes effect a second time.
 
 const HOUR_MS = 60 * 60_000
 

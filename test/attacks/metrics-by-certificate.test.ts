@@ -14,8 +14,8 @@ import { startController, type TestController } from '../api/support/controller.
 import { newCa } from '../support/authorities.ts'
 
 // The attack: somebody reads the metrics, or more, with a certificate that was not issued for
-// monitoring: a self-made one, one of a controller or an identity of the network, a server's, an
-// expired one.
+// monitoring: a self-signed one, one of a controller or an identity of the network, a server
+// certificate, or an expired one.
 
 const DAY_MS = 24 * 60 * 60_000
 const MONITOR = externalSpiffeId('test.internal')
@@ -38,7 +38,7 @@ beforeAll(async () => {
   })
   await listener.listen({ port: 0, host: '127.0.0.1' })
   port = (listener.server.address() as AddressInfo).port
-  // Keys and certificates take their time on a busy machine.
+  // Generating keys and certificates is slow on a busy machine.
 })
 afterAll(async () => {
   await listener.close()

@@ -13,8 +13,9 @@ import { newCa } from '../support/authorities.ts'
 import { expectOnMetricsPage } from '../support/metrics-page.ts'
 import { freePort } from '../support/ports.ts'
 
-// The attack: somebody reads the metrics of a router without a certificate of `flotilla pki issue`:
-// with none, one of another network, or one of a router, an identity or a controller.
+// The attack: somebody reads the metrics of a router without a certificate from `flotilla pki
+// issue`: without a certificate, with one of another network, or with one of a router, an identity
+// or a controller.
 
 let network: TestNetwork
 let controller: ScriptedController

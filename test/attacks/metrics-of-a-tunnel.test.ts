@@ -7,9 +7,9 @@ import { ServiceCounts } from '../../src/tunnel/tunnel-counts.ts'
 import { tunnelLimits } from '../../src/tunnel/limits.ts'
 import { startMetricsServer } from '../../src/tunnel/metrics-server.ts'
 
-// The attack: a web page that a browser of the host shows has a name that its owner resolves to
-// loopback, and reads the metrics of the tunnel, which names the services of its user. Another one:
-// the metrics are open to every network of the host. A third: services without end fill the memory.
+// The attacks: a web page in a browser on the host has a name that its owner resolves to loopback,
+// and reads the metrics of the tunnel, which contain the names of the user's services; every
+// network of the host can read the metrics; an unlimited number of services fills the memory.
 
 let server: MonitoringServer | null = null
 afterEach(async () => {

@@ -12,7 +12,7 @@ const { controller, sessionOf } = await controllerForFile()
 const apps: FastifyInstance[] = [0, 1].map(() => buildApi({ ...controller.parts }))
 afterAll(() => Promise.all(apps.map((app) => app.close())))
 
-/** Both controllers verify the code before the log contains either use. */
+/** Makes both controllers verify the code before the log contains the first use. */
 async function atOnce(give: (app: FastifyInstance, at: number) => Promise<number>) {
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)
@@ -31,7 +31,7 @@ async function atOnce(give: (app: FastifyInstance, at: number) => Promise<number
   return statuses.sort()
 }
 
-/** Each on another controller, with a separate session. */
+/** Sends the code to a different controller for each session. */
 function giveTo(tokens: readonly (string | null)[], code: string) {
   return async (app: FastifyInstance, at: number): Promise<number> => {
     await app.ready()

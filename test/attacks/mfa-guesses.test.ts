@@ -37,7 +37,8 @@ test('simultaneous guesses of a code through several controllers, sessions and s
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)
   const held: (() => void)[] = []
-  // No controller knows of a guess on another one before all of them are made.
+  // All guesses are made before any controller receives the entry about a guess at another
+  // controller.
   cluster.propose = (input) => {
     if (input.kind !== CommandKind.MFA_ATTEMPT) return propose(input)
     return new Promise((resolve, reject) => {
@@ -62,6 +63,6 @@ test('simultaneous guesses of a code through several controllers, sessions and s
   cluster.propose = propose
   expect(statuses.filter((status) => status === 400)).toHaveLength(mfaLimits.attemptsMax)
   expect(statuses.filter((status) => status === 429)).toHaveLength(guesses - mfaLimits.attemptsMax)
-  // Not the right one either, in a session of any source.
+  // Even the correct code is refused, in a session from any source.
   expect((await giveCode(sessionOf('alice-id'), authenticator.code(1))).status).toBe(429)
 })

@@ -9,8 +9,8 @@ import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: routers ask for the data model and read nothing of it, so that no other router is
-// sent one.
+// The attack: routers request the data model and do not read it, so that the controller sends it to
+// no other router.
 
 const services = Array.from({ length: 50 }, (_, at): ModelEvent => {
   const value = { id: `s${at}`, name: `service ${at}`, encryptionRequired: false, configs: [] }
@@ -61,7 +61,7 @@ async function reader(id: string): Promise<Pipe> {
   return pipe
 }
 
-/** It requests this many times, and then reads nothing. */
+/** A router that requests the model this many times and then reads nothing. */
 async function deaf(id: string, times: number): Promise<Pipe> {
   const pipe = await stage.dial(id)
   pipe.isRead = false
@@ -88,7 +88,7 @@ test('routers that do not read the data model lose their sending slots after a t
   await eventually(() => expect(isServed(pipe)).toBe(true))
   expect(silent.map(({ destroyed }) => destroyed)).toEqual(silent.map(() => true))
 
-  // One that comes back is sent the model as any other.
+  // After it reconnects, a router receives the model like any other router.
   const again = await reader('deaf 0')
   await eventually(() => expect(isServed(again)).toBe(true))
 })

@@ -12,9 +12,9 @@ import { eventually } from '../router/support.ts'
 import { dnsQuery } from '../router/intercept/support.ts'
 import { parseCidr } from '../../src/lib/text/networks.ts'
 
-// The attack: the name server of a tunnel gets queries from other hosts, is flooded, gets false
-// answers from attackers who guess its queries, or gets so many names that it runs out of addresses
-// or memory.
+// The attack: the name server of a tunnel receives queries from other hosts, is flooded, receives
+// false responses from attackers who guess its queries, or must handle so many names that it has no
+// addresses or memory left.
 
 const closing: (() => void | Promise<void>)[] = []
 afterEach(async () => {
@@ -117,7 +117,7 @@ test('a flood of queries causes a limited number of forwarded queries at a time'
     await all.ask(query)
     isOneOver = true
   })
-  // One beyond them is refused at once, and does not wait for an answer as they do.
+  // A query above the limit is refused immediately, and does not wait like the others.
   expect(await all.ask(query)).toBeNull()
   expect(isOneOver).toBe(false)
   await Promise.all(asked)

@@ -12,7 +12,7 @@ import { raiseLevel } from '../api/support/raise-level.ts'
 import { Administrator } from '../cli/client/support.ts'
 import { PassThrough } from 'node:stream'
 
-// The attack: somebody who may choose one name uses characters that overwrite an administrator's
+// The attack: somebody who may choose a name uses characters that overwrite an administrator's
 // terminal output, or a line break, so that a script that reads names deletes another record.
 
 const controls =
@@ -54,7 +54,7 @@ afterAll(() => person.close())
 
 const kinds = ['identities', 'services', 'config-types', 'service-policies', 'edge-routers']
 
-/** Everything that a verb prints, which must have no character that a terminal acts on. */
+/** Everything that a verb prints; fails if it contains a character that a terminal interprets. */
 async function printed(...words: string[]): Promise<string> {
   const { stdout, stderr } = await person.run(...words)
   expect(controls.exec(stdout + stderr), words.join(' ')).toBeNull()

@@ -9,9 +9,10 @@ import { runHere } from '../cli/run-here.ts'
 import type { Finished } from '../cli/support.ts'
 import { HostileServer } from './support/hostile-server.ts'
 
-// The attack: somebody runs a network that the user logged in to once, and whose CA they accepted.
-// Its controllers list the address of another network, where an impostor with a certificate of that
-// CA listens, so that the terminal sends the password there without asking.
+// The attack: the owner of a network to which the user has logged in once, and whose CA the user
+// has accepted, makes its controllers list the address of another network. An impostor with a
+// certificate of that CA listens there, so that the program sends the password to the impostor
+// without asking.
 
 let hostile: HostileServer
 let other: HostileServer
@@ -52,7 +53,7 @@ async function poisoned(...flags: string[]): Promise<void> {
   expect([done.code, done.stderr]).toEqual([0, ''])
 }
 
-/** Nothing was sent that only a trusted controller may see. */
+/** Expects that the program has sent nothing that only a trusted controller may receive. */
 function expectNothingSecret(): void {
   const sent = JSON.stringify(other.requests)
   expect([sent.includes('the password'), sent.includes('/authenticate')]).toEqual([false, false])

@@ -7,9 +7,9 @@ import { afterAll, expect, test } from 'vitest'
 
 import { clientSocketsMax, fileDescriptorsMax } from '../../src/lib/bounds/file-descriptors.ts'
 
-// An attacker without credentials holds so many connections that the controller has no file
-// descriptor left: then no log segment opens, no peer connects, and a thread that reads its memory
-// figures dies of EMFILE.
+// The attack: an attacker without credentials opens so many connections that the controller has no
+// file descriptor left. It can then open no log segment and accept no peer, and a thread that reads
+// its memory usage ends with EMFILE.
 
 const DESCRIPTORS = 200
 

@@ -7,7 +7,7 @@ import { controllerForFile } from '../api/support/for-file.ts'
 import { made, newIdentity, newService } from '../api/support/network.ts'
 import { csrOf } from './support/certificates.ts'
 
-// The attack: logs, links and answers contain IDs. Somebody with an ordinary session puts those of
+// The attack: logs, links and responses contain IDs. Somebody with an ordinary session puts IDs of
 // others into every path with an ID, to read, change or end their records.
 
 const { controller, root, sessionOf } = await controllerForFile()
@@ -22,7 +22,7 @@ await made(root, `${management}/service-policies`, {
   identityRoles: ['@alice-id'],
   serviceRoles: ['#hers'],
 })
-// The thief lacks nothing that a session needs but the service.
+// The thief has everything that a service session requires, except the service.
 const edgeRouterRoles = ['#all']
 await made(root, `${management}/edge-routers`, { name: 'router' })
 await made(root, `${management}/edge-router-policies`, {
@@ -48,7 +48,7 @@ const victim: Readonly<Record<string, string>> = {
   sessionCertificate: await made(alice, `${client}/current-api-session/certificates`, { csr }),
 }
 
-/** Bodies that would do, were the object the caller's own. */
+/** Bodies that would be accepted for a record of the caller. */
 const bodies = [
   { username: user.username, password: 'of the thief', currentPassword: user.password },
   { clientCertCsr: csr },

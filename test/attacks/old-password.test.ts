@@ -4,8 +4,8 @@ import { user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { setPasswordHash, weakHash } from './support/password-hashes.ts'
 
-// An attacker knows a user's password. After it is changed, the attacker continues with everything
-// that the old one opened.
+// The attack: an attacker knows a user's password and logs in with it. After the user has changed
+// the password, the attacker continues to use the sessions and tokens of that log-in.
 
 const { controller, root } = await controllerForFile()
 const whoAmI = `${client}/current-identity`

@@ -13,8 +13,8 @@ import { clientHelloBytes, OnePort } from '../router/one-port-support.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually } from '../router/support.ts'
 
-// The attack: connections to the port that a router shares between links and clients, which send no
-// hello, or the hello of one side and nothing more, take the places of the other side.
+// The attack: a router uses one port for links and clients. Connections that send no ClientHello,
+// or one for the first kind and nothing more, use up the slots of the second kind.
 
 let router: OnePort
 afterEach(() => router.close())
@@ -46,7 +46,8 @@ describe('Connections that have not sent a TLS ClientHello', () => {
     const sources = Array.from({ length: 12 }, (_, at) => `127.0.1.${at + 1}`)
     const each = Math.ceil((hellosWaitingMax + 100) / sources.length)
     const some: Socket[] = []
-    // One source after the other: the accept queue of the system does not hold all of them.
+    // Opens the connections of one source after those of another, because the accept queue of the
+    // system is shorter than their number.
     for (const source of sources) {
       const opened = Array.from({ length: each }, () => connection(source))
       some.push(...opened)
@@ -106,7 +107,7 @@ test('A late ClientHello does not extend the handshake timeout', async () => {
       return performance.now() - fromMs
     }),
   )
-  // With a separate time, the handshake would end after 2700 ms at the earliest.
+  // If the handshake had a separate timeout, it would end after 2700 ms at the earliest.
   expect(Math.min(...lasted)).toBeLessThan(2600)
 })
 

@@ -10,7 +10,7 @@ import { controllerForFile } from '../api/support/for-file.ts'
 
 // The attack: a foreign page shows the console in a frame and makes the administrator click, a
 // stored text runs as a script, or a compromised member makes the browsers of administrators
-// contact another host.
+// connect to another host.
 
 const folder = mkdtempSync(join(tmpdir(), 'flotilla-pages-'))
 writeFileSync(join(folder, 'index.html'), '<!doctype html>')
@@ -27,7 +27,7 @@ const app = createApi(controller.parts).listener({
   https: null,
 })
 
-/** Directives by their names. */
+/** Directives of the content security policy by name. */
 function policyIn(header: unknown): ReadonlyMap<string, string> {
   const directives = String(header).split('; ')
   return new Map(

@@ -4,8 +4,9 @@ import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-reque
 import { client, management } from '../api/support/caller.ts'
 import { attackedByCertificates, csrOf, dataOf, refusal } from './support/certificates.ts'
 
-// The attack: somebody with another's first factor, and without the second, requests certificates:
-// one of the session, with which routers would admit them, and the next one of the credential.
+// The attack: somebody with the first factor of another identity, and without the second, requests
+// certificates: one for the session, with which routers would admit them, or a renewed one for the
+// credential.
 
 const attacked = await attackedByCertificates()
 const { listener, root } = attacked

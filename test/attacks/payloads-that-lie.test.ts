@@ -4,9 +4,9 @@ import { xgressOptions } from '../../src/overlay/circuits/xgress-options.ts'
 import { LoneEnd } from '../router/forward/lone-end.ts'
 import { pieceOf } from '../router/forward/xgress-pair.ts'
 
-// The attack: the other end of a circuit chooses payload numbers freely, announces data that never
-// comes, and acknowledges data that was never sent, so that this router stores more and more for
-// it, or circuits of others stop. Each circuit has bounds.
+// The attack: the other endpoint of a circuit chooses any payload numbers, announces data that
+// never arrives, and acknowledges data that was never sent, so that this router stores more and
+// more for it, or other circuits stop. Each circuit has limits.
 
 const KIB = 1024
 const rxBufferSize = 256 * KIB
@@ -19,7 +19,7 @@ function attacked(): LoneEnd {
   return end
 }
 
-/** The circuit still carries what an honest end sends. */
+/** Expects that the circuit still delivers the data of an honest endpoint. */
 function expectAlive(end: LoneEnd): void {
   end.payload(1, { body: Buffer.from('honest') })
   expect(end.application.delivered.map(({ body }) => Buffer.from(body).toString())).toContain(
@@ -65,7 +65,7 @@ describe('a circuit endpoint that sends false values', () => {
 
   test('cannot announce chunks that do not fit the buffer', () => {
     const end = attacked()
-    // 2^28 bytes are announced, and come one by one.
+    // The payload announces 2^28 bytes, which then arrive one at a time.
     end.payload(1, { flags: 8, body: Buffer.from('80808080014141', 'hex') })
     for (let at = 2; at < 40; at += 1) end.payload(at, { flags: 8, body: new Uint8Array(16 * KIB) })
     expect(end.xgress.bufferedBytes).toBeLessThanOrEqual(rxBufferSize)

@@ -13,7 +13,7 @@ import { settle } from '../channel/pipe.ts'
 import { RouterStage, upToDate } from '../fabric/stage.ts'
 import { Tunnels } from '../fabric/tunnels.ts'
 
-// The attack: a client learns from the answer to its dial the address of the host and its target,
+// The attack: a client learns the address of the host and its target from the response to its dial,
 // or a stolen router pretends to a host that another identity dials.
 
 const stage = new RouterStage()

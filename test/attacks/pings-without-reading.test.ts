@@ -5,13 +5,13 @@ import { controllerForFile } from '../api/support/for-file.ts'
 import { WebSocketClient } from '../events/web-socket-client.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: a caller with a session sends pings on a web socket of events and reads no answer, so
+// The attack: a caller with a session sends pings on a web socket of events and reads nothing, so
 // that the memory of the controller fills with pongs.
 
 const PING_BYTES = 120
 const FRAMES = 1000
 const ROUNDS = 400
-/** More than the system keeps of a connection that is not read. */
+/** More bytes than the operating system buffers for a connection that is not read. */
 const SENT_BYTES = ROUNDS * FRAMES * (6 + PING_BYTES)
 const HELD_BYTES_MAX = 1024 * 1024
 

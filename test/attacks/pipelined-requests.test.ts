@@ -2,8 +2,9 @@ import { test } from 'vitest'
 
 import { attackedListener, until } from './support/listener.ts'
 
-// An attacker without credentials writes hundreds of requests in one packet and reads no answer, so
-// that all of them are processed and buffered for one connection.
+// The attack: an attacker without credentials sends hundreds of requests in one packet and reads no
+// response, so that the controller processes all of them and buffers the responses of one
+// connection.
 
 const { accepted, connect } = await attackedListener({ pipelinedRequestsMax: 8 })
 const narrow = await attackedListener({ unsentBytesMax: 64 * 1024 })

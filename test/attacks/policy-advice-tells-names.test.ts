@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
-// A caller who may read only services could learn the names of identities and routers from policy
-// advice.
+// The attack: a caller who may read only services could learn the names of identities and routers
+// from policy advice.
 const { root, sessionOf } = await controllerForFile()
 
 async function created(collection: string, body: object): Promise<string> {

@@ -3,8 +3,8 @@ import { type CallerOf, client, management, type Reply } from '../api/support/ca
 import { controllerForFile } from '../api/support/for-file.ts'
 import { made, newIdentity, newService, shown } from '../api/support/network.ts'
 
-// An attacker may use a service only from a device that passes a posture check, which theirs does
-// not. They have a permission for posture checks, and delete the check.
+// The attack: an attacker may use a service only from a device that passes a posture check, and has
+// another device. The attacker has a permission for posture checks, and deletes the check.
 
 const { controller, root, sessionOf } = await controllerForFile()
 const checks = `${management}/posture-checks`
@@ -23,7 +23,8 @@ function newCheck(name: string, roleAttributes: readonly string[] = []): Promise
 }
 
 /**
- * @param roles of the policy, given the id of the check, which has the attribute of the same name.
+ * @param roles returns the posture check roles of the policy for the ID of the check, which has the
+ * attribute of the same name.
  */
 async function guarded(
   permissions: readonly string[],
@@ -106,7 +107,7 @@ describe('A posture check that a policy selects by attribute', () => {
     async (_how, take) => {
       for (const semantic of ['AnyOf', 'AllOf']) {
         const target = await guarded(permissions, byAttribute, semantic)
-        // Another check keeps the policy from requiring nothing, but it would still require less.
+        // With another check, the policy still requires a check, but fewer than before.
         await newCheck(
           `other of ${serial}`,
           byAttribute().map((role) => role.slice(1)),

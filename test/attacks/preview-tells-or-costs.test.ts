@@ -5,8 +5,9 @@ import { formedState, policy as policyOf, service as wiki, startMs } from '../fs
 import { StateReader } from '../../src/fsm/state-reader.ts'
 import { previewLimits } from '../../src/fsm/access/relation-change-finder.ts'
 
-// A preview makes writes on a copy for callers with read rights only. Its results and refusals
-// could reveal records that they may not read, and a large one could block the controller.
+// The attack: a preview applies writes to a copy of the state, for callers that may only read. Its
+// results and refusals could reveal records that they may not read, and a large preview could block
+// the controller.
 const { root, sessionOf } = await controllerForFile()
 
 async function created(collection: string, body: object): Promise<string> {
@@ -48,7 +49,7 @@ test('a caller cannot preview a change of records that the caller may not read, 
   for (const permissions of [['identity.read'], ['service.read'], []]) {
     expect(await ask(permissions, gone)).toBe(401)
   }
-  // A refusal alone also distinguishes an existing name from a missing one.
+  // Even a refusal would distinguish an existing name from a missing one.
   const guess = { roleAttributes: ['a'], configs: ['guess'] }
   const patch = { action: 'patch', kind: 'service', id: service, data: guess }
   expect(await ask(both, patch)).toBe(401)

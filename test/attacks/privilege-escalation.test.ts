@@ -14,8 +14,8 @@ async function holderOf(...permissions: readonly string[]): Promise<string> {
 }
 
 /**
- * All ways in which a writer of identities and enrollments could act as another, or interfere with
- * it.
+ * Tries all ways in which a caller who may write identities and enrollments could act as another
+ * identity, or interfere with it.
  */
 async function attemptsOn(helper: CallerOf, id: string): Promise<Record<string, Reply>> {
   const url = `${identities}/${id}`

@@ -14,8 +14,8 @@ import { OnePort } from '../router/one-port-support.ts'
 import { eventually } from '../router/support.ts'
 
 // The attack: the port that a router shares between links and clients checks certificates of
-// clients less strictly, so a stranger offers the protocol of one side, or of both, and speaks that
-// of the other.
+// clients less strictly. A stranger offers the application protocol of one kind, or of both, and
+// then uses that of the other kind.
 
 let router: OnePort
 beforeEach(async () => {
@@ -34,7 +34,7 @@ async function strangersKey(): Promise<CertifiedKey> {
   })
 }
 
-/** Says the hello of a link, and expects that it makes none. */
+/** Sends the hello of a link, and expects that no link is created. */
 async function getsNoLink(socket: TLSSocket): Promise<void> {
   router.sayLinkHello(socket)
   await eventually(() => socket.destroyed).toBe(true)

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
-// A member named __proto__ changes the type of an object that is copied by assignment. Escapes hide
-// the name in the text.
+// The attack: a member named __proto__ changes the type of an object that is copied by assignment.
+// Escape sequences hide the name in the text.
 const { root } = await controllerForFile()
 
 const spellings = [

@@ -3,9 +3,9 @@ import { CallerOf, client, management, type Reply } from '../api/support/caller.
 import { controllerForFile } from '../api/support/for-file.ts'
 import { jwkOf, KeyServer, TestProvider } from '../support/identity-provider.ts'
 
-// The attack: the console's log-in at a provider makes a controller send requests for callers
-// without a session. They use it to reach other addresses, to keep a provider busy, to run a
-// script in the console, or to read codes and tokens in the logs.
+// The attack: for the console's log-in at an identity provider, a controller sends requests on
+// behalf of callers without a session. They use this to reach other addresses, to keep a provider
+// busy, to run a script in the console, or to read codes and tokens in the logs.
 
 const server = await KeyServer.open([])
 afterAll(() => server.close())
@@ -144,7 +144,7 @@ test('an address cannot keep the provider busy', async () => {
     statuses.push((await begin(signerId, hasty.controller)).status)
   }
   expect(statuses).toEqual([200, 200, 200, 429, 429])
-  // The document of a provider is kept.
+  // The controller has stored the metadata of the provider.
   expect(server.requests).toBe(before + 1)
 })
 

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { refusalLogLimits } from '../../src/api/http/refusal-log-quota.ts'
 import { startController } from '../api/support/controller.ts'
 
-// The attack: somebody with or without a session causes many refused writes, each of which is a
-// line of the audit.
+// The attack: somebody with or without a session causes many refused writes, each of which adds a
+// line to the audit log.
 
 test('a caller whose writes are rejected endlessly causes a limited number of log lines per minute, counted separately from other callers', async () => {
   const controller = await startController()

@@ -13,8 +13,8 @@ import {
 } from '../../src/pki/authority/authority.ts'
 import { newCa } from '../support/authorities.ts'
 
-// Attack: a controller answers the renewal of an identity's certificate with a certificate for
-// another key.
+// The attack: a controller responds to the renewal of an identity's certificate with a certificate
+// for another key.
 
 let folder: string
 let root: CertifiedKey

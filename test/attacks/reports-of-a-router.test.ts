@@ -42,7 +42,7 @@ class Reports {
   })
 
   constructor() {
-    // Somebody reads.
+    // Simulates a reader of events.
     this.#bus.want(['metrics'])
     const warn = (_fields: unknown, message: string): number => this.lines.push(message)
     const table = new LinkTable({
@@ -68,7 +68,7 @@ class Reports {
     this.stage.channels.stop()
   }
 
-  /** Texts of all events so far, and the sizes that the ring counted for them. */
+  /** Texts of all events so far, and the size that the event buffer counts for them. */
   async told(): Promise<{ readonly texts: readonly string[]; readonly weight: number }> {
     await settle()
     const { ring } = this.#bus
@@ -144,8 +144,8 @@ test('storing the beginning of a long string does not keep the rest of the strin
     table.report('er1', { ...link, dialAddress, protocol: '', iteration: 1, connections: [] })
   }
   expect(table.list()).toHaveLength(64)
-  // Memory that was read with it is released gradually; the kept value remains after any number of
-  // collections.
+  // Memory that was allocated while decoding is released gradually; the stored value stays after
+  // any number of collections.
   for (let round = 0; round < 50 && heldMiB() - beforeMiB >= 96; round += 1) {
     await new Promise((resolve) => setTimeout(resolve, 20))
   }

@@ -8,8 +8,8 @@ import { client, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { listenerBefore } from './support/listener.ts'
 
-// An attacker with an ordinary session sends so many requests at once that everybody else waits
-// until the last is answered.
+// The attack: an attacker with an ordinary session sends so many requests at the same time that
+// everyone else waits until the last one is answered.
 
 const HANDLER_TIMEOUT_MS = 60_000
 const forFile = await controllerForFile({
@@ -33,14 +33,16 @@ test('a request of another caller is answered before most of a flood from one ca
   const before = answered.length
   await Promise.all(flood)
   expect(answered.length).toBe(400)
-  // Without the guard all 400 come first; how many do with it rests on how busy the machine is.
+  // Without the guard, all 400 requests come first. With the guard, their number depends on how
+  // busy the machine is.
   expect(before).toBeLessThan(300)
 })
 
 test('requests of one caller on many connections do not delay a request of another caller', async () => {
   const connections = await Promise.all(Array.from({ length: 100 }, connect))
   const own = await connect()
-  // Each connection is known by its first request, and the flooder has had its share.
+  // The first request determines the caller of each connection, and the flooding client has used up
+  // its share.
   for (const socket of connections) await answered(socket, flooder.token)
   await answered(own, root.token)
   const admit = vi.spyOn(RequestAuthenticator.prototype, 'admit')
@@ -50,7 +52,7 @@ test('requests of one caller on many connections do not delay a request of anoth
   const judged = admit.mock.calls.map(([{ sessionToken }]) => sessionToken)
   admit.mockRestore()
   expect(judged).toHaveLength(101)
-  // Without the guard it is the last of all.
+  // Without the guard, the request would be the last one.
   expect(judged.indexOf(root.token ?? '')).toBeLessThan(50)
 })
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { Joining } from '../fsm/support/joining.ts'
 
-// The attack: a ticket was stolen, its owner noticed and revoked it, and a holder of a copy still
+// The attack: a ticket was stolen, its owner noticed this and revoked it, and a holder of a copy
 // tries to join with it.
 
 test('a copy of a revoked ticket admits no controller', () => {

@@ -7,10 +7,10 @@ import { ControllerMembership } from '../../src/router/controllers/membership.ts
 import { controllerLimits as limits } from '../../src/router/controllers/limits.ts'
 import { eventually, type ScriptedController, TestNetwork, trustDomain } from '../router/support.ts'
 
-// The attack: a thief of the key and the disk of a later removed controller claims to routers that
-// it leads and is alone. Its certificate is valid, its index is as high as it likes, and with the
-// issuing key on the disk it makes certificates of controllers that never existed. A router that
-// reaches it first must not be captured permanently.
+// The attack: a thief has the key and the disk of a controller that was removed later, and claims
+// to routers that it is the leader and the only member. Its certificate is valid, it chooses a high
+// index, and with the issuing key on the disk it creates certificates of controllers that never
+// existed. A router that reaches it first must not stay with it permanently.
 
 let network: TestNetwork
 let a: ScriptedController
@@ -31,7 +31,7 @@ const connected = (...controllers: readonly ScriptedController[]): Promise<void>
     controllers.map(() => true),
   )
 
-/** Ids in the file, those in brackets that some list and no majority. */
+/** IDs in the endpoints file; those in brackets are listed by some controllers and no majority. */
 function onDisk(): string {
   const read = readEndpoints(network.path('endpoints.yml'))
   if (read.kind !== 'known') return read.kind
@@ -39,12 +39,12 @@ function onDisk(): string {
   return shown.sort().join(' ')
 }
 
-/** The router has processed everything that a controller sent before. */
+/** Waits until the router has processed everything that a controller has sent. */
 async function heard(sender: ScriptedController): Promise<void> {
   await sender.channel?.request(controllerHelloMessage('v2.0.0'))
 }
 
-/** The router knows all three, and runs. */
+/** A running router that knows all three controllers. */
 async function known(configured: readonly ScriptedController[] = []): Promise<void> {
   const controllers = [a, b, x].map(({ id, address }) => ({
     id,
@@ -152,7 +152,7 @@ test('A wrong ID that a compromised controller reports for another controller’
   const update = { removed: [], index: 7, configurationIndex: 7, isLeader: true }
   const sockets = a.sockets
   x.send(addressesMessage({ ...update, controllers: [...own, posing] }))
-  // The second attempt shows that the first one is over.
+  // A second attempt shows that the first one has ended.
   await eventually(() => a.sockets).toBeGreaterThan(sockets + 1)
   expect([a.hellos.length, a.isConnected]).toEqual([hellos, true])
 })
@@ -166,7 +166,10 @@ function apisOnDisk(): readonly string[] {
   return read.kind === 'known' ? read.known.apis : []
 }
 
-/** All list themselves with their client APIs; the captor lists its own for everyone. */
+/**
+ * Makes all controllers list themselves with their client APIs; the captor lists its own API for
+ * every controller.
+ */
 async function haveListedApis(): Promise<void> {
   for (const each of [a, b, x]) each.clientApis = [apiOf(each.id)]
   for (const each of [a, b]) each.tell([a, b, x], 6, false)
@@ -285,7 +288,9 @@ test('A router that knows only a malicious controller recovers through its confi
   expect(onDisk()).toBe('a b')
 })
 
-/** A router with a simulated clock that knows all three, with a captor that is alone. */
+/**
+ * A router with a simulated clock that knows all three controllers, and can reach only the captor.
+ */
 function alone(configured: readonly string[], apis?: (id: string) => readonly string[]) {
   const clock = { nowMs: 40 * limits.controllerAbsentMs }
   const address = (id: string): string => `tls:${id}.test:1`
@@ -324,7 +329,7 @@ test('A compromised controller that was the only reachable one for a long time c
   expect(ids()).toEqual(['a', 'b', 'x'])
 })
 
-/** A router that knows these; each is at an address of the configuration. */
+/** A router that knows these controllers, each at a configured address. */
 function configuredWith(known: string) {
   const address = (id: string): string => `tls:${id}.test:1`
   const membership = new ControllerMembership({
@@ -339,7 +344,9 @@ function configuredWith(known: string) {
     configured: ['a', 'b', 'x'].map(address),
     clock: { monotonicMs: () => 0 },
   })
-  /** One that answers at the address of a place, and lists controllers at addresses. */
+  /**
+   * A controller that responds at the address of another one, and lists controllers at addresses.
+   */
   const answers = (
     id: string,
     place: string,

@@ -15,9 +15,9 @@ import { type Detail, made, newIdentity, shown } from '../api/support/network.ts
 import { raiseLevel } from '../api/support/raise-level.ts'
 import { attackedByCertificates, csrOf, DAY_MS, dataOf, refusal } from './support/certificates.ts'
 
-// The attack: clients verify controllers and routers with one authority. A holder of a router's
-// token or key requests a server certificate that names a controller, another router or everything,
-// and poses as it.
+// The attack: clients verify controllers and routers with the same authority. A holder of a
+// router's enrollment token or key requests a server certificate with the name of a controller,
+// another router or a wildcard, and poses as it.
 
 const attacked = await attackedByCertificates()
 const { controller, root, listener, sessionOf } = attacked
@@ -127,7 +127,7 @@ test('no router can enroll with a wildcard name', async () => {
 
 test('names of another router are omitted from the certificate, and loopback names are allowed for every router', async () => {
   const victim = await enrolled(['victim.example', 'localhost'])
-  // An id that ends in a hyphen is no DNS name, and is refused as such.
+  // An ID that ends in a hyphen is not a valid DNS name, and is refused for this reason.
   const idAsName = victim.id.toLowerCase()
   const { server, id } = await enrolled([
     'victim.example',

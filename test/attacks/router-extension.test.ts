@@ -12,8 +12,8 @@ import {
   routerRequests,
 } from './support/certificates.ts'
 
-// The attack: somebody obtains the certificates of a router with public knowledge: its public
-// certificate behind another one, its previous certificate, or an expired one.
+// The attack: somebody obtains certificates of a router with public data: its public certificate
+// appended to another one, its previous certificate, or an expired one.
 
 const attacked = await attackedByCertificates()
 const { controller, listener } = attacked
@@ -31,7 +31,8 @@ test('a router’s public certificate is refused if the attacker puts another le
     { ...device.key, certificatePem: ownLeaf + routerLeaf },
     { ...device.key, certificatePem: device.key.certificatePem + routerLeaf },
     { ...device.key, certificatePem: ownLeaf + router.key.certificatePem },
-    // One that names the router as its issuer, so that its certificate leads on from there.
+    // A certificate with the router's name as issuer, so that the router's certificate seems to
+    // continue its chain.
     { ...likeIssued, certificatePem: likeIssued.certificatePem + router.key.certificatePem },
   ]) {
     expect(await listener.call({ path, body, by })).toMatchObject(refused)

@@ -12,9 +12,9 @@ import {
 import { controllerSpiffeId, identitySpiffeId, routerSpiffeId } from '../../src/pki/spiffe.ts'
 import { networkAuthorities, type TestAuthorities } from '../support/authorities.ts'
 
-// The attack: a router has a server certificate for the loopback names, from the authority that a
-// person trusts for controllers. On that person's host it listens in place of a controller, and
-// receives a password or a token.
+// The attack: a router has a server certificate for the loopback names, from the authority with
+// which a person verifies controllers. On that person's host it listens in place of a controller,
+// and receives a password or a token.
 
 const DOMAIN = 'test.internal'
 let authorities: TestAuthorities
@@ -38,7 +38,7 @@ afterAll(() => {
   for (const release of releases) release()
 })
 
-/** A listener on a port of this host, and the data that was sent to it. */
+/** A listener on a port of this host, and the data that it has received. */
 async function standingThere(
   uris: readonly string[],
 ): Promise<{ url: string; sent: () => string }> {

@@ -13,10 +13,10 @@ import { onLoopback } from '../fabric/loopback.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { memberLeaf } from '../support/member-leaf.ts'
 
-// The attack: a router opens and drops its channel as fast as it can, and each time costs all
-// controllers.
+// The attack: a router opens and closes its channel as fast as it can, and each time causes work on
+// all controllers.
 
-// A budget that does not grow while the test runs.
+// The clock stands still, so the budget does not grow during the test.
 const clock = new ManualClock()
 const { channels } = new RouterStage()
 const listener = await RouterListener.open(
@@ -28,7 +28,7 @@ afterAll(() => listener.close())
 const restless = await memberLeaf('restless')
 const other = await memberLeaf('other')
 
-/** @returns whether the listener took its hello, which it answers in any case. */
+/** @returns whether the listener accepted the hello; it answers every hello. */
 async function comesAndGoes({ certificatePem, privateKeyPem }: typeof other): Promise<boolean> {
   const socket = connect({
     host: '127.0.0.1',

@@ -4,8 +4,8 @@ import { afterEach, expect, test } from 'vitest'
 import { systemClock } from '../../src/lib/clock.ts'
 import { SchemaWorker } from '../../src/threads/schema-worker.ts'
 
-// Schemas of users are evaluated one at a time. A caller who sends one endless evaluation after
-// another would occupy the thread, and nobody else could write a config.
+// The attack: schemas of users are evaluated one at a time. A caller who sends one endless
+// evaluation after another would occupy the thread, and no other caller could write a config.
 const limits = {
   schemaMsMax: 300,
   schemaWaitMsMax: 60_000,
@@ -28,8 +28,8 @@ test('a caller with many slow schemas does not delay the validation of another c
     )
   }
   expect(await judge.validateData(port, { port: 1 }, 'alice')).toBeNull()
-  // Alice waited for the evaluation in progress when she came, and for one more of Eve's, who has
-  // twelve in the queue.
+  // Alice waited for the evaluation that was running when her request came, and for one more of
+  // Eve's, although Eve has twelve in the queue.
   expect(ended).toBeLessThanOrEqual(2)
 })
 

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { CallerOf, client, fabric, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
-// A refusal that repeats its input copies a secret to unintended places: proxy logs, screens, error
-// reports.
+// The attack: a refusal that repeats its input copies a secret to other places: proxy logs,
+// screens, error reports.
 const { root, controller } = await controllerForFile()
 const marker = 'hunter2-of-somebody'
 
@@ -39,7 +39,7 @@ async function placesOf(base: string): Promise<Place[]> {
 
 const secrets = ['password', 'currentPassword', 'token', 'code', 'jwt', 'ticket', 'clientCsr']
 
-/** Bodies with a secret in a wrong place. */
+/** Bodies with a secret in the wrong place. */
 function bodiesFor({ properties = {} }: Schema): unknown[] {
   const inPlaceOfMembers = Object.entries(properties as Readonly<Record<string, Schema>>)
     .filter(([, { type }]) => [type].flat().some((one) => one === 'object' || one === 'array'))
@@ -60,7 +60,7 @@ test.each([client, management, fabric])(
     let asked = 0
     for (const { method, url, schema } of await placesOf(base)) {
       for (const body of bodiesFor(schema)) {
-        // Every public operation is also called without a session.
+        // Every operation without a required permission is also called without a session.
         for (const who of [root, caller]) {
           const headers: Record<string, string> = { 'content-type': 'application/json' }
           if (who.token !== null) headers['zt-session'] = who.token

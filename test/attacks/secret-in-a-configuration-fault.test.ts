@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { faultsOf as controllerFaults, GOOD } from '../config/controller/support.ts'
 import { faultsOf as routerFaults, LEAST } from '../config/router/support.ts'
 
-// Logs of a service manager are read by more people than its configuration. A fault in a value that
-// may hold a credential must not print the credential there.
+// The attack: more people read the logs of a service manager than its configuration. An error
+// message about a value that may contain a credential must not print the credential.
 
 const hook = '["curl", "https://user:sesame@archive.test"]'
 

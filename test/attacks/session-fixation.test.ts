@@ -6,7 +6,10 @@ import { giveCode, turnOnMfa } from '../api/support/mfa.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()
 
-/** An attacker who knows the password has a session that waits for the code of its owner. */
+/**
+ * The attack: an attacker who knows the password has a session that waits for the TOTP code of the
+ * account's owner.
+ */
 test('a TOTP code that an identity gives in one session completes none of its other sessions', async () => {
   const app = await turnOnMfa(controller, sessionOf('alice-id'))
   const thief = new CallerOf(controller)

@@ -13,8 +13,8 @@ import { eventually } from '../support/eventually.ts'
 import type { RouterChannelsDeps } from '../../src/fabric/router-channels.ts'
 import { settle } from '../channel/pipe.ts'
 
-// The attack: a router asks about sessions, which costs it nothing and its controller much, again
-// and again.
+// The attack: a router asks again and again whether sessions have ended, which costs the router
+// nothing and its controller much.
 
 let stage: RouterStage
 afterEach(() => stage.channels.stop())

@@ -37,7 +37,7 @@ async function newPolicy(identityRoles: string[], edgeRouterRoles: string[]): Pr
   return await made(root, `${management}/edge-router-policies`, policy)
 }
 
-/** A router that a policy lets everybody use. */
+/** A router that a policy permits everybody to use. */
 async function newOpenRouter() {
   const id = await newRouterId()
   await newPolicy(['#all'], [`@${id}`])

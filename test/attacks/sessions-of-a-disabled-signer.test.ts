@@ -5,10 +5,10 @@ import { controllerWithProvider } from '../api/support/external-jwt.ts'
 import { made, newService } from '../api/support/network.ts'
 import { raiseLevel } from '../api/support/raise-level.ts'
 
-// The attack: a provider gave tokens to the wrong people, and its signer is disabled or deleted. A
-// person who logged in before continues with the session.
+// The attack: a provider has issued tokens to the wrong people, and its signer is disabled or
+// deleted. A person who has logged in before continues to use the session.
 
-/** Level at which sessions of a disabled signer stay, and are refused. */
+/** Feature level at which sessions of a disabled signer are refused but not deleted. */
 const BEFORE_SESSIONS_END = 1
 
 const { controller, server, provider, signerId, root, newSigner, patch, logIn } =

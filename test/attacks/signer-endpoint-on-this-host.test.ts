@@ -3,9 +3,9 @@ import { CallerOf, management } from '../api/support/caller.ts'
 import { startController } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
-// A writer of JWT signers could make the controller send requests to its own host, or to the
-// metadata service, which gives the credentials of the machine to local callers, and could send
-// clients that log in to such an address.
+// The attack: somebody who may write JWT signers makes the controller send requests to its own
+// host, or to a metadata service that returns the credentials of the machine to local callers, or
+// sends clients that log in to such an address.
 const { root } = await controllerForFile()
 const signers = `${management}/external-jwt-signers`
 let serial = 0

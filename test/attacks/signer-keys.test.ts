@@ -6,9 +6,9 @@ import { defaultApiLimits } from '../../src/api/limits.ts'
 import { controllerWithProvider } from '../api/support/external-jwt.ts'
 import { ecKey, jwkOf, KeyServer } from '../support/identity-provider.ts'
 
-// The attack: the address where a signer publishes its keys belongs to the attacker, or somebody
-// sends tokens with unknown key names. It answers slowly, endlessly, or with a redirect; its name
-// leads to this host; and each token shall make the controller fetch again.
+// The attack: the attacker controls the address at which a signer publishes its keys, or somebody
+// sends tokens with unknown key IDs. The address responds slowly, without end, or with a redirect;
+// its name resolves to this host; or each token makes the controller fetch the keys again.
 
 const hasty = { ...defaultApiLimits, keyFetchMsMax: 500 }
 const server = await KeyServer.open([jwkOf(ecKey('one'))])
@@ -85,7 +85,7 @@ test('an address of this host is not requested, whatever host name the URL uses'
     const fetched = closed.fetch(`https://${host}:${server.port}/keys`)
     await expect(fetched).rejects.toThrow('an address that is not allowed')
   }
-  // By its name alone this one would pass; the address behind it is refused.
+  // The name alone would be permitted; the address to which it resolves is refused.
   const own = endpointBy({ refusedNetworks: ['127.0.0.0/8', '::1/128'] })
   await expect(own.fetch(server.url)).rejects.toThrow('an address that is not allowed')
   expect(server.requests).toBe(before)
@@ -106,8 +106,8 @@ test('a name that resolves to a metadata service is not requested, even if addre
 
 test('if the DNS response for a name changes after the check, the checked address is used', async () => {
   const before = server.requests
-  // Judged as an address of documentation (RFC 5737); the system would find this host by the same
-  // name.
+  // The check sees an address for documentation (RFC 5737); the operating system would resolve the
+  // same name to this host.
   const judged = { address: '203.0.113.1', family: 4 }
   const endpoint = new KeyEndpoint(hasty, open, () => Promise.resolve([judged]))
   await expect(endpoint.fetch(server.url)).rejects.toThrow()

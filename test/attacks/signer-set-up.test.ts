@@ -4,9 +4,9 @@ import { type CallerOf, management, type Reply } from '../api/support/caller.ts'
 import { controllerForFile, type ForFile } from '../api/support/for-file.ts'
 import { ecKey, jwkOf, KeyServer, TestProvider } from '../support/identity-provider.ts'
 
-// The attack: the set-up of a signer makes a controller request an address and verify a token.
-// Somebody uses it to reach the controller's own host or a metadata service, to make the controller
-// accept the keys of another provider, to keep it busy, or to read tokens in its logs.
+// The attack: to set up a signer, a controller requests an address and verifies a token. Somebody
+// uses this to reach the controller's own host or a metadata service, to make the controller accept
+// the keys of another provider, to keep it busy, or to read tokens in its logs.
 
 const server = await KeyServer.open([jwkOf(ecKey('first'))], ['localhost', '127.0.0.1'])
 afterAll(() => server.close())
@@ -38,7 +38,7 @@ const discover = (caller: CallerOf, issuer: string): Promise<Reply> =>
 const testToken = (caller: CallerOf, token: string): Promise<Reply> =>
   caller.call('POST', `${management}/jwt-signer-setup/test`, { token })
 
-/** Answers a discovery with a document that names these keys. */
+/** Responds to a discovery with metadata that contain this key address. */
 function serveDocument(issuer: string, jwksUri: string): void {
   server.answer = (request, response) => {
     if (request.url?.endsWith('openid-configuration') !== true) {
@@ -150,7 +150,7 @@ test('a tested token is in no log, audit line or event, and logs nobody in', asy
     const secret = token.split('.').at(-1) ?? ''
     expect(JSON.stringify(written)).not.toContain(secret)
   }
-  // A test of a disabled signer must not make its tokens known as verified ones.
+  // Testing a token for a disabled signer must not add it to the verified tokens.
   const headers = { authorization: `Bearer ${tokens[0]}` }
   const logIn = await root.call('POST', `${management}/authenticate?method=ext-jwt`, {}, headers)
   expect(logIn.status).toBe(401)

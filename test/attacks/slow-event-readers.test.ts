@@ -7,8 +7,8 @@ import { fabric } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: somebody opens event streams and reads nothing of them, so that events accumulate for
-// each.
+// The attack: somebody opens event streams and reads nothing, so that events accumulate for each
+// stream.
 
 const { controller, sessionOf } = await controllerForFile()
 const url = await controller.app.listen({ host: '127.0.0.1', port: 0 })
@@ -30,7 +30,7 @@ function open(token: string): Promise<IncomingMessage> {
   })
 }
 
-/** More than the buffers of the system take. */
+/** Emits more than the buffers of the operating system hold. */
 function emitMuch(): void {
   const text = 'x'.repeat(100_000)
   for (let count = 0; count < 300; count += 1) {
@@ -58,7 +58,8 @@ test('a client that does not read events occupies little memory, and is disconne
   const answer = await open(sessionOf('admin-id').token ?? '')
   answer.pause()
   emitMuch()
-  // 30 MB have arrived; everything that is not in the buffers of the system would wait here.
+  // 30 MB of events have been emitted; everything that the buffers of the operating system do not
+  // hold would wait here.
   const unsent = (): number => Math.max(...[...sockets].map((one) => one.writableLength))
   await eventually(() => expect(unsent()).toBeGreaterThan(0))
   expect(unsent()).toBeLessThan(1_000_000)

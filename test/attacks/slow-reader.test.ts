@@ -4,7 +4,8 @@ import { management } from '../api/support/caller.ts'
 import { made } from '../api/support/network.ts'
 import { attackedListener, until } from './support/listener.ts'
 
-// An attacker reads a little now and then, so that large answers never stall and never end.
+// The attack: an attacker reads a little from time to time, so that large responses never stall and
+// never end.
 
 const answerStallMs = 2000
 const { accepted, connect, root } = await attackedListener({
@@ -17,10 +18,10 @@ for (let at = 0; at < 20; at += 1) {
   await made(root, `${management}/configs`, { name: `long ${at}`, configTypeId, data })
 }
 const path = `${management}/configs?filter=${encodeURIComponent('name contains "long"')}&limit=20`
-/** Far more than the kernel takes at a time. */
+/** Far more than the buffers of the kernel hold. */
 const answerBytes = 8_000_000
 const count = 4
-/** One of them takes twice the time that it may. */
+/** At this rate, a response takes twice the permitted time. */
 const bytesPerMs = Math.floor(answerBytes / (2 * answerStallMs))
 const TICK_MS = 10
 
@@ -30,8 +31,8 @@ test('the connection is closed if the client reads a response too slowly', async
   const get = `GET ${path} HTTP/1.1\r\nhost: x\r\nnet-session: ${root.token}\r\n\r\n`
   socket.write(get.repeat(count))
   let length = 0
-  // A tick that comes late takes no more than others: caught up with, a pause of a busy machine
-  // would be fast reading.
+  // A late tick reads no more than others: if it caught up, a pause of a busy machine would become
+  // fast reading.
   const reading = setInterval(() => {
     const chunk = (socket.read(TICK_MS * bytesPerMs) ?? socket.read()) as Buffer | null
     length += chunk?.length ?? 0

@@ -10,7 +10,7 @@ import { Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from '../fabric/stage.ts'
 
 // The attack: somebody adds a socket to the control channel of a router, to send and receive its
-// messages; or the right router adds sockets to get more than the limits of its channel.
+// messages; or the router itself adds sockets to exceed the limits of its channel.
 
 let stage = new RouterStage()
 afterEach(() => {
@@ -25,7 +25,7 @@ interface Group {
   readonly secret: Uint8Array
 }
 
-/** The group that the controller created for the first socket. */
+/** ID and secret of the group that the controller created for the first socket. */
 function groupOf(first: Pipe): Group {
   const headers = first.sent[0]?.headers
   const id = headers?.get(channelHeaderKey.connectionId) ?? new Uint8Array()

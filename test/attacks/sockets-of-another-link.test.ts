@@ -18,7 +18,7 @@ import { eventually, type ScriptedController, TestNetwork } from '../router/supp
 import { freePort } from '../support/ports.ts'
 
 // The attack: another router adds a socket to a link, and sends and receives its traffic; or the
-// right router adds so many that no other router gets a connection.
+// router of the link adds so many sockets that no other router can connect.
 
 let network: TestNetwork
 let controller: ScriptedController
@@ -43,7 +43,7 @@ interface Dial {
   readonly group: 'first' | { readonly of: LinkGroup; readonly type: LinkSocketType }
 }
 
-/** @returns the answer to the hello; null: it is refused. */
+/** @returns the answer to the hello; null if it is refused. */
 async function dial({ key, routerId, group }: Dial): Promise<ChannelMessage | null> {
   const socket: TLSSocket = connect({
     host: '127.0.0.1',

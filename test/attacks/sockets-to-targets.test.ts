@@ -12,11 +12,11 @@ import { JoinedCircuits } from '../router/joined-circuits.ts'
 import { eventually } from '../router/support.ts'
 import { dialErrorCodes } from '../../src/channel/messages/dial-error.ts'
 
-// The attack: a client dials and hangs up, faster than the targets of the service close their
+// The attack: a client dials and closes circuits faster than the targets of the service close their
 // connections, until the router of the host has no file descriptor left.
 
 const SOCKETS = 8
-/** Share of one dialing client, while nobody else has any. */
+/** Maximum share of one dialing client, while no other client has sockets. */
 const OWN = 6
 
 let circuits: JoinedCircuits
@@ -66,7 +66,7 @@ test.each(['transport', 'tunnel'] as const)(
     }
     for (let at = 0; at < OWN; at += 1) {
       const far = await dial(`c${at}`, 'client mallory')
-      // The target does not read on, nor close: the router waits for it.
+      // The target neither reads nor closes the connection, so the router waits for it.
       far.send('unread'.repeat(100_000))
       far.end.close('hung up')
     }

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 
 import { attackedListener, textOf } from './support/listener.ts'
 
-// A proxy in front of a controller blocks strangers from /edge/management by a rule on that path.
-// Another spelling of the path could pass the proxy, and the controller could serve it.
+// The attack: a proxy in front of a controller blocks strangers from /edge/management by a rule for
+// this path. Another spelling of the path could pass the proxy, and the controller could serve it.
 
 const { port } = await attackedListener({})
 
@@ -52,8 +52,7 @@ test('the canonical spelling of a path is served', async () => {
   expect(await get('/edge/management/v1/version')).toMatch(/^HTTP\/1\.1 200 /)
 })
 
-// OpenZiti's console requests `v1//terminators`, and `services/ID//` before each form that it
-// opens.
+// OpenZiti's console requests `v1//terminators`, and `services/ID//` before it opens a form.
 test.each([
   '/edge/management/v1//version',
   '/edge/management/v1/version//',

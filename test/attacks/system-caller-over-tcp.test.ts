@@ -15,9 +15,9 @@ import { actorName } from '../../src/ports/actor.ts'
 import { fabric, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
-// The attack: a network caller of a controller passes for the user of its host, who needs no
-// session: by claims in a request, by a connection without a peer address, or through a program
-// that forwards requests to the socket.
+// The attack: a network caller poses as the user of the controller's host, who needs no session: by
+// values in a request, by a connection without a peer address, or through a program that forwards
+// requests to the admin socket.
 
 const { controller, root } = await controllerForFile()
 const folder = mkdtempSync(join(tmpdir(), 'flotilla-system-'))
@@ -28,7 +28,8 @@ const socket = await AdminSocket.open(api, folder, 'v1.2.3')
 const { port } = app.server.address() as AddressInfo
 
 /**
- * Like an operator who forwards requests to the socket and assumes that the controller checks them.
+ * A proxy of an operator who forwards requests to the admin socket and assumes that the controller
+ * checks them.
  */
 const proxy = createServer(({ method, url, headers }, response) => {
   const forwarded = request(

@@ -4,8 +4,8 @@ import { readAppData } from '../../src/overlay/services/app-data.ts'
 import { parseHostConfig } from '../../src/overlay/services/host-config.ts'
 import { resolveTarget, chooseHostTarget } from '../../src/overlay/services/host-target.ts'
 
-// The attack: a client of a hosted service asks its host for a target that the operator has not
-// written out: another address or port, this host in another form, a name that leads to it.
+// The attack: a client of a hosted service requests a target that the operator has not permitted:
+// another address or port, the host itself in another notation, or a name that resolves to it.
 
 const forwarding = {
   forwardProtocol: true,

@@ -18,8 +18,8 @@ import {
   routerRequests,
 } from './support/certificates.ts'
 
-// The attack: somebody who has seen another's token presents it to a second controller at the same
-// moment, after it was refreshed, as it expires, or after it was used.
+// The attack: somebody who has seen the token of another person presents it to a second controller
+// at the same time, after it was refreshed, when it expires, or after it was used.
 
 const attacked = await attackedByCertificates()
 const { controller, listener, root, newToken } = attacked
@@ -66,7 +66,7 @@ test('a used token does not return its certificate to a caller with another key'
   expect(again.text).not.toContain('BEGIN CERTIFICATE')
 })
 
-/** A router with its token. */
+/** Creates a router. @returns its ID and enrollment token. */
 async function openRouter(name: string): Promise<{ id: string; token: string }> {
   const id = await made(root, `${management}/edge-routers`, { name })
   const { enrollmentToken } = await shown(root, `${management}/edge-routers/${id}`)

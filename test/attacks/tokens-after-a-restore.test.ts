@@ -8,8 +8,8 @@ import type { LogWriter } from '../fsm/support/log.ts'
 import { contentOf, restorableState, Restore } from '../fsm/support/restoring.ts'
 
 // The attack: a restore into the running cluster ends all sessions. A holder of an access token
-// continues to use it at edge routers, which verify it themselves; a holder of a code redeems it
-// again, and gets valid tokens.
+// continues to use it at edge routers, which verify tokens themselves; a holder of an authorization
+// code redeems it again, and gets valid tokens.
 
 function redeem(log: LogWriter, id: string): Outcome | null {
   const message = create(SessionCreateSchema, {
@@ -34,7 +34,8 @@ test('the tokens and codes of a session that a restore ended are invalid', () =>
   restore.stage()
   expect(restore.end()).toMatchObject({ ok: true })
   expect([...state.table('apiSession').ids]).toEqual([])
-  // Routers learn by these that a session has ended; they verify no token of other sessions.
+  // Revocations, by which routers learn that a session has ended. There is none for other sessions,
+  // because routers accept no token of theirs.
   expect([...state.table('revocation').ids]).toEqual(['session'])
   expect(state.get('revocation', 'session')).toMatchObject({ type: 'API_SESSION' })
   expect(redeem(log, 'session')).toMatchObject({ ok: false, code: 'INVALID_AUTH' })

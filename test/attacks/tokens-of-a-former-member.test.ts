@@ -8,8 +8,9 @@ import { OidcClient, type Tokens } from '../api/support/oidc.ts'
 import { signerOf } from '../support/member-leaf.ts'
 import { Certificates, ownIdentity, password, twoControllers } from './oidc/support.ts'
 
-// The attack: a controller that was removed knows the key of its certificate and each session as of
-// its removal. It signs tokens with them afterwards, and presents tokens of clients that it saw.
+// The attack: a removed controller knows the key of its certificate and each session at the time of
+// its removal. It then signs tokens with that key for these sessions, and presents tokens of
+// clients that it has received.
 
 const MINUTE_MS = 60_000
 const two = await twoControllers()
@@ -29,7 +30,7 @@ afterEach(() => {
   members.push(removed)
 })
 
-/** Removes the second controller in the manner of `cluster remove`. */
+/** Removes the second controller as `cluster remove` does. */
 function remove(isRecorded = true): CertifiedKey & MemberLeaf {
   const [gone] = members.splice(1, 1)
   const leaf = requirePresent(gone, 'the second controller')

@@ -9,14 +9,14 @@ import { controllerForFile } from '../api/support/for-file.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
 import { newIdentity, newService } from '../api/support/network.ts'
 
-// The attacks: somebody reads which services are used and how much; a router reports bytes that
-// hide the traffic of others or take the memory of a controller; somebody keeps the calls between
-// controllers busy while one of them does not respond.
+// The attacks: somebody reads which services are used and how much; a router reports byte counts
+// that hide the traffic of others or use up the memory of a controller; somebody causes requests
+// between controllers while one of them does not respond.
 
 const { controller, root, sessionOf } = await controllerForFile()
 const { traffic } = controller
 
-/** The report of a router about one circuit, with no interval. */
+/** A router's report about one circuit, for an interval of length zero. */
 function report(routerId: string, serviceId: string, bytes: number): Observation {
   const common = { circuitId: 'c', startS: 0, lengthS: 0 }
   const usages = [{ ...common, kind: 'ingress.rx', bytes, tags: { serviceId } }] as const
@@ -24,7 +24,10 @@ function report(routerId: string, serviceId: string, bytes: number): Observation
   return { kind: 'routerMetrics', metrics }
 }
 
-/** Counts of a network in which the services have these ids, and every router exists. */
+/**
+ * Traffic counts in a network whose services have the IDs that `isService` accepts, and in which
+ * every router exists.
+ */
 function counting(isService: (id: string) => boolean) {
   const clock = new ManualClock()
   const state = {
@@ -50,7 +53,7 @@ test('traffic is refused to callers that may not read the records', async () => 
   expect(await statuses(nobody, management, paths)).toEqual([401, 401, 401])
   expect(await statuses(reader, management, paths)).toEqual([200, 200, 401])
   expect(await statuses(ops, management, paths)).toEqual([401, 401, 200])
-  // Permissions of records count on the management API alone.
+  // Permissions for records apply only to the management API.
   expect(await statuses(reader, fabric, paths)).toEqual([401, 401, 401])
   expect(await statuses(root, fabric, paths)).toEqual([200, 200, 200])
   expect(await statuses(root, management, ['services/none', 'routers/none'])).toEqual([404, 404])

@@ -18,15 +18,18 @@ import { raiseToSecondLevel, type StolenRouter, StolenRouters } from './support/
 import { settle } from '../channel/pipe.ts'
 import { eventually } from '../support/eventually.ts'
 
-// The attack: a stolen router uses its tunnel to reach, or to be, a service that its own identity
-// may not dial or host.
+// The attack: a stolen router uses its tunnel to dial or host a service that its own identity may
+// not dial or host.
 
 const { controller, root, ...attacked } = await attackedByCertificates()
 raiseToSecondLevel(controller)
 const routers = new StolenRouters(controller)
 let serial = 0
 
-/** A router whose tunnel may dial and host one service, and what its right to that rests on. */
+/**
+ * A router whose tunnel may dial and host one service, and the records on which these permissions
+ * depend.
+ */
 class Tunnel {
   readonly routerId: string
   readonly serviceId: string
@@ -79,7 +82,10 @@ class Tunnel {
     return new Tunnel({ routerId, serviceId, serviceName, dialId, bindId, reachId, router })
   }
 
-  /** Requests a circuit; returns the number of the refusal, or null if the router gets a route. */
+  /**
+   * Requests a circuit. @returns the error code of the refusal; null if the router receives a
+   * route.
+   */
   async dial(serviceName = this.serviceName): Promise<number | null> {
     const { pipe } = this.router
     const sequence = this.#next()
@@ -94,7 +100,7 @@ class Tunnel {
     })
   }
 
-  /** The router confirms the last received route. */
+  /** Makes the router confirm the last route that it received. */
   async lay(): Promise<string> {
     const { pipe } = this.router
     const route = fromBinary(RouteSchema, pipe.ofType(1005).at(-1)?.body ?? new Uint8Array())
@@ -110,7 +116,7 @@ class Tunnel {
     return route.circuitId
   }
 
-  /** The router answers the last received route with an unknown terminator. */
+  /** Makes the router refuse the last route that it received, because of an unknown terminator. */
   async denies(): Promise<void> {
     const { pipe } = this.router
     const route = fromBinary(RouteSchema, pipe.ofType(1005).at(-1)?.body ?? new Uint8Array())
@@ -122,7 +128,7 @@ class Tunnel {
     await settle()
   }
 
-  /** @returns the number of the refusal; 0: it is hosted. */
+  /** @returns the error code of the refusal; 0 if the service is hosted. */
   async host(id: string, serviceId = this.serviceId): Promise<number> {
     const { pipe } = this.router
     const sequence = this.#next()
@@ -162,7 +168,7 @@ async function manage(method: string, path: string, body?: unknown): Promise<voi
   expect([200, 201], reply.text).toContain(reply.status)
 }
 
-/** Check that a controller makes twice a second. */
+/** Runs the periodic check of a controller, which is due twice a second. */
 const sweep = async (): Promise<void> => {
   controller.clock.advance(1000)
   routers.stage.channels.sweep()

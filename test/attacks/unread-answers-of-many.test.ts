@@ -6,11 +6,11 @@ import { eventually } from '../support/eventually.ts'
 import { attackedListener, until } from './support/listener.ts'
 import { stuckConnection } from './support/unread.ts'
 
-// An attacker opens many connections, requests answers that are sent as one piece, many of them in
-// one packet on each, and reads none. Each answer alone is within its bounds, and so is each
-// connection.
+// The attack: an attacker opens many connections, sends many requests in one packet on each, for
+// responses that are sent as one piece, and reads none. Each response is within its limits, and so
+// is each connection.
 
-/** More than the kernel takes of a connection. */
+/** Enough to exceed the buffers of the kernel for one connection. */
 const REQUESTS = 8
 const path = `${management}/openapi.json`
 const unsentBytesMax = 16 * 1024 * 1024
@@ -18,12 +18,12 @@ const { accepted, connect, controller, root } = await attackedListener({
   answerPieceBytes: 8 * 1024 * 1024,
   unsentBytesMax,
   answerQuietMs: 1000,
-  // Connections that close meanwhile close for another reason.
+  // No connection closes for another reason during the test.
   answerStallMs: 600_000,
 })
 const get = `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
 
-/** Without the copies that TLS has of it. */
+/** Bytes of responses that wait to be sent, without the copies that TLS keeps. */
 function heldBytes(): number {
   return accepted.reduce((sum, { writableLength }) => sum + writableLength, 0)
 }
@@ -59,8 +59,8 @@ test('unsent responses of many connections are limited, and connections that rea
   const { payload } = await controller.app.inject(path)
   const stuck = (): number =>
     accepted.filter(({ destroyed, writableLength }) => !destroyed && writableLength > 0).length
-  // Until one source has what it may have of the room; each answer counts twice, for the copy that
-  // TLS has of it.
+  // Continues until one source uses all that it may. Each response counts twice, because TLS keeps
+  // a copy.
   const count = Math.ceil((0.75 * unsentBytesMax) / (2 * payload.length))
   for (let at = 0; at < count; at += 1) await stuckConnection({ accepted, connect }, get)
   expect(heldBytes()).toBeLessThan(unsentBytesMax)

@@ -4,8 +4,8 @@ import { ClusterActionRecorder, runWithAudit } from '../../src/cluster/action-re
 import { startController } from '../api/support/controller.ts'
 import { anySession } from '../support/commands.ts'
 
-// The attack: an administrator whose session has just been ended requests a change of the cluster
-// that no log entry would record. A change that may not be recorded may not be made.
+// The attack: an administrator whose session has just ended requests a change of the cluster that
+// no log entry records. A change that cannot be recorded must not be made.
 
 test('a change is refused if its caller no longer exists, so that the audit could not record the caller', async () => {
   const controller = await startController()

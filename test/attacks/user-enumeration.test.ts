@@ -4,14 +4,14 @@ import { CallerOf, client, type Reply } from '../api/support/caller.ts'
 import { user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
-// The attack: somebody without an account tries names and learns from the answers which of them
+// The attack: somebody without an account tries names, and learns from the responses which of them
 // exist.
 
 const { controller } = await controllerForFile()
 
 interface Try {
   readonly reply: Reply
-  /** Processor time of all threads: other processes do not extend it, unlike elapsed time. */
+  /** Processor time of all threads, because other processes affect only the elapsed time. */
   readonly tookMs: number
 }
 
@@ -25,7 +25,7 @@ async function tried(username: string, at: number): Promise<Try> {
   return { reply, tookMs: (user + system) / 1000 }
 }
 
-/** Parts of an answer that are equal for all requests. */
+/** Parts of a response that must be equal for all requests. */
 function seen({ status, headers, text, body }: Reply): unknown {
   const names = Object.keys(headers).sort()
   const size = text.length - (body.error?.requestId.length ?? 0)
@@ -33,7 +33,7 @@ function seen({ status, headers, text, body }: Reply): unknown {
   return { status, names, size, code, message, cause: body.error?.cause }
 }
 
-/** The cheapest, which other work of this process stretches least. */
+/** The minimum, on which other work of this process has the least influence. */
 const quickest = (tries: readonly Try[]): number => Math.min(...tries.map(({ tookMs }) => tookMs))
 
 test('a wrong password gets the same response, after the same work, for an existing, a disabled and an unknown name', async () => {
@@ -47,7 +47,7 @@ test('a wrong password gets the same response, after the same work, for an exist
   const [first] = all.map(({ reply }) => seen(reply))
   for (const { reply } of all) expect(seen(reply)).toEqual(first)
   expect(first).toMatchObject({ status: 401, code: 'INVALID_AUTH' })
-  // A name without a hash behind it would be answered five times sooner, at least.
+  // Without a password hash, the response for a name would come at least five times sooner.
   const known = quickest(kinds.known)
   for (const other of [quickest(kinds.disabled), quickest(kinds.unknown)]) {
     expect(other).toBeGreaterThan(known / 3)

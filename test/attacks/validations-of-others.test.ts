@@ -17,9 +17,9 @@ import { WebSocketClient } from '../events/web-socket-client.ts'
 import { RouterStage } from '../fabric/stage.ts'
 import { eventually } from '../support/eventually.ts'
 
-// Attack: an identity that may read events requests validations, to learn of records, which are for
-// administrators, and to remove terminators; and a stolen router claims that another router's
-// terminators are gone.
+// The attack: an identity that may read events requests validations, to learn about records for
+// administrators and to remove terminators; or a stolen router reports that terminators of another
+// router are gone.
 
 const asked: string[] = []
 const { controller, root, sessionOf } = await controllerForFile({}, undefined, {

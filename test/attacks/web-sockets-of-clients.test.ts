@@ -12,9 +12,9 @@ import { edgeLimits } from '../../src/router/edge/limits.ts'
 import { WebSocketStream } from '../../src/router/edge/web-socket-stream.ts'
 import { EdgeBench, eventually, webSocketStream } from '../router/edge/support.ts'
 
-// The attack: a client of a `wss:` listener that opens web sockets and goes no further, sends
-// frames that it must not send, or reads nothing, so that other clients find no room or the memory
-// of the router fills.
+// The attack: a client of a `wss:` listener opens web sockets and sends nothing, sends frames that
+// it must not send, or reads nothing, so that other clients find no free slot or the memory of the
+// router fills.
 
 const MIB = 1024 * 1024
 const closers: (() => Promise<void> | void)[] = []
@@ -46,7 +46,7 @@ const upgrade = [
   '\r\n',
 ].join('\r\n')
 
-/** A web socket whose frames are the test's. */
+/** A web socket for which the test writes the frames. */
 async function raw(socket: Socket): Promise<void> {
   closers.push(() => {
     socket.destroy()
@@ -168,7 +168,7 @@ interface Pair {
   readonly client: Socket
 }
 
-/** The stream of the router over a real connection, and the client's end of it. */
+/** The router's stream over a real connection, and the client's side of it. */
 async function pair(pongMsMax = 3_600_000): Promise<Pair> {
   const upgrades = new WebSocketServer({ noServer: true, autoPong: false })
   const server = createServer().listen(0, '127.0.0.1')

@@ -3,8 +3,8 @@ import { management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { makeManyIdentities } from '../api/support/many.ts'
 
-// A caller of a complete list could keep this controller busy until the last row is written, and
-// block all others.
+// The attack: a caller requests a complete list, which could occupy the controller until the last
+// row is written, and block all other callers.
 const { controller, root } = await controllerForFile({ processorSliceMs: 0 })
 makeManyIdentities(controller, 1000)
 

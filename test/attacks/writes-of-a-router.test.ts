@@ -13,8 +13,8 @@ import { settle } from '../channel/pipe.ts'
 import { admittingClients } from '../fabric/fuzz.ts'
 import { RouterStage, upToDate } from '../fabric/stage.ts'
 
-// The attack: one router requests so many writes that those of others wait behind them, or requests
-// a circuit in the older, unbounded form.
+// The attack: one router requests so many writes that those of other routers wait, or requests a
+// circuit in the older form, for which there was no limit.
 
 const stage = new RouterStage()
 afterAll(() => stage.channels.stop())

@@ -13,10 +13,10 @@ const two = jwkOf(ecKey('two'))
 let clock: ManualClock
 let warnings: string[]
 let fetched: string[]
-/** Answer of the provider; null: none. */
+/** Response of the provider; null: it does not respond. */
 let document: string | null
 let keySets: SignerKeyCache
-/** Held back until it is called. */
+/** If set, the response waits until this function is called. */
 let release: (() => void) | null
 
 beforeEach(() => {

@@ -8,7 +8,7 @@ import type { Idempotency } from '../../src/ports/writer.ts'
 import { user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
-// Log-in takes values and returns values: nothing here knows HTTP.
+// The log-in functions take values and return values, independent of HTTP.
 const { controller } = await controllerForFile()
 const { logIns, gate } = createServices(controller.parts)
 const turn = { sharer: 'from 10.0.0.7', isGone: false }
@@ -49,7 +49,7 @@ test('a correct password is verified, and the resulting session is accepted', as
   const { write, told } = request()
   const { principal, token } = await logIns.open(proof, shown(), { api: 'client' }, write)
   expect(principal).toMatchObject({ kind: 'session', address: '10.0.0.7', permission: 'partial' })
-  // A request id would keep a hash over the password in the log.
+  // If the request ID were stored, the log would keep a hash over the password.
   expect(told).toEqual([{ case: 'notKept' }])
 
   const wanted = { api: 'client', method: 'GET', permission: 'session' } as const

@@ -43,7 +43,7 @@ test('re-enrolling a certificate authenticator gives ottca if a registered CA si
   const [ours, theirs, namesake] = [
     await authority('ours'),
     await authority('theirs'),
-    // With the same subject, but another key.
+    // An authority with the same subject and another key.
     await authority('theirs'),
   ]
   const state = registered({

@@ -67,7 +67,7 @@ test('after a rotation new tokens use the new key version, and tokens of the old
   expect(after.startsWith('2.')).toBe(true)
   expect(signer.judge(after, nowMs + 5000)).toMatchObject({ isOfOldKey: false })
   expect(signer.judge(before, nowMs + 999)).toEqual({ sessionId, version: 1, isOfOldKey: true })
-  // Found good a moment ago, and remembered: the end counts all the same.
+  // The token was verified before and is remembered; its expiry still counts.
   expect(signer.judge(before, nowMs + 1000)).toBe('invalid')
 })
 

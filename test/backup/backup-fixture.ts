@@ -110,7 +110,7 @@ export class BackedUp {
     if (!outcome.ok) throw new Error(`refused: ${JSON.stringify(outcome)}`)
   }
 
-  /** The bytes of a backup file. */
+  /** Saves a backup. @returns the bytes of the file. */
   async save(
     options: Partial<TakeBackupOptions> & { readonly publicPem?: string } = {},
   ): Promise<Buffer> {
@@ -146,12 +146,12 @@ async function gathered(bytes: AsyncIterable<Uint8Array>): Promise<Buffer> {
   return Buffer.concat(pieces)
 }
 
-/** Splits bytes into chunks of an odd size, like a disk or a socket. */
+/** Splits bytes into chunks of an odd size, as reads of a disk or socket do. */
 export async function* pieces(bytes: Uint8Array, size = 1021): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
 }
 
-/** The code of the fault, or 'none'. @throws other errors. */
+/** The error code of the fault, or 'none'. @throws other errors. */
 export async function faultOf(reading: Promise<unknown>): Promise<string> {
   try {
     await reading

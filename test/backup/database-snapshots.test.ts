@@ -96,7 +96,7 @@ async function setUp(changes: Changes = {}) {
     files,
     folder,
     names: () => (existsSync(folder) ? readdirSync(folder).sort() : []),
-    /** Takes a snapshot after the pause. */
+    /** Takes a snapshot after the required pause. */
     takeNext: (path: string | null = null) => {
       clock.ms += pauseMsMin
       return files.take(path)
@@ -267,7 +267,7 @@ test('the newest automatically named snapshots are kept, and no other file is re
   const written: string[] = []
   for (let n = 0; n < unnamedMax + 3; n += 1) {
     const path = await takeNext()
-    // File times as far apart as the test clock says.
+    // Sets the file times to those of the test clock.
     utimesSync(path, n, n)
     written.push(path.slice(folder.length + 1))
   }

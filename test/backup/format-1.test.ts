@@ -6,9 +6,9 @@ import { checkWholeBackup, loadBackup } from '../../src/backup/load-backup.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { BackedUp, factorSeed, newKeyPair, pieces } from './backup-fixture.ts'
 
-// Goal: a backup of format 1 stays readable forever.
-// Method: two files and their expected content, created once by FLOTILLA_MAKE=1 when they were
-// missing, and never again. The key opens nothing else.
+// Goal: a backup of format 1 stays readable forever. Method: two files and their expected content,
+// which a run with FLOTILLA_MAKE=1 created once; it never creates them again. The key in the test
+// decrypts only these files.
 
 const folder = join(import.meta.dirname, 'format-1')
 const [plain, sealed, keyFile, told] = [

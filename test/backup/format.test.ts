@@ -9,7 +9,8 @@ import { checkBackup } from '../../src/backup/read-backup.ts'
 import { newCa } from '../support/authorities.ts'
 import { BackedUp, faultOf, newKeyPair, pieces } from './backup-fixture.ts'
 
-// Goal: an incomplete, modified or unsupported backup is refused with a sentence, for every fault.
+// Goal: for every fault, a backup that is incomplete, modified or unsupported is refused with one
+// sentence.
 
 const source = await BackedUp.make()
 const key = newKeyPair()
@@ -20,7 +21,7 @@ function whole(bytes: Uint8Array, privateKeyPem: string | null = null) {
   return checkWholeBackup(pieces(bytes), { privateKeyPem })
 }
 
-/** Offsets where the parts of a container end. */
+/** Offsets at which a section of a container ends. */
 function boundaries(bytes: Buffer): number[] {
   const found = [0, 8, 12]
   let at = 12 + bytes.readUInt32LE(8) + 32
@@ -124,7 +125,8 @@ test('a change of any byte is detected without a key', async () => {
 test('frames that were swapped, omitted or encrypted for another header are detected', async () => {
   const other = await withManifest({ generation: 7 })
   expect((await whole(other)).manifest.generation).toBe(7)
-  // Anyone can recompute checksums, but not re-encrypt frames for another head.
+  // Anyone can recompute checksums, but without the key cannot encrypt frames that fit another
+  // head.
   const head = (await checkBackup(pieces(sealed))).manifest
   const somebodyElse = await newCa('somebody else', Date.now())
   const container = new ContainerWriter()

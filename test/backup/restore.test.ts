@@ -21,8 +21,8 @@ import { startMs, TRUST_DOMAIN } from '../cluster/secrets-fixture.ts'
 import { smallLog, temporaryFolder } from '../store/support/folders.ts'
 import { BackedUp, factorSeed, faultOf, newKeyPair, pieces } from './backup-fixture.ts'
 
-// Goal: a backup becomes a new cluster with all of its records, which no token of the old cluster
-// can access.
+// Goal: a backup becomes a new cluster with all of its records, to which no token of the old
+// cluster gives access.
 
 const source = await BackedUp.make()
 const key = newKeyPair()
@@ -72,7 +72,7 @@ async function restore(bytes = sealed, privateKeyPem: string | null = key.privat
   return { dir, leaf: made } satisfies Restored
 }
 
-/** The folder as its controller finds it at the start, with the log applied. */
+/** The folder as the controller opens it at its start, with the log applied. */
 async function opened({ dir, leaf }: Restored) {
   const store = await LevelStateStore.open(dir)
   const machine = await StateMachine.open({ store, clock: source.cluster.clock })

@@ -26,8 +26,8 @@ import { temporaryFolder } from '../store/support/folders.ts'
 import { eventually } from '../support/eventually.ts'
 import { BackedUp, newKeyPair } from './backup-fixture.ts'
 
-// Goal: scheduled backups are created in time, the newest are kept, and a failure is reported and
-// removes no older one.
+// Goal: backups are created on schedule, the newest ones are kept, and a failure is reported and
+// removes no older backup.
 
 const HOUR_MS = 3_600_000
 const source = await BackedUp.make()
@@ -66,7 +66,7 @@ function pass(ms: number): void {
 const names = (): string[] => (existsSync(folder) ? readdirSync(folder).sort() : [])
 const codes = (): string[] => alarms.list().map(({ code }) => code)
 
-/** A program that records its arguments and ends as the test wants. */
+/** A program that records its arguments and ends with the given shell lines. */
 function program(name: string, lines: string): string {
   const path = join(dir, name)
   writeFileSync(path, `#!/bin/sh\n${lines}\n`)
@@ -133,7 +133,8 @@ test('if the backup folder is not writable, the schedule raises an alarm, keeps 
   await schedule.look()
   const before = names()
   const away = join(dir, 'away')
-  // A file in place of the folder fails for root as well, whom permissions do not stop.
+  // With a file in place of the folder, the backup fails for root as well, for whom permissions do
+  // not count.
   renameSync(folder, away)
   writeFileSync(folder, 'no folder')
   pass(HOUR_MS)
@@ -235,7 +236,7 @@ test('stopping the schedule kills the backup hook, and no further backup is crea
 
 function isRunning(pid: number): boolean {
   try {
-    // A killed process that was not waited for yet is no longer running.
+    // A killed process whose parent has not waited for it is no longer running.
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
   } catch {
     return false

@@ -40,7 +40,7 @@ interface Rig {
   readonly closed: string[]
 }
 
-/** A channel whose hello is answered at once, unless `isOpened` says no. */
+/** A channel whose hello is answered immediately, unless `isOpened` is false. */
 function rigged(
   changes: Partial<ChannelLimits> = {},
   isOpened = true,
@@ -293,7 +293,7 @@ describe('the limits of a channel', () => {
     const { pipe, channel, closed } = await opened({ trySendBytesMax: 4096 })
     pipe.isRead = false
     const data = { contentType: 1100, body: new Uint8Array(1000) }
-    // Nothing waits, so even one beyond the bound goes.
+    // No bytes wait, so even a message above the limit is sent.
     expect(channel.trySend({ ...data, body: new Uint8Array(2500) }, 2000)).toBe(true)
     expect(channel.trySend(data, 2000)).toBe(false)
     expect(channel.trySend(data, 1e9)).toBe(true)
@@ -351,7 +351,7 @@ describe('data messages on a channel', () => {
     })
     const count = typesOf(rig)
     for (let at = 0; at < 4; at += 1) rig.pipe.push(times(300, 1100))
-    // A stretch is 64 messages, and this as many turns as they need.
+    // The channel handles 64 messages in a row; these turns of the event loop let it continue.
     for (let turns = 0; turns < 4; turns += 1) await settle()
     expect(count(1100)).toBe(1200)
     rig.pipe.push(times(25, 1007))
@@ -434,7 +434,7 @@ describe('data messages on a channel', () => {
       goOn()
     }
     for (let turn = 0; turn < 2000 && got.some((each) => each < count); turn += 1) await settle()
-    // Answers to the probes come as well.
+    // The count includes answers to the latency probes.
     expect(Math.min(...got)).toBeGreaterThanOrEqual(count)
     for (const one of ends) one.close('over')
   })
@@ -488,7 +488,7 @@ describe('a message that a channel sends', () => {
     await settle()
     const [own, passedOn] = pipe.ofType(1100)
     expect([...(own?.headers ?? [])]).toEqual([[2256, encodeText('circuit')]])
-    // The stamp of the peer goes back to it, and that is all.
+    // Only the heartbeat stamp of the peer is returned.
     expect([...(passedOn?.headers ?? [])].map(([key]) => key)).toEqual([2256, 6])
     expect(passedOn?.headers.get(6)).toEqual(encodeUint64(1n))
     channel.close('over')
@@ -519,7 +519,7 @@ describe('a channel whose reading is paused', () => {
       expect(got).toHaveLength(at)
       channel.resumeReading()
       channel.resumeReading()
-      // Not within the call.
+      // The callback does not run within the call.
       expect(got).toHaveLength(at)
       await settle()
     }
@@ -604,7 +604,7 @@ describe('callbacks that run once a channel is writable', () => {
     await settle()
     expect(calls).toEqual(['nothing waits'])
     pipe.isRead = false
-    // Less than what the socket emits a drain for.
+    // Fewer bytes than the number above which the socket emits `drain`.
     channel.trySend({ contentType: 1100, body: new Uint8Array(10) }, 1e6)
     const again = (): number => calls.push('all has gone')
     channel.onceWritable(again)

@@ -13,7 +13,7 @@ import { seededRandom } from '../../src/lib/random.ts'
 
 const limits = { frameHeadersBytesMax: 256, frameHeadersMax: 8, frameBodyBytesMax: 1024 }
 
-/** Written from the description of the protocol, byte by byte. */
+/** Frames that were written byte by byte from the description of the protocol. */
 const golden: readonly {
   readonly name: string
   readonly message: ChannelMessage
@@ -65,7 +65,7 @@ const golden: readonly {
   },
 ]
 
-/** As it is compared. */
+/** Converts headers to a map, so that messages can be compared. */
 const withMap = (message: ChannelMessage): ChannelMessage => ({
   ...message,
   headers: new Map(message.headers),
@@ -139,7 +139,7 @@ describe('frames', () => {
   })
 })
 
-/** Headers as the protocol describes them: the last of a key counts. */
+/** Headers according to the protocol: the last value of a key counts. */
 function headersOf(block: Uint8Array): Map<number, Uint8Array> {
   const view = new DataView(block.buffer, block.byteOffset, block.length)
   const headers = new Map<number, Uint8Array>()

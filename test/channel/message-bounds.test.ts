@@ -19,8 +19,8 @@ import { controlContentType } from '../../src/channel/messages/control.ts'
 import { empties, heaviestBodies, wrapped } from '../fabric/heavy-bodies.ts'
 
 /**
- * Types that only a controller or a router sends, that have no body, or that nobody reads and
- * therefore nobody checks.
+ * Types without a bound: only a controller or only a router sends them, they have no body, or no
+ * code reads them.
  */
 const unread = new Set<number>([
   1, 1005, 1006, 1010, 1039, 1040, 1042, 1043, 1054, 1055, 20_000, 20_002, 20_102, 20_200, 20_202,
@@ -86,7 +86,7 @@ test('a message with all its members counts like the decoded message', () => {
   const body = empties(1, 2)
   expect(bodyFault(LinkListenersSchema, body, 2 * (1 + 4 + within))).toBeNull()
   expect(bodyFault(LinkListenersSchema, body, 2 * (1 + 4 + within) - 1)).toContain('more than')
-  // The value of an entry of a map is made although it did not come.
+  // Decoding creates the value of a map entry even if it is absent on the wire.
   const figures = empties(8, 1)
   const value = MetricsSchema.fields.find(({ number }) => number === 8)
   const made = value?.fieldKind === 'map' ? (value.message?.members.length ?? 0) : 0
@@ -111,9 +111,9 @@ test('invalid fields, including protobuf groups, are refused as malformed', () =
   expect(judge(0x0b, 0x0c)).toBe(MALFORMED_BODY_FAULT)
   expect(judge(0x09, 1, 2, 3)).toBe(MALFORMED_BODY_FAULT)
   expect(judge(...Array.from({ length: 11 }, () => 0x80))).toBe(MALFORMED_BODY_FAULT)
-  // A number where a message is: a reader would take it for the length of one.
+  // A number in place of a message: a decoder would use it as the length of a message.
   expect(judge(0x08, 0x01, 0x00)).toBe(MALFORMED_BODY_FAULT)
-  // A length that its own field ends before.
+  // A length that exceeds the field that contains it.
   expect(judge(0x0a, 0x02, 0x0a, 0x05, 0, 0, 0, 0, 0)).toBe(MALFORMED_BODY_FAULT)
 })
 

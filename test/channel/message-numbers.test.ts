@@ -51,7 +51,7 @@ const headers = {
   peerDataKey,
 }
 
-/** Tables whose numbers are neither content types nor headers. */
+/** Tables of numbers that are neither content types nor header keys. */
 const otherTables: readonly string[] = [
   'connectionTypeCode',
   'dialErrorCodes',
@@ -64,7 +64,7 @@ const otherTables: readonly string[] = [
   'terminatorPrecedence',
 ]
 
-/** Names by the number that several of them share, in the order of the numbers. */
+/** Names that share a number, joined, in the order of the numbers. */
 function shared(tables: Readonly<Record<string, Table>>): Record<string, string[]> {
   const names = new Map<number, string[]>()
   for (const [table, rows] of Object.entries(tables)) {
@@ -156,7 +156,7 @@ interface Tree {
 const isTree = (value: unknown): value is Tree =>
   typeof value === 'object' && value !== null && 'type' in value && 'start' in value
 
-/** Numbers of one file in the position of a content type or of a header key. */
+/** Numbers in one file that are used as a content type or a header key. */
 function numbersIn(file: string, text: string): string[] {
   const found: string[] = []
   const hasTables = /^src\/channel\/(messages\/[^/]+|numbers)\.ts$/.test(file)
@@ -181,7 +181,7 @@ const tableNames = new Set([...Object.keys(contentTypes), ...Object.keys(headers
 const nameOf = (node: unknown): string =>
   isTree(node) ? String(node['name'] ?? nameOf(node['property'] ?? node['key'] ?? null)) : ''
 
-/** Whether the number is a row of one of the tables. */
+/** Whether the number is an entry of one of the tables. */
 function isOfTable(parents: readonly Tree[]): boolean {
   const declared = parents.find(({ type }) => type === 'VariableDeclarator')
   return declared !== undefined && tableNames.has(nameOf(declared['id']))
@@ -192,13 +192,11 @@ function numberOf(node: Tree): number | null {
   return node.type === 'Literal' && typeof value === 'number' ? value : null
 }
 
-/** Names of amounts and limits, and of close codes of web sockets (RFC 6455, section 7.4). */
+/** Names of quantities and limits, and of close codes of web sockets (RFC 6455, section 7.4). */
 const measures =
   /(CLOSE_CODE|Ms|Max|Min|Bytes|Burst|Interval|_MS|_MAX|_MIN|_BYTES|_AT_ONCE|SLICE|SLICE_CHECKS|KIB)$/
 
-/**
- * Content types and keys of headers are below the largest port; bits and masks are written in hex.
- */
+/** Content types and header keys are below 65,536, and unlike bit masks are not written in hex. */
 const isInRange = (number: number, node: Tree): boolean =>
   number >= 1000 && number < 65_535 && !String(node['raw']).startsWith('0x')
 

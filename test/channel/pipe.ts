@@ -8,7 +8,7 @@ const noLimits = {
   frameBodyBytesMax: 2 ** 28,
 }
 
-/** One end of a connection whose other end is the test. */
+/** One side of a connection; the test plays the other side. */
 export class Pipe extends Duplex {
   readonly #decoder = new FrameDecoder(noLimits)
   readonly sent: ChannelMessage[] = []
@@ -31,7 +31,7 @@ export class Pipe extends Duplex {
     else this.#held = done
   }
 
-  /** Accepts the data that was written meanwhile. */
+  /** Accepts the data that was written in the meantime. */
   readOn(): void {
     this.isRead = true
     const done = this.#held
@@ -39,7 +39,7 @@ export class Pipe extends Duplex {
     done?.()
   }
 
-  /** The other end sends. */
+  /** Simulates that the other side sends a message. */
   say(message: Partial<ChannelMessage>): void {
     this.push(frameOf(message))
   }
@@ -54,7 +54,7 @@ export function frameOf(message: Partial<ChannelMessage>): Buffer {
   return encodeFrame({ contentType, sequence, headers, body })
 }
 
-/** Long enough for streams to deliver what was pushed. */
+/** Waits until streams have delivered the data that was pushed. */
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < 8; turn += 1) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -9,13 +9,14 @@ import { unpackRelease } from '../upgrade/releases.ts'
 import { ClusterEvents } from './cluster-events.ts'
 import { RecordedLoad, report } from './recorded-load.ts'
 
-// Real controllers under writing clients. Some or all of them are killed (-9) or frozen (SIGSTOP)
-// at random moments, and come back. Meanwhile members join, leave and are replaced, leadership
-// moves, and backups are restored. With --from VERSION the cluster starts with that release, whose
-// package is kept with the tests, and is upgraded under the faults. The log keeps so little that
-// most returning members need a snapshot. At the end no acknowledged write may be missing or
-// doubled, all members must have the same state, and the operations of some clients must be
-// linearizable. Otherwise the folders of the cluster stay, with the history in them.
+// Runs real controllers with writing clients. Some or all controllers are killed (-9) or frozen
+// (SIGSTOP) at random moments, and return. In the meantime, members join, leave and are replaced,
+// leadership is transferred, and backups are restored. With --from VERSION, the cluster starts with
+// that release, whose package is stored with the tests, and is upgraded during the faults. The log
+// keeps so few entries that most returning members need a snapshot. At the end, no acknowledged
+// write may be missing or doubled, all members must have the same state, and the operations of some
+// clients must be linearizable. Otherwise the folders of the cluster stay, with the recorded
+// history.
 
 const { values: options } = parseArgs({
   options: {
@@ -48,7 +49,7 @@ const clients = new ChaosClients(fleet)
 for (const k of [1, 2, 3]) await clients.add(k)
 const events = new ClusterEvents(fleet, clients, random)
 
-/** How often each comes, relative to the others. */
+/** Actions, each with its relative frequency. */
 const acts: readonly (readonly [number, () => Promise<string>])[] = [
   [8, () => events.strike()],
   [2, () => events.join()],
@@ -94,7 +95,7 @@ await until('writes flow again', () => {
 await clients.end()
 await recorded.end()
 
-// Their history is checked.
+// Whether the record belongs to a client whose operations are checked.
 const isRecorded = (name: string): boolean => /^(register|element|claim)-/.test(name)
 const { fates } = clients
 let faults = 0

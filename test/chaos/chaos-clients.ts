@@ -4,11 +4,14 @@ import type { Fleet } from '../process/support/fleet.ts'
 const PAUSED_MS = 20
 
 /**
- * Clients that write all the while to the controllers there are. A third of them sends no request
- * id, and may come to not know whether a write took effect.
+ * Clients that write to the available controllers all the time. A third of them send no request ID,
+ * and so may not learn whether a write took effect.
  */
 export class ChaosClients {
-  /** One per member, changed in place: everyone with the list sees changes. */
+  /**
+   * One client for each member. The list is changed in place, so that every user of it sees the
+   * change.
+   */
   readonly pool: Client[] = []
   readonly fates = new Map<string, WriteFate>()
   readonly #fleet: Fleet
@@ -37,7 +40,10 @@ export class ChaosClients {
     this.pool.push(client)
   }
 
-  /** Before a controller is removed: from then on it answers for itself alone. */
+  /**
+   * Called before a controller is removed, because its responses afterwards do not reflect the
+   * cluster.
+   */
   remove(k: number): void {
     const client = this.#byNumber.get(k)
     const at = client === undefined ? -1 : this.pool.indexOf(client)
@@ -45,7 +51,7 @@ export class ChaosClients {
     this.#byNumber.delete(k)
   }
 
-  /** After a restore, which ends all sessions. */
+  /** Called after a restore, which ends all sessions. */
   async logInAgain(): Promise<void> {
     await Promise.all(this.pool.map((client) => this.#fleet.logIn(client)))
   }
@@ -56,7 +62,7 @@ export class ChaosClients {
     return client
   }
 
-  /** Resolves when no write is under way; none begins until `resume`. */
+  /** Resolves when no write is in progress; none starts until `resume`. */
   async pause(): Promise<void> {
     this.#isPaused = true
     while (this.#busy > 0) await pause(PAUSED_MS)
@@ -84,7 +90,8 @@ export class ChaosClients {
       this.#busy += 1
       const fate = await createService(this.pool, worker + n, name, {
         hasRequestId: worker % 3 !== 0,
-        // A change of members under faults takes longer than a kill alone.
+        // Long, because a membership change during faults takes longer than the recovery from a
+        // kill.
         deadlineMs: 180_000,
       }).finally(() => (this.#busy -= 1))
       this.fates.set(name, fate)

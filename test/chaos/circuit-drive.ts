@@ -3,10 +3,9 @@ import { parseArgs } from 'node:util'
 import { until } from '../process/support/client.ts'
 import { CircuitNetwork } from '../process/support/circuit-network.ts'
 
-// Circuits that carry numbered words, while controllers fail, leave and join, a link is cut and a
-// router is killed. A surviving stream may lose or repeat no word, and the streams of the killed
-// router end on both sides.
-// `node test/chaos/circuit-drive.ts --circuits 100`
+// Runs circuits that carry numbered words, while controllers fail, leave and join, a link is cut
+// and a router is killed. Streams that survive must not lose or repeat a word, and the streams of
+// the killed router must end on both sides. `node test/chaos/circuit-drive.ts --circuits 100`
 
 const { values: options } = parseArgs({ options: { circuits: { type: 'string', default: '100' } } })
 const circuits = Number(options.circuits)
@@ -25,7 +24,7 @@ function check(what: string, isSo: boolean): void {
   console.log(`  NOT: ${what}`)
 }
 
-/** @returns the longest silence of a stream meanwhile, in ms. */
+/** Runs an action. @returns the longest time in which a stream received nothing, ms. */
 async function phase(title: string, act: () => Promise<void>): Promise<number> {
   console.log(title)
   const before = streams.living
@@ -99,7 +98,7 @@ const cutMs = await phase('a link is cut, and does not come back', async () => {
 check(`another way is taken within ${REROUTED_MS_MAX} ms`, cutMs < REROUTED_MS_MAX)
 check('all circuits go on over another way', all())
 
-// Some have finished their half, and wait for the server.
+// Some clients have finished sending, and wait for the server.
 server.isHolding = true
 for (const stream of streams.living.slice(0, HALF_CLOSED)) stream.finish()
 await streams.settled()

@@ -6,9 +6,9 @@ import type { Fleet } from '../process/support/fleet.ts'
 import type { ChaosClients } from './chaos-clients.ts'
 import type { RecordedLoad } from './recorded-load.ts'
 
-/** A machine with much else to do takes half a minute to start three controllers. */
+/** A busy machine takes half a minute to start three controllers. */
 const BACK_WITHIN_MS = 120_000
-/** A change of members waits out elections, catching up, and frozen members. */
+/** A membership change waits for elections, for members to catch up, and for frozen members. */
 const CHANGED_WITHIN_MS = 180_000
 const VOTERS_MIN = 3
 
@@ -30,7 +30,7 @@ export class ClusterEvents {
     this.members = new Set([1, 2, 3])
   }
 
-  /** Kills or freezes some or all controllers, and lets them return a little later. */
+  /** Kills or freezes some or all controllers, and lets them return after a while. */
   async strike(): Promise<string> {
     const random = this.#random
     const struck = [...this.members].filter(() => random.next() < 0.5)
@@ -57,7 +57,10 @@ export class ClusterEvents {
     return `ctrl${free} joined`
   }
 
-  /** With as few voters as bear the loss of one, another joins instead. */
+  /**
+   * Removes a member. If the cluster would then not tolerate a failure, another member joins
+   * instead.
+   */
   async leave(): Promise<string> {
     if (this.members.size <= VOTERS_MIN) return await this.join()
     const leaving = this.#any()
@@ -67,7 +70,7 @@ export class ClusterEvents {
     return `ctrl${leaving} left`
   }
 
-  /** A member is lost with its disk, and a learner votes in its place. */
+  /** A member loses its disk, and a learner becomes a voter in its place. */
   async replace(): Promise<string> {
     const free = this.#free()
     if (free === undefined) return await this.leave()
@@ -87,9 +90,9 @@ export class ClusterEvents {
   }
 
   /**
-   * A restore removes everything that was written after the backup. The clients pause meanwhile, so
-   * all their writes are from before it. Two services are created in between; exactly these must be
-   * gone on every controller.
+   * Restores a backup, which removes everything that was written after it. The clients pause during
+   * the restore, so all their writes are older than the backup. Two services are created in
+   * between; exactly these must be gone on every controller.
    */
   async restore(recorded: RecordedLoad): Promise<string> {
     await Promise.all([this.#clients.pause(), recorded.pause()])
@@ -128,8 +131,8 @@ export class ClusterEvents {
   }
 
   /**
-   * If the answer is that a member is away or that there is no leader, an operator waits and runs
-   * the same command again.
+   * Runs a command. If it reports that a member is not reachable or that there is no leader, waits
+   * and runs the same command again, as an operator would.
    */
   async #asked(what: string, words: (k: number) => readonly string[]): Promise<void> {
     await until(
@@ -156,7 +159,9 @@ export class ClusterEvents {
     })
   }
 
-  /** From the release before this one, one controller after the other, each of them disturbed. */
+  /**
+   * Upgrades from the previous release, one controller after the other, with a fault during each.
+   */
   async upgrade(): Promise<string> {
     for (const k of Array.from(this.members)) {
       await this.#fleet.stop(k)
@@ -190,7 +195,7 @@ export class ClusterEvents {
     await until(
       `ctrl${k} has joined`,
       async () => {
-        // An operator whose join was interrupted types the same again.
+        // Runs the same command again after an interrupted join, as an operator would.
         if (!this.#fleet.isRunning(k)) this.#fleet.beginJoin(k, ticket)
         await pause(200)
         return /^joined\b/m.test(this.#fleet.log(k))
@@ -203,7 +208,10 @@ export class ClusterEvents {
     await this.#clients.add(k)
   }
 
-  /** Asks any other member until the change is made; one that was made before is no change. */
+  /**
+   * Requests a membership change from any other member until it is made; a change that has been
+   * made already counts as success.
+   */
   async #change(without: number | null, ...words: readonly string[]): Promise<void> {
     await until(
       words.join(' '),
@@ -218,14 +226,16 @@ export class ClusterEvents {
     )
   }
 
-  /** A removed member exits by itself; its folder is deleted, so that its name is free again. */
+  /**
+   * A removed member exits by itself; its folder is deleted, so that its name can be used again.
+   */
   async #forget(k: number): Promise<void> {
     this.members.delete(k)
     await this.#fleet.ended(k, BACK_WITHIN_MS)
     rmSync(this.#fleet.folder(k), { recursive: true, force: true })
   }
 
-  /** Often one of the members stands still for a moment while something is done. */
+  /** Runs an action; often one of the members is frozen for a short time meanwhile. */
   async #disturbed(act: () => Promise<void>): Promise<void> {
     if (this.#random.next() < 0.5) return await act()
     const still = this.#any()

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import { DamageCampaign } from './damages.ts'
 import type { Target } from './file-damage.ts'
 
-// So many places of the files of controllers that are down are damaged, each drawn by chance.
+// Damages files of stopped controllers at random places, this many times.
 
 const { values: options } = parseArgs({
   options: {

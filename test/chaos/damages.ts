@@ -6,7 +6,9 @@ import { damageData, type Target } from './file-damage.ts'
 
 const ALL = [1, 2, 3] as const
 
-/** So short that controllers cut them, and damage meets more than one segment. */
+/**
+ * Log limits so low that controllers truncate their logs, and damage affects more than one segment.
+ */
 export const shortLogs = {
   FLOTILLA_LOG_SEGMENT_BYTES: '1048576',
   FLOTILLA_LOG_RETAIN_ENTRIES: '1000',
@@ -22,10 +24,10 @@ const DEEDS = {
 } as const
 
 /**
- * Rounds in which one of three controllers is stopped or killed under writing clients, its files
+ * Runs rounds in which one of three controllers is stopped or killed while clients write, its files
  * are damaged at a random place, and it is started again. It must become a voter that can lead.
- * Then every controller must have every acknowledged write exactly once and no unrequested one, and
- * all states must be equal.
+ * Then every controller must have every acknowledged write exactly once and no other write, and all
+ * states must be equal.
  */
 export class DamageCampaign {
   readonly #fleet: Fleet
@@ -40,7 +42,7 @@ export class DamageCampaign {
     this.#load = before
   }
 
-  /** On a separate cluster, which ends with the campaign. */
+  /** Starts a campaign with its own cluster, which ends with the campaign. */
   static async start(seed: number): Promise<DamageCampaign> {
     const fleet = await Fleet.create(3, { env: shortLogs })
     try {
@@ -54,18 +56,21 @@ export class DamageCampaign {
     }
   }
 
-  /** On three controllers with `shortLogs` that run already. */
+  /** Starts a campaign on three running controllers with `shortLogs`. */
   static async on(fleet: Fleet, seed: number): Promise<DamageCampaign> {
     const reader = await fleet.loggedIn(1)
     return new DamageCampaign(fleet, seed, await Load.written(reader))
   }
 
-  /** Writes acknowledged in all rounds so far. */
+  /** Number of writes that were acknowledged in all rounds so far. */
   get writes(): number {
     return this.#load.fates.size - this.#writesBefore
   }
 
-  /** @returns a line that says what was done. @throws if the cluster is not healthy afterwards. */
+  /**
+   * Runs one round. @returns a line that describes it. @throws if the cluster is not healthy
+   * afterwards.
+   */
   async round(target: Target): Promise<string> {
     const fleet = this.#fleet
     const random = this.#random
@@ -92,7 +97,7 @@ export class DamageCampaign {
       return `ctrl${victim} ${signal}, ${done}: ${outcome}`
     } catch (error) {
       const logs = fleet.logs()
-      // The next round would mistake its further writes for unrequested ones.
+      // Ends the load, because the next round would consider its further writes unexpected.
       await load.end().catch(() => undefined)
       throw new Error(`${String(error)}\n${logs}`, { cause: error })
     } finally {
@@ -106,7 +111,8 @@ export class DamageCampaign {
   }
 
   /**
-   * It votes, owes nothing, and becomes leader on request, which it refuses while it owes anything.
+   * Waits until the damaged controller votes, has repaired its log, and becomes leader on request,
+   * which it refuses before.
    */
   async #isWholeAgain(victim: number, witness: number): Promise<void> {
     const fleet = this.#fleet
@@ -124,7 +130,7 @@ export class DamageCampaign {
       },
       60_000,
     )
-    // It votes and may lead before its admin socket is there.
+    // A controller votes and may lead before its admin socket is open.
     await until(`ctrl${victim} answers`, () => fleet.status(victim), 60_000)
     const alarms = await fleet.cluster(victim, 'status', '--json')
     if (alarms.includes('LOG_REPAIRING')) throw new Error(`ctrl${victim} leads and owes: ${alarms}`)

@@ -2,8 +2,8 @@ import { parseArgs } from 'node:util'
 import { TestCluster } from '../process/support/cluster.ts'
 import { InterruptedEnrollments } from './interrupted-enrollments.ts'
 
-// The leader is killed during enrollments of every kind, at moments drawn from a seed. Each seed
-// has a separate cluster.
+// Kills the leader during enrollments of every kind, at random moments. Each seed has a separate
+// cluster.
 
 const { values: options } = parseArgs({
   options: {

@@ -4,7 +4,7 @@ import type { Random } from '../../src/lib/random.ts'
 
 const PAGE_BYTES = 4096
 
-/** Damaged files; `metas`: both slots of term and vote. */
+/** Files to damage; `metas`: both slots that store term and vote. */
 export type Target = 'log' | 'state' | 'meta' | 'metas'
 
 const KINDS = ['bit', 'zeros', 'noise', 'misdirected', 'cut', 'gone'] as const

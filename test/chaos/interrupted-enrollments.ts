@@ -10,22 +10,22 @@ import {
   subjectKinds,
 } from './interrupted-subjects.ts'
 
-/** Enrollments of one kind over all rounds. */
+/** Counts of the enrollments of one kind over all rounds. */
 export interface Tally {
   brought: number
-  /** Answered before the leader was killed, or in spite of it. */
+  /** Answered before the leader was killed, or although it was killed. */
   answered: number
-  /** Not answered, and found completed. */
+  /** Not answered, but completed. */
   completed: number
-  /** Not answered, and found not to have happened. */
+  /** Not answered, and without any effect. */
   nothing: number
-  /** Sent again, and refused because the token or certificate was used. */
+  /** Sent again, and refused because the token or certificate had been used. */
   told: number
 }
 
 /** Enrollments of each kind per round. */
 const SUBJECTS = 2
-/** Answers that leave open whether something happened, or say that nothing did. */
+/** Responses after which the outcome is unknown, or that promise that nothing happened. */
 const OPEN_CODES: ReadonlySet<string | undefined> = new Set([
   'OUTCOME_UNKNOWN',
   'TIMEOUT',
@@ -35,17 +35,17 @@ const OPEN_CODES: ReadonlySet<string | undefined> = new Set([
 ])
 
 /**
- * Rounds in which the leader is killed (-9) while enrollments of every kind are in progress on all
- * controllers, each at a random moment between its request and its answer. Afterwards each has
- * taken effect completely or not at all. It is repeated until it is answered; then its credential
- * must work.
+ * Runs rounds in which the leader is killed (-9) while enrollments of every kind are in progress on
+ * all controllers, each at a random moment between request and response. Each enrollment must then
+ * have taken effect completely or not at all. It is repeated until it is answered, and its
+ * credential must then work.
  */
 export class InterruptedEnrollments {
   readonly #cluster: TestCluster
   readonly #random
   readonly #net: Enrolling
   readonly #authority: Authority
-  /** How long one takes that nothing interrupts. */
+  /** Duration of an enrollment of each kind without an interruption. */
   readonly #tookMs = new Map<SubjectKind, number>()
   #killed = 0
   readonly tallies = new Map<SubjectKind, Tally>()
@@ -65,7 +65,7 @@ export class InterruptedEnrollments {
     const authority = await net.newCa(1)
     await net.verifyCa(2, authority)
     const made = new InterruptedEnrollments(cluster, seed, net, authority)
-    // The first ones take longer than any later one.
+    // The first enrollments take longer than all later ones.
     for (let time = 0; time < 2; time += 1) await made.#warmUp()
     return made
   }
@@ -92,8 +92,8 @@ export class InterruptedEnrollments {
   }
 
   /**
-   * @returns a line that says what was done. @throws if an enrollment took effect partly, or cannot
-   * be completed.
+   * Runs one round. @returns a line that describes it. @throws if an enrollment took effect only in
+   * part, or cannot be completed.
    */
   async round(): Promise<string> {
     const subjects = await this.#newSubjects()
@@ -112,7 +112,7 @@ export class InterruptedEnrollments {
     return `ctrl${leader} killed, ${lost} of ${first.length} left without an answer`
   }
 
-  /** Brings the controller back that the last round killed. */
+  /** Starts the controller again that the last round killed. */
   async restore(): Promise<void> {
     const killed = this.#killed
     this.#cluster.run(killed)
@@ -122,13 +122,14 @@ export class InterruptedEnrollments {
     )
   }
 
-  /** @returns the answers; null if none came, or one with an unknown outcome. */
+  /** @returns the responses; null if none arrived, or one with an unknown outcome. */
   async #interrupt(subjects: readonly Subject[], leader: number): Promise<(Answer | null)[]> {
     const leadMs = 1.5 * Math.max(...this.#tookMs.values())
     const answers = subjects.map(async (subject) => {
       const tookMs = this.#tookMs.get(subject.kind) ?? 0
       const beforeMs = this.#random.next() * 1.2 * tookMs
-      // Only a caller of the leader itself can miss the answer to a committed write.
+      // Often sends to the leader itself, because only its callers can lose the response to a
+      // committed write.
       const k = this.#random.next() < 0.5 ? leader : this.#random.integer(1, 3)
       await pause(leadMs - beforeMs)
       return await definite(() => subject.bring(k))

@@ -24,29 +24,32 @@ export const subjectKinds = [
 ] as const
 export type SubjectKind = (typeof subjectKinds)[number]
 
-/** How the last answer to the same request leaves its holder. */
+/** State of the enrolling client after the last response to the same request. */
 export type Ending =
-  /** Enrolled, and received its credential. */
+  /** It is enrolled and has its credential. */
   | 'enrolled'
   /**
-   * The answer says that the token was used; the subject has its credential, or gets it with a new
-   * enrollment.
+   * The response reports that the token was used; the client has its credential, or gets it with a
+   * new enrollment.
    */
   | 'told that it was used'
 
 /**
- * One enrollment that is sent, interrupted and sent again, by a client that keeps the token and the
+ * One enrollment that is sent, interrupted and sent again, by a client that keeps its token and
  * keys.
  */
 export interface Subject {
   readonly kind: SubjectKind
-  /** The same request each time. */
+  /** Sends the request, which is the same each time. */
   bring(k: number): Promise<Answer>
-  /** Whether the cluster contains all of it or nothing. @throws for anything between. */
+  /**
+   * Whether the cluster contains all of the enrollment (true) or nothing of it (false). @throws if
+   * it contains a part.
+   */
   isHeld(k: number): Promise<boolean>
   /**
-   * Compares the last answer with an earlier one (null if none arrived), and uses the credential on
-   * controller `k`. @throws if the answer is neither the certificate nor a definite refusal.
+   * Compares the last response with an earlier one (null if none arrived), and uses the credential
+   * on controller `k`. @throws if the response is neither the certificate nor a definite refusal.
    */
   settle(k: number, earlier: Answer | null, last: Answer): Promise<Ending>
 }
@@ -224,7 +227,7 @@ async function identityExtension(net: Enrolling, k: number): Promise<Subject> {
       const { certificatePem } = given
       const answered = await net.verifyExtension(at, extending, certificatePem)
       if (answered.status !== 401) return answered
-      // Once the new certificate is in force, the session is honoured with that one alone.
+      // After the new certificate is in use, the session accepts only that one.
       return net.verifyExtension(at, { ...extending, by: given }, certificatePem)
     },
     isHeld: async (at) => {
@@ -251,7 +254,7 @@ async function isIdentityEnrolled(net: Enrolling, k: number, id: string): Promis
   return onlyOneOf(isOutstanding, hasCredential, identity)
 }
 
-/** @throws for a token that is gone without a credential, and for one that is there beside it. */
+/** @throws if the token is gone without a credential, or still exists together with one. */
 function onlyOneOf(isOutstanding: boolean, hasCredential: boolean, record: Detail): boolean {
   if (isOutstanding === hasCredential) {
     throw new Error(`neither nothing nor a completed enrollment: ${JSON.stringify(record)}`)

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { JoinCampaign } from './joins.ts'
 
-// Each of the joiner, the admitting controller and the leader is killed at so many moments of a
+// Kills the joining controller, the admitting controller and the leader, each at many moments of a
 // join.
 
 const { values: options } = parseArgs({

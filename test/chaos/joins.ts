@@ -6,9 +6,9 @@ import { expectMembers, Fleet } from '../process/support/fleet.ts'
 export type Victim = 'joiner' | 'admitter' | 'leader'
 
 /**
- * Rounds in which a fourth controller joins three, and one process is killed (-9) at a moment drawn
- * by chance. The same join is repeated until it succeeds; then the members must be exactly the
- * four, and after a removal exactly the three.
+ * Runs rounds in which a fourth controller joins three others, and one process is killed (-9) at a
+ * random moment. The same join is repeated until it succeeds. The members must then be exactly the
+ * four and, after a removal, exactly the three.
  */
 export class JoinCampaign {
   readonly #fleet: Fleet
@@ -37,7 +37,10 @@ export class JoinCampaign {
     return campaign
   }
 
-  /** @returns a line that says what was done. @throws if the cluster is not healthy afterwards. */
+  /**
+   * Runs one round. @returns a line that describes it. @throws if the cluster is not healthy
+   * afterwards.
+   */
   async round(victim: Victim): Promise<string> {
     const fleet = this.#fleet
     const leader = await fleet.leader(1)

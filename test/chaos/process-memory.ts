@@ -1,16 +1,16 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Memory figures of one process from the system, in KiB. */
+/** Memory usage of one process according to the operating system, in KiB. */
 export interface ProcessMemory {
   readonly rssKib: number
-  /** The most that `rssKib` has ever been. */
+  /** Maximum of `rssKib` since the start of the process. */
   readonly peakKib: number
-  /** Of `rssKib`: backed by nothing but memory. */
+  /** Part of `rssKib` that is not backed by files. */
   readonly anonymousKib: number
 }
 
-/** @returns null when there is no such process. */
+/** @returns null when the process does not exist. */
 export function processMemory(pid: number): ProcessMemory | null {
   let text: string
   try {
@@ -23,25 +23,25 @@ export function processMemory(pid: number): ProcessMemory | null {
     return found === undefined ? null : Number(found)
   }
   const [rssKib, peakKib, anonymousKib] = [kib('VmRSS'), kib('VmHWM'), kib('RssAnon')]
-  // One that has ended and was not yet waited for has no memory any more.
+  // A process that has ended and whose parent has not waited for it has no memory.
   if (rssKib === null || peakKib === null || anonymousKib === null) return null
   return { rssKib, peakKib, anonymousKib }
 }
 
-/** Size of the files in a folder, without files that disappear meanwhile. */
+/** Size of the files in a folder, without files that disappear during the call. */
 export function folderBytes(folder: string): number {
   let bytes = 0
   for (const name of readdirSync(folder)) {
     try {
       bytes += statSync(join(folder, name)).size
     } catch {
-      // Removed between the listing and the look.
+      // The file was removed after the folder was listed.
     }
   }
   return bytes
 }
 
-/** A sample of the Prometheus text format. @returns 0 when it is not there. */
+/** Value of a sample in the Prometheus text format. @returns 0 when the sample does not exist. */
 export function metric(text: string, name: string): number {
   for (const line of text.split('\n')) {
     if (line.startsWith(`${name} `)) return Number(line.slice(name.length + 1))

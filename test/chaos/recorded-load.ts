@@ -10,9 +10,12 @@ import { type Answer, type Client, pause, UndeclaredAnswer } from '../process/su
 
 const SERVICES = '/edge/management/v1/services'
 const REGISTERS = 4
-/** One page contains a whole set: pages of one list are not read at one moment. */
+/**
+ * Maximum elements of a set, which fit into one page, because pages of one list are read at
+ * different times.
+ */
 const SET_SIZE_MAX = 200
-/** How many race for one name. */
+/** Number of clients that compete for one name. */
 const CLAIMANTS = 3
 const THINK_MS = 20
 const RETRY_MS = 20
@@ -20,7 +23,7 @@ const DEADLINE_MS = 60_000
 /** Number of recorded operations at which the clients stop; the recorded ones are still checked. */
 const OPERATIONS_MAX = 1_000_000
 
-/** The answers that promise that nothing was changed, and nothing will be. */
+/** Responses that guarantee that the write has not taken effect and never will. */
 const unchanged = new Set(['CLUSTER_NO_LEADER', 'SERVER_TOO_MANY_REQUESTS'])
 
 type Subject = 'register' | 'set' | 'claim'
@@ -41,10 +44,11 @@ export interface Judgement {
 }
 
 /**
- * Clients whose every operation is recorded and judged at the end, on three kinds of object that
- * the API offers: a register (a field of a service, patched and read), a set (services of one role,
- * created and listed), and a claim (a name that only one service can have, raced for: a
- * compare-and-set from nothing). All reads are linearizable.
+ * Clients whose every operation is recorded and checked for linearizability at the end. They use
+ * three kinds of objects that the API provides: a register (a field of a service, which is patched
+ * and read), a set (services with one role, which are created and listed), and a claim (a name that
+ * only one service can have and for which clients compete: a compare-and-set from nothing). All
+ * reads are linearizable.
  */
 export class RecordedLoad {
   readonly #clients: readonly Client[]
@@ -67,7 +71,7 @@ export class RecordedLoad {
     this.#recorders = { register: recorder(), set: recorder(), claim: recorder() }
   }
 
-  /** @param clients logged in, one a controller. */
+  /** @param clients one for each controller, logged in. */
   static async start(
     clients: readonly Client[],
     { workers, seed }: { workers: number; seed: number },
@@ -97,7 +101,7 @@ export class RecordedLoad {
     if (this.#failure !== null) throw this.#failure
   }
 
-  /** Resolves when no operation is under way; none begins until `resume`. */
+  /** Resolves when no operation is in progress; none starts until `resume`. */
   async pause(): Promise<void> {
     this.#isPaused = true
     while (this.#busy > 0) await pause(RETRY_MS)
@@ -107,7 +111,7 @@ export class RecordedLoad {
     this.#isPaused = false
   }
 
-  /** Ends the clients. @throws as above. */
+  /** Ends the clients. @throws if a client received a response that no client should receive. */
   async end(): Promise<void> {
     this.#isOver = true
     await this.#workers
@@ -199,7 +203,10 @@ export class RecordedLoad {
     await this.#write('set', request, first, { method: 'POST', path: SERVICES, body })
   }
 
-  /** A set is used until it has this many operations: half of them are additions. */
+  /**
+   * Key of the current set. A set is used until it has this many operations, of which half are
+   * additions.
+   */
   #setKey(): string {
     return `set-${Math.floor(this.#recorders.set.size / SET_SIZE_MAX)}`
   }
@@ -219,7 +226,7 @@ export class RecordedLoad {
     await this.#write('claim', request, first, { method: 'POST', path: SERVICES, body })
   }
 
-  /** Half of its operations are claims. */
+  /** Key of the current claim; half of its operations are claims. */
   #claimKey(): string {
     return `claim-${Math.floor(this.#recorders.claim.size / (2 * CLAIMANTS))}`
   }
@@ -235,16 +242,16 @@ export class RecordedLoad {
     const pending = this.#recorders[subject].begin(request)
     const url = `${path}${path.includes('?') ? '&' : '?'}consistency=linearizable`
     const answer = await this.#ask(first, 'GET', url)
-    // A read that is not answered changes nothing.
+    // A read without a response changes nothing.
     if (answer === null || answer === 'refused' || answer.status === 503) pending.failed()
     else if (answer.status === 200) pending.ok(result(answer.body.data), indexOf(answer))
     else throw new Error(`${key}: a read was answered ${answer.status}: ${answer.text}`)
   }
 
   /**
-   * One third sends no request ID and does not retry. The others retry with their ID until they
-   * know the outcome. A write that every contacted controller refused as unchanged is over: it must
-   * never become visible.
+   * Makes one write. One third of the clients send no request ID and do not retry. The others retry
+   * with their ID until they know the outcome. A write that every contacted controller refused
+   * without effect has ended: it must never become visible.
    */
   async #write(
     subject: Subject,
@@ -263,7 +270,7 @@ export class RecordedLoad {
       const fate = answer === null ? 'unknown' : answer === 'refused' ? 'unchanged' : fateOf(answer)
       if (typeof fate === 'boolean' && answer !== null && answer !== 'refused') {
         if (!fate && request.kind !== 'cas') throw new Error(`${request.key}: ${answer.text}`)
-        // The answer to a repetition names the index of the repetition.
+        // The response to a repeated request contains the log index of the repetition.
         return pending.ok(
           request.kind === 'cas' ? fate : null,
           attempt === 0 ? indexOf(answer) : null,
@@ -275,7 +282,7 @@ export class RecordedLoad {
     }
   }
 
-  /** @returns null when the connection broke, 'refused' when there was none. */
+  /** @returns null when the connection broke, 'refused' when it could not be opened. */
   async #ask(
     client: number,
     method: string,
@@ -291,7 +298,7 @@ export class RecordedLoad {
   }
 }
 
-/** True: it took effect. False: it was evaluated and its condition failed. */
+/** True: the write took effect. False: its condition was evaluated and failed. */
 function fateOf(answer: Answer): boolean | 'unknown' | 'unchanged' {
   const { status, text } = answer
   const cause = answer.body.error?.cause as { reason?: string } | undefined
@@ -303,7 +310,10 @@ function fateOf(answer: Answer): boolean | 'unknown' | 'unchanged' {
   throw new Error(`a write was answered ${status}: ${text}`)
 }
 
-/** `net-index: <generation>:<index>`; nothing restores this cluster, so there is one generation. */
+/**
+ * Log index in `net-index: <generation>:<index>`. No restore happens here, so all responses have
+ * the same generation.
+ */
 function indexOf({ headers }: Answer): number {
   const match = /^[0-9]+:([0-9]+)$/.exec(String(headers['net-index']))
   if (match === null) throw new Error(`net-index: ${String(headers['net-index'])}`)
@@ -314,7 +324,10 @@ function listPath(filter: string): string {
   return `${SERVICES}?limit=500&filter=${encodeURIComponent(filter)}`
 }
 
-/** A line a judgement, and the counterexamples. @returns whether all were found linearizable. */
+/**
+ * Prints a line for each result, and the counterexamples. @returns whether all histories are
+ * linearizable.
+ */
 export function report(judgements: readonly Judgement[]): boolean {
   for (const { subject, by, operations, unknown, failed, verdict } of judgements) {
     console.log(

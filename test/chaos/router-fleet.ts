@@ -19,10 +19,9 @@ import type { RouterIdentity } from '../../src/router/identity/reloadable-identi
 import { type Client, until } from '../process/support/client.ts'
 import { Fleet } from '../process/support/fleet.ts'
 
-// Many routers in one process at a cluster of three, with the control channels of the router
-// program. The leader is killed, and then a controller is removed permanently. No router may be
-// lost, and all must know the members.
-// `node test/chaos/router-fleet.ts --routers 1000`
+// Connects many routers in one process to a cluster of three, with the control channels of the
+// router program. The leader is killed, and then a controller is removed permanently. Every router
+// must stay connected and know the members. `node test/chaos/router-fleet.ts --routers 1000`
 
 const { values: options } = parseArgs({ options: { routers: { type: 'string', default: '1000' } } })
 const count = Number(options.routers)

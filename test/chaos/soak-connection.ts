@@ -4,33 +4,33 @@ import { pause } from '../process/support/client.ts'
 
 export interface SoakCounts {
   written: number
-  /** Refused for the moment, and sent again. */
+  /** Number of requests that were refused temporarily, and sent again. */
   refused: number
-  /** Sent without a request ID, so the outcome is unknown. */
+  /** Number of writes without a request ID whose outcome is unknown. */
   unknown: number
-  /** Connections that broke. */
+  /** Number of connections that broke. */
   broken: number
 }
 
-/** Refused for the moment: asked again after this long. */
+/** Delay before a temporarily refused request is sent again. */
 const AGAIN_MS = 50
 /**
- * Refused so often in a row, a write is sent without its request id: no more of them may be
- * remembered at the time.
+ * After this many refusals in a row, a write is sent without a request ID, because the controllers
+ * may store no further IDs at the moment.
  */
 const TRIES_WITH_ID_MAX = 1
-/** Longer than any answer may take. */
+/** Longer than the time that any response may take. */
 const ANSWER_MS = 30_000
 
 /**
- * One connection that writes as a careful client does: it repeats temporary refusals and
- * interrupted requests.
+ * A connection that writes as a careful client does: it repeats requests that were temporarily
+ * refused or interrupted.
  */
 export class SoakConnection {
   readonly #ca: string
   readonly #token: string
   readonly #counts: SoakCounts
-  /** Where it connects; the next one after each failure. */
+  /** URLs of the controllers; after each failure, the next one is used. */
   readonly #urls: readonly string[]
   #turn: number
   #client: LeanClient | null = null
@@ -54,9 +54,9 @@ export class SoakConnection {
   }
 
   /**
-   * @returns whether it was acknowledged; false if the outcome is unknown, which happens only to a
-   * write without a request ID.
-   * @throws for an answer after which no careful client retries.
+   * @returns whether the write was acknowledged; false if the outcome is unknown, which happens
+   * only without a request ID.
+   * @throws for a response after which no careful client retries.
    */
   async write(method: string, path: string, body: string, isGivenId: boolean): Promise<boolean> {
     let hasId = isGivenId
@@ -83,7 +83,7 @@ export class SoakConnection {
         throw new Error(`${method} ${path}: ${answer.status} ${answer.body.slice(0, 500)}`)
       }
       this.#counts.refused += 1
-      // The maximum number of IDs is in use. A permanent refusal means that the write did not
+      // The cluster stores no further request IDs. A definite refusal means that the write did not
       // happen, so it may be sent without an ID.
       if (code !== 'SERVER_TOO_MANY_REQUESTS') tries = 0
       if (tries >= TRIES_WITH_ID_MAX) hasId = false
@@ -101,7 +101,7 @@ export class SoakConnection {
     const timer = setTimeout(() => this.close(), ANSWER_MS)
     try {
       const url = this.#urls[this.#turn % this.#urls.length] ?? ''
-      // One that was closed after its last answer has lost nothing.
+      // A connection that was closed after its last response has lost nothing.
       if (this.#client?.isOpen !== true) this.#client = await LeanClient.connect(url, this.#ca)
       return await this.#client.request(method, path, this.#token, body, header)
     } catch {

@@ -6,18 +6,21 @@ export interface SoakLoadOptions {
   readonly services: number
   /** Connections that write small bodies without pause. */
   readonly writers: number
-  /** Connections that all write a body of the largest size at once, again and again. */
+  /**
+   * Number of connections that all write a body of the maximum size at the same time, again and
+   * again.
+   */
   readonly burstWriters: number
   readonly burstPauseMs: number
 }
 
 /**
- * Number of services with bodies of the largest size; they remain at the end and are no load of the
- * writes.
+ * Number of services with bodies of the maximum size. They remain at the end, so their memory is
+ * not caused by the writes in progress.
  */
 const LARGE_SERVICES = 32
 const BODY_BYTES_MAX = 1024 * 1024
-/** Every so many writes of a steady writer the body is of middling size. */
+/** Each time a steady writer has made this many writes, it sends a body of medium size. */
 const MIDDLING_EVERY = 100
 const MIDDLING_BYTES = 32 * 1024
 const PATH = '/edge/management/v1/services'
@@ -25,13 +28,13 @@ const PATH = '/edge/management/v1/services'
 interface Target {
   readonly id: string
   readonly name: string
-  /** The stored value is not older than this. */
+  /** Number of the last acknowledged write; the stored value must not be older. */
   acknowledged: number
-  /** The last number sent; its outcome may be unknown. */
+  /** Number of the last write that was sent; its outcome may be unknown. */
   sent: number
 }
 
-/** Clients that change a fixed set of services as fast as the controllers take it. */
+/** Clients that change a fixed set of services as fast as the controllers accept it. */
 export class SoakLoad {
   readonly counts: SoakCounts = { written: 0, refused: 0, unknown: 0, broken: 0 }
   bursts = 0
@@ -55,7 +58,7 @@ export class SoakLoad {
     this.#targets = targets
   }
 
-  /** Makes the services that it will write. */
+  /** Creates the services to which it will write. */
   static async prepare(options: SoakLoadOptions, session: Client, ca: string): Promise<SoakLoad> {
     const targets: Target[] = []
     for (let at = 0; at < options.services; at += 1) {
@@ -69,7 +72,7 @@ export class SoakLoad {
     return new SoakLoad(options, { ca, token: session.token ?? '' }, targets)
   }
 
-  /** Writes through these controllers from now on. */
+  /** Starts to write through these controllers. */
   start(urls: readonly string[]): void {
     const { writers } = this.#options
     const small = this.#targets.slice(LARGE_SERVICES)
@@ -83,7 +86,7 @@ export class SoakLoad {
     })
   }
 
-  /** @throws what a writer failed with. */
+  /** @throws the error with which a writer has failed. */
   check(): void {
     if (this.#failure !== null) throw this.#failure
   }
@@ -114,8 +117,8 @@ export class SoakLoad {
   }
 
   /**
-   * Each service has one writer, so the last acknowledged value is the stored one. One write in
-   * four has no ID.
+   * Each service has one writer, so its last acknowledged value is the stored one. One write in
+   * four has no request ID.
    */
   async #writeSteadily(connection: SoakConnection, own: readonly Target[]): Promise<void> {
     for (let turn = 0; !this.#isOver; turn += 1) {
@@ -136,8 +139,8 @@ export class SoakLoad {
   }
 
   /**
-   * Far more than the limit of concurrent large bodies; several connections may write the same
-   * service.
+   * Many more writes than the limit of concurrent large bodies; several connections may write to
+   * the same service.
    */
   async #writeBursts(urls: readonly string[]): Promise<void> {
     const targets = this.#targets.slice(0, LARGE_SERVICES)

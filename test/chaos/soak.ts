@@ -5,10 +5,10 @@ import { TestCluster } from '../process/support/cluster.ts'
 import { folderBytes, metric, processMemory } from './process-memory.ts'
 import { SoakLoad } from './soak-load.ts'
 
-// Three real controllers. One is killed and stays away while clients change a fixed set of services
-// as fast as the others accept it, with bodies up to the largest size and more of them at once than
-// may be uncommitted. At the end it returns and must catch up. No process may ever exceed its
-// memory bound.
+// Runs three real controllers. One is killed and stays away while clients change a fixed set of
+// services as fast as the others accept it, with bodies up to the maximum size and more of them at
+// the same time than may be uncommitted. At the end, the killed controller returns and must catch
+// up. No process may ever exceed its memory limit.
 
 const help = `usage: node test/chaos/soak.ts [options]
 
@@ -70,7 +70,7 @@ function settings(): Record<keyof typeof defaults, number> {
 
 const options = settings()
 
-/** A line that stays; on a terminal the progress line makes way for it. */
+/** Prints a line that stays above the progress line of a terminal. */
 function say(line: string): void {
   if (process.stdout.isTTY) process.stdout.write('\r\x1b[K')
   console.log(line)
@@ -84,7 +84,8 @@ const mib = (kib: number): string => (kib / KIB_A_MIB).toFixed(0)
 const mibOf = (bytes: number): string => mib(bytes / 1024)
 
 /**
- * Watches the controllers' processes, each under its number whichever process it is at the time.
+ * Watches the processes of the controllers. A controller keeps its number when its process is
+ * replaced.
  */
 class Watch {
   readonly peaksKib = new Map<number, number>()
@@ -96,7 +97,7 @@ class Watch {
     this.#clients = clients
   }
 
-  /** Records the peaks. @returns the current memory of the controllers. */
+  /** Records the maximum values. @returns the current memory of the controllers. */
   async look(): Promise<string> {
     const parts = await Promise.all(nodes.map((k) => this.#lookAt(k)))
     return parts.filter((part) => part !== null).join(' | ')

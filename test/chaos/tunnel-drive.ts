@@ -11,10 +11,10 @@ import { driveInNamespace } from '../support/network-namespace.ts'
 import { freePort } from '../support/ports.ts'
 import { DriveRecords, echoed, echoedDatagram } from './tunnel-records.ts'
 
-// TCP and UDP services hosted by the tunnel of one router, reached through a tunnel in mode proxy,
-// a transport listener and a tunnel in mode tproxy: by name, below a wildcard, in IPv4 and IPv6
-// networks, encrypted. Controllers and routers are our processes in a separate network namespace.
-// `node test/chaos/tunnel-drive.ts`
+// Runs TCP and UDP services that the tunnel of one router hosts. Clients reach them through a
+// tunnel in mode `proxy`, a transport listener and a tunnel in mode `tproxy`: by name, below a
+// wildcard, in IPv4 and IPv6 networks, with encryption. Controllers and routers are processes of
+// this checkout in a separate network namespace. `node test/chaos/tunnel-drive.ts`
 
 const NAME_SERVER = '127.0.0.1:5353'
 const EXIT_FAILED = 1

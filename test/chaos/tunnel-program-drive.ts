@@ -15,10 +15,10 @@ import { driveInNamespace } from '../support/network-namespace.ts'
 import { freePort } from '../support/ports.ts'
 import { DriveRecords, echoed, echoedDatagram } from './tunnel-records.ts'
 
-// `flotilla tunnel run` at both ends: one hosts, one offers ports on its host, one intercepts. A
-// controller is killed, then the edge router that carries the circuits; then a policy is removed,
-// then the tunnels stop. All are our processes in a separate network namespace. `node
-// test/chaos/tunnel-program-drive.ts`
+// Runs `flotilla tunnel run` on both sides: one tunnel hosts, one offers ports on its host, one
+// intercepts. A controller is killed, then the edge router that carries the circuits; then a policy
+// is removed, and the tunnels stop. All are processes of this checkout in a separate network
+// namespace. `node test/chaos/tunnel-program-drive.ts`
 
 const NAME_SERVER = '127.0.0.1:5353'
 const EXIT_FAILED = 1
@@ -43,7 +43,7 @@ class TunnelProcess {
     return readFileSync(this.#log, 'utf8')
   }
 
-  /** @returns its exit code, and how long its end has taken. */
+  /** @returns its exit code, and how long it took to stop. */
   async stop(): Promise<{ readonly code: number | null; readonly ms: number }> {
     const beganMs = performance.now()
     if (this.#child.exitCode === null) {
@@ -58,7 +58,7 @@ class TunnelProcess {
   }
 }
 
-/** Sends all of it and ends, and reads until the other side ends. */
+/** Sends all data, ends the stream, and reads until the other side ends it. */
 async function exchanged(port: number, data: Uint8Array): Promise<Buffer> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   const parts: Buffer[] = []

@@ -13,7 +13,7 @@ async function next(socket: Socket): Promise<string> {
   return read.toString()
 }
 
-/** The answer of a service to a word over TCP. */
+/** Response of a service over TCP. */
 export async function echoed(host: string, port: number, first = ''): Promise<string> {
   const socket: Socket = connect({ host, port })
   socket.setTimeout(5000, () => socket.destroy(new Error('no answer')))
@@ -44,7 +44,7 @@ export async function echoedDatagram(host: string, port: number): Promise<string
   }
 }
 
-/** Everything that the drive keeps at the controllers. */
+/** Creates all records that the test needs at the controllers. */
 export class DriveRecords {
   readonly #client: Client
   readonly #services = new Map<string, string>()
@@ -76,7 +76,8 @@ export class DriveRecords {
   }
 
   /**
-   * Each identity of these may host, or dial, all services. @returns the id of the policy to dial.
+   * Policies that permit each of these identities to host or dial all services. @returns the ID of
+   * the dial policy.
    */
   async policies(
     ids: ReadonlyMap<string, string>,
@@ -106,7 +107,7 @@ export class DriveRecords {
     if (status !== 200) throw new Error(`${path} was not removed: ${text}`)
   }
 
-  /** An identity that is to be enrolled by its token. */
+  /** Creates an identity with an enrollment token. */
   async identity(name: string): Promise<{ readonly id: string; readonly jwt: string }> {
     const wanted = { name, type: 'Device', isAdmin: false, enrollment: { ott: true } }
     const id = await this.#post('identities', wanted)
@@ -116,7 +117,7 @@ export class DriveRecords {
     return { id, jwt: enrollment.ott.jwt }
   }
 
-  /** Those of all identities, services and edge routers. */
+  /** Policies that permit all identities and services to use all edge routers. */
   async edgePolicies(): Promise<void> {
     const edgeRouterRoles = ['#all']
     await this.#post('edge-router-policies', {
@@ -127,7 +128,7 @@ export class DriveRecords {
     })
   }
 
-  /** How many terminators the controllers have. */
+  /** Number of terminators at the controllers. */
   async terminators(): Promise<number> {
     return ((await this.#get('terminators?limit=500')) as unknown[]).length
   }

@@ -21,8 +21,8 @@ import { answerTo, WebSocketClient } from '../events/web-socket-client.ts'
 import { eventually } from '../support/eventually.ts'
 import { type ServedSocket, serveSocket } from './served-socket.ts'
 
-// Goal: a user who may open the socket can use the API there, and a user who cannot be answered
-// gets the reason in one sentence.
+// Goal: a user who may open the socket can use the API there; any other user gets the reason in one
+// sentence.
 
 let folder = ''
 let server: ServedSocket
@@ -50,7 +50,7 @@ const codeOf = async (asked: Promise<unknown>): Promise<string> => (await faultO
 const get = (path: string): AdminRequest => ({ method: 'GET', path })
 const post = (path: string, body?: object): AdminRequest => ({ method: 'POST', path, body })
 
-/** Sends bytes and gathers what comes back until the server closes. */
+/** Sends bytes, and returns everything that arrives until the server closes the connection. */
 function exchange(bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(join(folder, 'admin.sock'))
@@ -62,7 +62,7 @@ function exchange(bytes: string): Promise<string> {
   })
 }
 
-/** Asks by other headers than the program would. */
+/** Sends a request with other headers than the program would. */
 function statusWith(headers: Record<string, string>, path: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const asked = request({ socketPath: join(folder, 'admin.sock'), path, headers }, (answer) => {
@@ -74,7 +74,7 @@ function statusWith(headers: Record<string, string>, path: string): Promise<numb
   })
 }
 
-/** Name of the last caller, for the audit. */
+/** Name of the caller in the last line of the audit log. */
 async function lastActor(): Promise<string> {
   const filter = encodeURIComponent('sort by index desc')
   const rows = await sendToAdminSocket(folder, get(`${fabric}/audit?filter=${filter}`))
@@ -159,7 +159,8 @@ test('a client of the admin socket reports a controller that is stopped or does 
 })
 
 test('a controller replaces an admin socket that a killed process left behind', async () => {
-  // A second one on the same path, as after a crash: the owner of the folder's lock may take it.
+  // A second server on the same path, as after a crash: the owner of the folder's lock may replace
+  // the socket.
   const second = await serveSocket(folder)
   expect(await sendToAdminSocket(folder, clusterVerbRequest('status'))).toMatchObject({
     selfId: 'ctrl1',

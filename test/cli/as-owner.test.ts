@@ -5,12 +5,12 @@ import { expect, onTestFinished, test } from 'vitest'
 import { runAsFileOwner } from '../../src/controller/run-as-file-owner.ts'
 import { lockDataFolder } from '../../src/store/folder/folder-lock.ts'
 
-// Some user that owns nothing here.
+// ID of a user that owns no files here.
 const NOBODY = 65_534
 const isRoot = process.geteuid?.() === 0
 
 test('a command run by root works in a data folder as the owner of the folder, and returns to root afterwards', async () => {
-  // The other user must reach it, which it may not within a clone in root's home.
+  // In /tmp, because the other user may have no access to a clone in root's home.
   const folder = mkdtempSync('/tmp/flotilla-owner-')
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const data = join(folder, 'data')

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { flotilla } from '../support/program.ts'
 
-// Goal: `flotilla … | head` ends without a stack. Method: the reading end of the output is closed
-// before anything is printed.
+// Goal: `flotilla … | head` ends without a stack trace. Method: the reading side of the pipe is
+// closed before anything is printed.
 
 test('a command ends without an error message when the reader of its output closes the pipe', async () => {
   const child = spawn(flotilla, ['cluster', '--help'], { stdio: ['ignore', 'pipe', 'pipe'] })

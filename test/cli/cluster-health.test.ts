@@ -23,7 +23,7 @@ const member = (id: string, role = 'follower', isFailing = false): MemberStatus 
   featureLevel: 1,
 })
 
-/** As ctrl1 sees a cluster of three. */
+/** Status of a cluster of three according to ctrl1. */
 const status: ClusterStatus = {
   clusterId: 'c',
   generation: 1,

@@ -4,14 +4,14 @@ import { vi } from 'vitest'
 import { allCommands } from '../../src/cli/common-command-options.ts'
 import { buildProgram } from '../../src/cli/program.ts'
 
-/** The words of a verb as they are typed, `cluster status`. */
+/** The full name of a verb, such as `cluster status`. */
 export function nameOf(command: Command): string {
   const { parent } = command
   if (parent === null || parent.parent === null) return command.name()
   return `${nameOf(parent)} ${command.name()}`
 }
 
-/** Those that are listed by help, by their names. */
+/** Verbs that the help lists, by name. */
 export function shownVerbs(program: Command): (readonly [string, Command])[] {
   return allCommands(program)
     .filter(
@@ -21,7 +21,7 @@ export function shownVerbs(program: Command): (readonly [string, Command])[] {
     .map((command) => [nameOf(command), command] as const)
 }
 
-/** Splits a line as a shell would, without the parts that it would not pass to the program. */
+/** Splits a line as a shell would, and omits what a shell would not pass to the program. */
 export function wordsOf(line: string): string[] {
   const [command = ''] = line.split(/ \d?[<>]+ |\) /)
   return (command.match(/'[^']*'|"(?:[^"\\]|\\.)*"|[^\s)]+/g) ?? [])
@@ -30,8 +30,8 @@ export function wordsOf(line: string): string[] {
 }
 
 /**
- * The verb that a command line leads to; nothing of it is carried out.
- * @throws what the program would refuse it with.
+ * The verb to which a command line leads, without running it.
+ * @throws the error with which the program would refuse the command line.
  */
 export async function ranBy(words: readonly string[]): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>()
@@ -49,7 +49,7 @@ export async function ranBy(words: readonly string[]): Promise<string> {
   return await promise
 }
 
-/** The longest name of a verb that the words begin with. */
+/** The longest name of a verb with which the words begin. */
 export function verbIn(
   verbs: readonly (readonly [string, Command])[],
   words: readonly string[],

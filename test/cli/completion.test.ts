@@ -3,8 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { run } from './support.ts'
 import { Administrator } from './client/support.ts'
 
-// Goal: a shell completes with the words that the program accepts at that place, including names of
-// records.
+// Goal: a shell completes words that the program accepts at that place, including names of records.
 
 let person: Administrator
 beforeAll(async () => {

@@ -34,7 +34,7 @@ let laidOut = ''
 let plan: QuickstartPlan
 let folder = ''
 let issuing: CertifiedKey | null = null
-/** A copy of ctrl1's folder that a test may spoil. */
+/** A copy of ctrl1's folder that a test may damage. */
 let ctrl1 = ''
 
 beforeAll(async () => {

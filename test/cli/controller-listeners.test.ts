@@ -54,7 +54,7 @@ test('new connections use the renewed certificate, while existing connections an
   const plan = await layOut(folder, 2)
   const [first, second] = plan.controllers
   const config = requirePresent(first, 'ctrl1')
-  // A name that stands for two addresses: there are two servers behind it, and both must change.
+  // A name with two addresses: the listener has two servers, and both must change.
   const bind = `localhost:${config.webPort}`
   const loaded = loadControllerConfig(config.configPath, { FLOTILLA_WEB_0_BIND: bind })
   assert(loaded.ok, 'the configuration is good')
@@ -77,7 +77,7 @@ test('new connections use the renewed certificate, while existing connections an
   stops.push(() => agent.destroy())
 
   const standing = await get('localhost', config.webPort, ca, agent)
-  // Another leaf of the same cluster: to TLS it is a certificate and key like any next one.
+  // Another leaf certificate of the same cluster: TLS cannot distinguish it from a renewed one.
   for (const name of ['cert.pem', 'controller.key']) {
     const own = requirePresent(second, 'ctrl2').configPath.replace('config.yml', name)
     cpSync(own, join(folder, name))
@@ -104,7 +104,7 @@ test('new connections use the renewed certificate, while existing connections an
   const renewed = fingerprintOf(after.certificatePem)
   expect(fresh.map(({ fingerprint }) => fingerprint)).toEqual([renewed, renewed])
 
-  // The first context and the renewed one both request a client certificate.
+  // Both the first and the renewed TLS context request a client certificate.
   const shown = await issueLeaf({
     issuer: controller.authorities.issuing,
     commonName: 'prometheus',

@@ -23,8 +23,9 @@ import { findRunningPid, writePidFile } from '../../src/controller/admin/pid-fil
 import { type ControllerPlan, planQuickstart } from '../../src/cli/quickstart/plan.ts'
 import { eventually } from '../support/eventually.ts'
 
-// Goal: quickstart knows which controllers run, whoever started them, and leaves none behind.
-// Method: a script in place of the program, which keeps its pid file as a controller does.
+// Goal: quickstart finds all running controllers, including those that it did not start, and leaves
+// none running. Method: a script in place of the program, which writes its pid file as a controller
+// does.
 
 const WELL_BEHAVED = `#!/bin/sh
 trap 'rm "$(dirname "$3")/pid"; exit 0' TERM
@@ -33,7 +34,7 @@ echo "started $3"
 while :; do sleep 0.02; done
 `
 const TALKATIVE = WELL_BEHAVED.replace('sleep 0.02', 'echo still here; sleep 0.02')
-/** Ends when another holds the data folder, as a controller does. */
+/** Exits if another process holds the data folder, as a controller does. */
 const HOLDER = `#!/bin/sh
 holder="$(dirname "$3")/data/lock/holder"
 until [ -f "$holder" ]; do sleep 0.02; done
@@ -140,8 +141,8 @@ test('Processes adopts a program that it finds only through the data folder’s 
   install(HOLDER)
   const earlier = spawn(program, ['controller', 'run', first().configPath], { stdio: 'ignore' })
   const processes = processesOf()
-  // Its script has not begun, so it can not be seen, and a second one is started, which finds the
-  // folder taken.
+  // The script of the first process has not begun, so quickstart cannot see it and starts a second
+  // process, which finds the data folder in use.
   mkdirSync(join(first().dataFolder, 'lock'), { recursive: true })
   processes.start()
   writeFileSync(join(first().dataFolder, 'lock/holder'), `${earlier.pid}\n`)
@@ -167,7 +168,7 @@ test('Processes kills a program that ignores SIGTERM', async () => {
 test('a stale pid file is ignored, even if its number is in use by another process', () => {
   writePidFile(first().configPath)
   expect(readFileSync(join(first().folder, 'pid'), 'utf8')).toBe(`${process.pid}\n`)
-  // This very process: it is alive, and no controller.
+  // The ID of this process, which is alive and not a controller.
   expect(firstPid()).toBeNull()
   for (const text of ['', '0', '-1', '1x', '99999999999', 'no']) {
     writeFileSync(join(first().folder, 'pid'), text)
@@ -201,7 +202,7 @@ test('Processes rotates the log of a running program, which keeps writing', asyn
   await until(() => expect(statSync(`${logPath}.1`).size).toBeGreaterThan(LOG_BYTES_MAX))
   await until(() => {
     expect(statSync(logPath).size).toBeLessThan(10_000)
-    // From its beginning: no hole where the old lines were.
+    // The file starts at its beginning: there is no hole in place of the old lines.
     expect(readFileSync(logPath, 'utf8')).toMatch(/^still here/)
   })
 })

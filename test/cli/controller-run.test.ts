@@ -32,9 +32,9 @@ import { readCertsOnly } from '../support/read-certs-only.ts'
 import { flotilla, layOut, run } from './support.ts'
 import { eventually } from '../support/eventually.ts'
 
-// Goal: one controller as a process starts, serves, stops and fails as the documentation says.
+// Goal: a controller process starts, serves, stops and fails as the documentation describes.
 
-// A start takes a second on an idle machine; a busy one must not fail the test.
+// High, because a start takes a second on an idle machine and much longer on a busy one.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 
 let folder = ''
@@ -130,7 +130,8 @@ test('a controller publishes the CAs of its certificate, and at SIGHUP rejects a
   const running = start()
   await until(leads)
   const ca = readFileSync(join(plan.dir, 'ca.pem'), 'utf8')
-  // The root and the authority below it, which alone signs, once its secret is opened.
+  // The root and the authority below it; the authority can sign only after the controller has
+  // decrypted its secret.
   await until(async () => {
     const { text } = await fetched('/.well-known/est/cacerts', ca)
     const told = readCertsOnly(text)
@@ -210,7 +211,7 @@ test('a controller never starts with a key that does not match its member record
   for (const time of ['first', 'second']) {
     const running = start()
     expect(await running.ended, time).toBe(1)
-    // Other tasks in progress may still log a last line.
+    // Other tasks that are still running may log a last line.
     expect(running.output).toMatch(
       /^flotilla: .*has another key than the member record of ctrl1 in /m,
     )
@@ -241,8 +242,8 @@ test('a controller whose certificate expired while it was stopped starts after a
 })
 
 /**
- * As if a year had passed: the same key and names, under an authority of the cluster's name, over
- * since a day.
+ * Simulates that a year has passed: a certificate with the same key and names, from an authority
+ * with the cluster's name, which expired a day ago.
  */
 async function expireLeaf(): Promise<void> {
   const DAY_MS = 24 * 60 * 60 * 1000
@@ -276,7 +277,7 @@ test('a damaged log prevents the start of a controller with one sentence, and th
     'a segment',
   )
   const segment = join(controller.dataFolder, 'wal', name)
-  // Within the first record, which good ones follow.
+  // Damages the first record, which valid ones follow.
   flipByte(segment, 4096 + 100)
   const before = digestOf(segment)
   const running = start()
@@ -306,7 +307,7 @@ test('a controller logs that its meta files (term and vote) are damaged before i
   for (const name of ['meta.0', 'meta.1']) {
     writeFileSync(join(controller.dataFolder, name), Buffer.alloc(4096, 1))
   }
-  // Without it nobody is known to be the only voter.
+  // Without the list of members, the controller cannot know that it is the only voter.
   rmSync(join(controller.dataFolder, 'ROSTER'))
   const second = start({ FLOTILLA_CLUSTER_SEEDS: '127.0.0.1:1' })
   await eventually(() =>

@@ -7,8 +7,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Administrator } from './client/support.ts'
 import { freePort } from '../support/ports.ts'
 
-// Goal: support gets what it needs about a router or a tunnel of a host, and no secret.
-// test/process/debug-bundle.test.ts does the same for controllers.
+// Goal: a bundle contains what support needs about a router or tunnel on a host, and no secret.
+// test/process/debug-bundle.test.ts tests the same for controllers.
 
 let person: Administrator
 beforeAll(async () => {
@@ -18,7 +18,7 @@ afterAll(() => person.close())
 
 const at = (name: string): string => join(person.folder, name)
 
-/** Lines of every private key in the folder. */
+/** Text lines of all private keys in the folder. */
 function secretLines(): string[] {
   const text = readdirSync(person.folder)
     .filter((name) => /\.(key|json)$/.test(name))

@@ -30,21 +30,24 @@ export interface Received {
 
 export type Reply =
   | { readonly status: number; readonly body: unknown }
-  /** The connection ends without an answer. */
+  /** The connection ends without a response. */
   | 'cut'
 
-/** The public side of a controller `ctrl1` as far as a join needs it, with separate authorities. */
+/** The public API of a controller `ctrl1`, as far as a join needs it, with its own authorities. */
 export class FakeMember {
   readonly trustDomain = 'fake.flotilla.internal'
   readonly clusterId = '01900000-0000-7000-8000-000000000001'
   readonly received: Received[] = []
-  /** Answers before the honest one; each is used once. */
+  /** Responses to send before correct ones; each is sent once. */
   readonly replies: Reply[] = []
-  /** Hosts of the certificate in its answer; null: the requested ones. */
+  /** Hosts in the certificate that it returns; null: the requested ones. */
   hosts: readonly string[] | null = null
-  /** Options in its answer, as JSON by name; null: it is of a release that sends none. */
+  /**
+   * Shared options that it returns, as JSON by name; null: it simulates a release that returns
+   * none.
+   */
   sharedOptions: Readonly<Record<string, string>> | null = {}
-  /** Added to the `date` header. */
+  /** Added to the time in the `date` header. */
   clockOffsetMs = 0
   readonly #root: CertifiedKey
   readonly #issuing: CertifiedKey
@@ -83,7 +86,7 @@ export class FakeMember {
     return (this.#server.address() as AddressInfo).port
   }
 
-  /** Another controller with a certificate of the same authority, which is no member. */
+  /** Starts another controller with a certificate of the same authority, which is not a member. */
   async controllerAt(id: string): Promise<{ port: number; close: () => Promise<void> }> {
     const { certificatePem: cert, privateKeyPem: key } = await issueControllerCertificate({
       issuer: this.#issuing,

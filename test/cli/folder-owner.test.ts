@@ -12,9 +12,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { runHere } from './run-here.ts'
 
-// Each command ends before it writes, so none of them needs a cluster.
+// Each command fails before it writes, so no test needs a cluster.
 
-/** A user without a name, and one that owns nothing here. */
+/** IDs of a user without a name, and of a user that owns no files here. */
 const UNNAMED = 54_321
 const NOBODY = 65_534
 const isRoot = process.geteuid?.() === 0

@@ -5,12 +5,12 @@ import { buildProgram } from '../../src/cli/program.ts'
 import { allCommands } from '../../src/cli/common-command-options.ts'
 import { nameOf, ranBy, shownVerbs, verbIn, wordsOf } from './command-lines.ts'
 
-// Goal: the help of every verb has examples, and each of them is a command line that the program
-// takes.
+// Goal: the help of every verb has examples, and the program accepts each of them as a command
+// line.
 
 const LINE_MAX = 100
 
-/** Verbs that print nothing for programs: they run, or write a document or a script. */
+/** Verbs without JSON output: they run a program, or write a document or a script. */
 const withoutOutput = new Set([
   'quickstart',
   'demo',
@@ -23,7 +23,10 @@ const withoutOutput = new Set([
   'events',
 ])
 
-/** With what commander leaves out of `helpInformation`: the text after the options. */
+/**
+ * The help of a verb, including the text after its options, which Commander's `helpInformation`
+ * omits.
+ */
 function helpOf(command: Command): string {
   let text = ''
   command.configureOutput({ writeOut: (part) => (text += part) })
@@ -31,7 +34,7 @@ function helpOf(command: Command): string {
   return text
 }
 
-/** Command lines of the program in the text after `Examples:`, whole ones. */
+/** Complete command lines of the program in the text after `Examples:`. */
 function examplesIn(help: string): string[] {
   const [, after = ''] = help.split(/^Examples.*:$/m)
   const whole = after.replaceAll(/\\\n\s+/g, '').replaceAll(/\|\n\s+/g, '| ')

@@ -70,7 +70,7 @@ function inputTo(words: readonly string[], text: string): Promise<number | null>
   })
 }
 
-/** Files of a PKI of the operator's own, named by a configuration that is there. */
+/** Writes the files of an operator's own PKI, to which the existing configuration refers. */
 async function bringAuthority(): Promise<{ root: CertifiedKey; issuing: CertifiedKey }> {
   const validity = { notBeforeMs: Date.now() - 1000, notAfterMs: Date.now() + 90 * DAY_MS }
   const root = await createRootAuthority({ commonName: 'our root', validity })
@@ -111,7 +111,7 @@ describe('cluster init with an external CA', () => {
     expect(chain[0].native.checkIssued(parseCertificates(issuing.certificatePem)[0].native)).toBe(
       true,
     )
-    // It ends before a certificate of ours would.
+    // The authority expires before a generated certificate would.
     expect(chain[0].notAfterMs).toBeLessThan(Date.now() + 91 * DAY_MS)
     const shared = await formedSecret(join(folder, 'etc'), 'a', 'issuingAuthority')
     expect(Buffer.from(shared.secret).toString()).toBe(issuing.privateKeyPem)
@@ -133,7 +133,7 @@ describe('cluster init with an external CA', () => {
     expect(await init()).toMatchObject({ code: 0, stderr: '' })
     expect(etc('cert.pem')).toBe(leaf.certificatePem)
     expect(etc('controller.key')).toBe(leaf.privateKeyPem)
-    // Wrapped for the key that is there.
+    // The secret is encrypted for the existing key.
     expect((await formedSecret(join(folder, 'etc'), 'a', 'clusterKey')).secret).toHaveLength(32)
   })
 

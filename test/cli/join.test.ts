@@ -35,8 +35,7 @@ import { FakeMember, refusal } from './fake-member.ts'
 import { runHere } from './run-here.ts'
 import { type Finished, run } from './support.ts'
 
-// Goal: a join prints each step, changes nothing if it is refused, and a repetition continues the
-// same join.
+// Goal: a join prints each step, changes nothing if it is refused, and continues if it is repeated.
 
 let member: FakeMember
 let folder = ''
@@ -71,7 +70,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** A join without its start, with the printed checks. */
+/** Joins without starting the controller. @returns the printed checks. */
 async function attempt(text: string, changes: ConfigFlags = {}): Promise<CheckList> {
   const checks = new CheckList(true)
   const ticket = checkTicket(text, checks, Date.now())
@@ -80,7 +79,7 @@ async function attempt(text: string, changes: ConfigFlags = {}): Promise<CheckLi
   return checks
 }
 
-/** `cluster join` with the address of a member beside those of the ticket. */
+/** Runs `cluster join` with the address of a member in addition to those in the ticket. */
 async function joinAt(ticket: string, controller: string): Promise<Finished> {
   const words = ['cluster', 'join', config, '--ticket-file', ticket, '--controller', controller]
   const { bindApi = '', bindRouter = '', bindCluster = '' } = flags
@@ -323,7 +322,7 @@ describe('A join that was interrupted', () => {
   test('resumes at any step with the same key and store ID', async () => {
     const text = member.ticket()
     const state = createJoinState(etc, 'ctrl2', parseTicket(text), null)
-    // The remains of an attempt that is killed between any two steps of writing the folder.
+    // Simulates the files that are left when an attempt is killed between any two steps.
     await attempt(text)
     const whole = readdirSync(etc)
     const storeId = Buffer.from(state.storeId).toString('base64url')
@@ -384,7 +383,7 @@ describe('A join that was interrupted', () => {
     expect(await refused(member.ticket())).toContain('this ticket has expired')
     const key = readJoinState(etc)?.privateKeyPem
     expect(key).toBeDefined()
-    // With another ticket it is the same controller, which the cluster may know already.
+    // With another ticket, the controller stays the same, and the cluster may know it already.
     await attempt(member.ticket())
     expect(new Set(member.received.map(({ storeId }) => storeId)).size).toBe(1)
     expect(readFileSync(join(etc, 'controller.key'), 'utf8')).toBe(key)

@@ -93,7 +93,7 @@ test('while the reader of the output stalls, audit lines are dropped before log 
   while (!writer.isCrowded) {
     written += 1
     audit.applied({ ...record, index: written })
-    // The pipe takes what it can meanwhile.
+    // Lets the pipe accept data from time to time.
     if (written % 100 === 0) await new Promise((resolve) => setImmediate(resolve))
   }
   for (let i = 0; i < 500; i += 1) audit.applied(record)
@@ -123,7 +123,7 @@ test('a line writer limits the total size of its buffered lines', () => {
   const spy = vi.spyOn(writer, 'drop')
   for (let i = 0; i < lineBufferLimits.waitingCharactersMax / 1024 + 200; i += 1) writer.write(line)
   expect(spy.mock.calls.length).toBeGreaterThan(100)
-  // Nobody reads: the end of the process waits no longer than its limit.
+  // Nobody reads the pipe: the end of the process waits at most for its limit.
   writer.flushSync()
   expect(writer.isCrowded).toBe(false)
 })
@@ -148,7 +148,8 @@ test('if the disk is full, lines are dropped without logging a further warning',
     writer.write('x\n')
     expect(writer.isCrowded).toBe(false)
   })
-  // Not reported while nothing can be written: the report would cause another one, endlessly.
+  // The loss is not reported while nothing can be written, because the report itself would be lost
+  // and cause another report.
   expect(spy).toHaveBeenCalledTimes(5000)
 })
 

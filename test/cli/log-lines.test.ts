@@ -2,8 +2,7 @@ import { expect, test } from 'vitest'
 
 import { jsonLogger, HumanReadableLines, wantsColor } from '../../src/cli/terminal/log-lines.ts'
 
-// Goal: a person reads a log on a terminal without decoding it, and a program finds names of levels
-// in JSON.
+// Goal: a person can read a log on a terminal, and a program finds level names in JSON.
 
 function sink(): { readonly lines: string[]; write(line: string): void } {
   const lines: string[] = []

@@ -16,8 +16,8 @@ import { freePort } from '../support/ports.ts'
 import { type ServedSocket, serveSocket } from './served-socket.ts'
 import { layOut, run } from './support.ts'
 
-// Goal: an operator reads what a change would do before it is done, and nothing is done that was
-// not meant.
+// Goal: an operator sees the effect of a change before it is made, and nothing is changed without a
+// confirmation.
 
 const wanted = 'remove ctrl3 and tolerate 0 failures'
 const plan: ChangePlan = {
@@ -201,7 +201,7 @@ describe('A cluster verb at the public API with a session', () => {
     }
   }
 
-  /** Answers of a controller there. */
+  /** Data in the responses of a controller, by path. */
   function dataAt(path: string): object {
     if (path.startsWith('/fabric/v1/pki/')) {
       return { certificates: [], issuingPem: null, refused: null, alarm: null }
@@ -309,7 +309,10 @@ describe('A cluster verb at the public API with a session', () => {
     ])
   })
 
-  /** A log-in that knows these controllers, and the flags of a verb that names the first one. */
+  /**
+   * Stores a log-in that knows these controllers. @returns the flags with which a verb names the
+   * first one.
+   */
   function keepLogIn(...controllers: readonly string[]): string[] {
     const caPem = readFileSync(join(quickstart.dir, 'ctrl1', 'ca.pem'), 'utf8')
     const logIn = { method: 'password', username: 'admin' }

@@ -17,10 +17,9 @@ import { damageData } from '../chaos/file-damage.ts'
 import { LogWriter } from '../fsm/support/log.ts'
 import { writeRandomLog } from '../fsm/support/random-log.ts'
 
-// Goal: whatever is damaged in the files of a state, the opened state is an earlier one with its
-// own digest, or an empty one.
-// Method: a real machine writes a state in several batches; random places of its files are damaged,
-// drawn from a seed.
+// Goal: for any damage to the files of a state, the state that is opened is an earlier one with its
+// own digest, or an empty one. Method: a real state machine writes a state in several batches; then
+// random places of its files are damaged.
 
 const made: string[] = []
 afterEach(() => {
@@ -38,7 +37,7 @@ function digestOf(machine: StateMachine): string {
   return `${index} ${state} ${entities}`
 }
 
-/** Folder of a state that was persisted at some of the digests. */
+/** The folder of a state that was persisted several times, with the digest of each time. */
 async function written(): Promise<{ dir: string; digests: ReadonlySet<string> }> {
   const dir = folder()
   const digests = new Set<string>()

@@ -23,10 +23,12 @@ const program = buildProgram()
 const verbs = shownVerbs(program)
 const groups = new Set(program.commands.filter((one) => one.commands.length > 0).map(nameOf))
 
-/** Lines of the log that begin as a group of verbs is named. */
+/** Log lines that begin like the name of a command group. */
 const notCommands = new Set(['controller not reached', 'identity files changed and were rejected'])
 
-/** Commands of the program in the blocks of a page, without what a shell does around them. */
+/**
+ * Commands of the program in the code blocks of a page, without the parts that only a shell uses.
+ */
 function linesIn(text: string): string[] {
   const blocks = [...text.matchAll(/^ *```(?:sh)?\n(.*?)^ *```$/gms)].map(([, block = '']) => block)
   return blocks.flatMap((block) => {
@@ -42,7 +44,7 @@ function linesIn(text: string): string[] {
   })
 }
 
-/** Commands within the sentences of a page, each of several that share their first words. */
+/** Commands in the sentences of a page; several commands can share their first words. */
 function namedIn(text: string): string[] {
   const prose = text.replaceAll(/^ *```.*?^ *```$/gms, '')
   return [...prose.matchAll(/`([^`\n]+)`/g)].flatMap(([, code = '']) => {
@@ -61,7 +63,7 @@ function alternatives(words: string): string[] {
   return among.split('|').map((one) => `${before}${one}${after}`)
 }
 
-/** @returns the error in a command that may omit arguments; null: none. */
+/** @returns the error in a command whose arguments may be omitted; null: none. */
 function faultOf(named: string): string | null {
   const words = named.split(/\s+/)
   if (groups.has(named) || words[0] === 'help') return null

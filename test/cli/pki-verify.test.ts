@@ -22,8 +22,8 @@ import {
 } from '../pki/support/fixtures.ts'
 import { runHere as run } from './run-here.ts'
 
-// Goal: before a start, an operator with their own authorities gets one sentence for each fault
-// that would occur later.
+// Goal: an operator with an own PKI learns before a start, in one sentence each, of all faults that
+// would occur later.
 
 const SPIFFE = 'spiffe://net.example/controller/ctrl1'
 const nowMs = Date.now()
@@ -102,7 +102,10 @@ function leafOf({ uris = [SPIFFE], hosts, extra, ...rest }: LeafChanges): Made {
 const verify = (...words: string[]): ReturnType<typeof run> =>
   run(['pki', 'verify', '--config', configPath, ...words])
 
-/** The one sentence that it ends with; it names a file or an option, and has a remedy. */
+/**
+ * The single sentence at the end of the output; it must name a file or an option, and contain a
+ * remedy.
+ */
 async function onlyFault(): Promise<string> {
   const { code, stderr } = await verify()
   const lines = stderr.trimEnd().split('\n')

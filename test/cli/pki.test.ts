@@ -73,7 +73,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** A file of ctrl1. */
+/** Path of a file in ctrl1's folder. */
 const own = (name: string): string => join(dirname(configPath), name)
 const leafOf = (id: string, of: ValidityPeriod): Promise<CertifiedKey> =>
   issueControllerCertificate({
@@ -84,7 +84,7 @@ const leafOf = (id: string, of: ValidityPeriod): Promise<CertifiedKey> =>
     validity: of,
   })
 
-/** Answers of a running controller, on the socket where the program looks for it. */
+/** Starts a simulated controller at the admin socket where the program expects it. */
 async function serve(members: readonly { id: string; leaf: CertifiedKey }[] = []): Promise<void> {
   const renewer = new CertificateRenewer({
     selfId: 'ctrl1',
@@ -266,7 +266,7 @@ describe('pki renew and reload', () => {
     expect(stranger.stderr).toContain('no member ctrl4 with this key')
     const otherKey = await renewOf((await leafOf('ctrl3', expired)).certificatePem)
     expect(otherKey.stderr).toContain('no member ctrl3 with this key')
-    // The right key and name, with hosts that somebody has put in and signed by themselves.
+    // A certificate with the correct key and name, but with other hosts and a foreign signature.
     const foreign = await createRootAuthority({ commonName: 'issuing', validity })
     const forged = await forgedFor(away, foreign)
     expect((await renewOf(forged)).stderr).toContain('not issued by the authority of this cluster')
@@ -319,7 +319,7 @@ describe('pki renew-issuing', () => {
     expect((await renewIssuing('--keep-key')).code).toBe(0)
     expect(issuing.privateKeyPem).toBe(before.privateKeyPem)
     expect(issuing.certificatePem).not.toBe(before.certificatePem)
-    // The request was for five years; no authority outlives its root.
+    // The requested validity was five years; an authority must not outlive its root.
     expect(parseCertificates(issuing.certificatePem)[0].notAfterMs).toBe(anchors()[0].notAfterMs)
   })
 
@@ -331,7 +331,7 @@ describe('pki renew-issuing', () => {
     const cert = ['--cert', join(folder, 'next.pem')]
     const give = (...words: string[]): ReturnType<typeof run> =>
       run(['pki', 'renew-issuing', '--config', configPath, ...words])
-    // Without its key it would be for the key in force, which it is not.
+    // Without a key file, the certificate must belong to the current key, and this one does not.
     expect((await give(...cert)).stderr).toContain('does not belong to the certificate')
     const done = await give(...cert, '--key', join(folder, 'next.key'))
     expect([done.code, done.stderr]).toEqual([0, ''])
@@ -405,7 +405,7 @@ describe('pki issue', () => {
     checkKeyMatches(own, key)
     expect(statSync(`${out}.key`).mode & 0o777).toBe(0o600)
     expect(own.native.keyUsage).toEqual(['1.3.6.1.5.5.7.3.2'])
-    // Issued again in time, it keeps its key.
+    // A certificate that is issued again before its expiry keeps its key.
     expect((await run(['pki', 'issue', '--config', configPath, ...words])).code).toBe(0)
     expect(readFileSync(`${out}.key`, 'utf8')).toBe(key)
   })

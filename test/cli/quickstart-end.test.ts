@@ -9,7 +9,7 @@ import { requirePresent } from '../../src/lib/assert.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
 import { type ServedSocket, serveSocket } from './served-socket.ts'
 
-// Method: an admin socket in place of the running controllers, which reports the members.
+// Method: a simulated admin socket in place of the running controllers reports the members.
 
 let folder = ''
 let gone: ControllerPlan
@@ -54,7 +54,7 @@ beforeEach(async () => {
   for (const { dataFolder } of plans) mkdirSync(dataFolder, { recursive: true })
   gone = requirePresent(plans[2], 'ctrl3')
   others = plans.slice(0, 2)
-  // The first of them does not run.
+  // The first controller does not run.
   server = await serveSocket(requirePresent(plans[1], 'ctrl2').dataFolder, { cluster })
 })
 afterEach(async () => {

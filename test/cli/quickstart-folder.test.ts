@@ -145,7 +145,7 @@ test('an interrupted quickstart resumes with its existing files', async () => {
   expect(inspectFolder(plan)).toBe('empty')
   const [first, second] = plan.controllers.map((one) => requirePresent(one, 'a controller'))
   if (first === undefined || second === undefined) throw new Error('no controllers')
-  // As a kill leaves it before the first controller is whole.
+  // The folder after a kill, before the first controller was complete.
   mkdirSync(first.folder)
   writeFileSync(join(first.folder, '.forming'), '')
   expect(inspectFolder(plan)).toBe('half-made')

@@ -37,7 +37,8 @@ async function changed(url: string, body: object): Promise<void> {
 }
 
 /**
- * Another administrator with a separate policy, so that the default policy can be changed at all.
+ * Adds another administrator with a separate policy, without which the default policy could not be
+ * changed.
  */
 async function addSpareAdmin(): Promise<void> {
   const { primary } = await shown(root, `${management}/auth-policies/default`)

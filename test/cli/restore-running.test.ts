@@ -23,8 +23,9 @@ import { RecordedActions } from '../support/recorded-actions.ts'
 import { runHere } from './run-here.ts'
 import { type ServedSocket, serveSocket } from './served-socket.ts'
 
-// Goal: a restore into the running cluster shows its effects, requires a confirmation that cannot
-// be typed by mistake, and either does everything or says in one sentence why nothing was changed.
+// Goal: a restore into the running cluster shows its effects, requires a confirmation that nobody
+// types by mistake, and either changes everything or states in one sentence why nothing was
+// changed.
 
 const key = newKeyPair()
 let dir = ''
@@ -38,11 +39,11 @@ beforeEach(() => {
   writeFileSync(keyFile, key.privatePem, { mode: 0o600 })
 })
 
-/** A cluster that was backed up, and in which a service was lost and another renamed since. */
+/** A cluster that was backed up; afterwards, a service was deleted and another one renamed. */
 class Damaged implements AsyncDisposable {
   readonly of: BackedUp
   readonly unexpected: string[] = []
-  /** Voters that are away. */
+  /** IDs of voters that are not reachable. */
   away: readonly string[] = []
   level = 2
   #server: ServedSocket | null = null
@@ -212,9 +213,7 @@ test('a refused restore into a running cluster prints one sentence and changes n
 const factor = { secret: Uint8Array.from(Buffer.alloc(20, 7)), recoveryCodes: ['abc', 'def'] }
 const ofAdmin = { identityId: 'admin', secretId: 'one', codesId: 'two' }
 
-/**
- * The backup again, as if it were of another cluster, with a second factor of its administrator.
- */
+/** The backup as if it came from another cluster, with a second factor of its administrator. */
 async function ofAnotherCluster(): Promise<Buffer> {
   const store = new MemoryStateStore()
   const { state, manifest, secrets } = await loadBackup(readFileChunks(file), store, {
@@ -288,7 +287,7 @@ test('a restore waits until a new leader is elected', async () => {
   const propose = cluster.propose.bind(cluster)
   const lost = new Set<number>()
   cluster.propose = async (input) => {
-    // Each of them once before, and once after it took effect.
+    // Loses the response to each request once before, and once after it took effect.
     if (!lost.has(input.kind)) {
       lost.add(input.kind)
       throw new Problem('CLUSTER_NO_LEADER')

@@ -9,8 +9,8 @@ export interface ServedSocket {
 }
 
 /**
- * A controller in this process at the admin socket of a data folder; tests can replace some of its
- * parts.
+ * A controller in this process behind the admin socket of a data folder; tests can replace some of
+ * its components.
  */
 export async function serveSocket(
   dataFolder: string,

@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { ServiceManager } from '../../src/cli/terminal/service-manager.ts'
 
-// A script records the messages in place of systemd-notify, because Node cannot open the datagram
-// socket of a systemd. test/process/units.nightly.ts runs the units under systemd itself.
+// A script in place of systemd-notify records the messages, because Node.js cannot open the
+// datagram socket of systemd. test/process/units.nightly.ts runs the units under systemd itself.
 
 const PID = 4711
 let folder: string

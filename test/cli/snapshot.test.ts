@@ -25,8 +25,8 @@ import { RecordedActions } from '../support/recorded-actions.ts'
 import { runHere } from './run-here.ts'
 import { serveSocket } from './served-socket.ts'
 
-// Goal: each verb reports what it did, or says in one sentence what prevents it, and then has
-// changed nothing.
+// Goal: each verb reports what it did, or states in one sentence what prevents it and changes
+// nothing.
 
 const source = await BackedUp.make()
 const key = newKeyPair()
@@ -48,9 +48,7 @@ function snapshot(...words: readonly string[]) {
   return runHere(['cluster', 'snapshot', ...words])
 }
 
-/**
- * Writes a configuration of ctrl1, with the files that it proves itself with where they are wanted.
- */
+/** Writes a configuration of ctrl1, optionally with the files of its identity. */
 function configFor(hasIdentity: boolean): string {
   const folder = join(dir, 'etc')
   mkdirSync(folder)
@@ -94,7 +92,7 @@ test('every verb with --key names the fault if the key is a public key', async (
   }
 })
 
-/** Number of successful checks that the state may be read, before one fails. */
+/** Number of checks that succeed before one reports that the state must not be read. */
 let isWrongAfter = Infinity
 
 const backupOf = (body: object) =>
@@ -105,7 +103,7 @@ interface Served extends AsyncDisposable {
   readonly actions: RecordedActions
 }
 
-/** A controller that hands out backups, at the admin socket of a folder. */
+/** A controller that sends backups, at the admin socket of a folder. */
 async function serving(from = source): Promise<Served> {
   const unexpected: string[] = []
   const actions = new RecordedActions()
@@ -327,7 +325,8 @@ test('restore starts from the beginning if an earlier attempt stopped before it 
   const wasCut = (...missing: readonly string[]): void => {
     for (const name of ['data', ...missing]) rmSync(join(etc, name), { recursive: true })
   }
-  // After the files of its identity, and between them; the mark says that they are of a restore.
+  // The run was interrupted after or between the files of the identity; the marker shows that a
+  // restore wrote them.
   wasCut()
   mkdirSync(join(etc, '.data.forming'))
   writeFileSync(join(etc, '.data.forming', 'IDENTITY'), 'half a folder')

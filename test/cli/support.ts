@@ -19,7 +19,7 @@ export interface Finished {
 export function run(words: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Finished> {
   return new Promise((done, reject) => {
     const child = spawn(flotilla, words, {
-      // Nobody is logged in, even if the user of this machine has stored a session.
+      // No stored session of this machine's user is used.
       env: { ...process.env, XDG_CONFIG_HOME: '/nonexistent', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
@@ -31,7 +31,7 @@ export function run(words: readonly string[], env: NodeJS.ProcessEnv = {}): Prom
     child.once('close', (code) => done({ code, stdout, stderr }))
   })
 }
-/** The authority that signs leaves in a cluster just laid out. */
+/** The authority that signs leaf certificates in a newly created cluster. */
 export async function issuingAuthorityOf(plan: QuickstartPlan): Promise<CertifiedKey> {
   const folder = join(plan.dir, 'ctrl1')
   const { secret, certificatePem } = await formedSecret(folder, 'ctrl1', 'issuingAuthority')

@@ -6,7 +6,8 @@ import { expect, test, vi } from 'vitest'
 import { LineWriter } from '../../src/cli/terminal/line-writer.ts'
 import { eventually } from '../support/eventually.ts'
 
-// Method: a disk that accepts this many bytes and no more, like one that fills up during a write.
+// Method: a simulated disk that accepts only this many bytes, like one that becomes full during a
+// write.
 
 const disk = {
   room: Infinity,
@@ -44,7 +45,7 @@ test('a log line that was truncated by a full disk corrupts neither earlier line
     const lines = readFileSync(path, 'utf8').split('\n')
     expect(lines).toContain('whole line')
     expect(lines).toContain('next line')
-    // A line is in the file a moment before its writer hears so.
+    // A line is in the file shortly before its writer is informed.
     await eventually(() => expect(dropped).toHaveBeenCalledWith(2))
   } finally {
     closeSync(fd)

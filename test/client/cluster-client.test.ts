@@ -25,8 +25,8 @@ import {
   consoleTimeouts,
 } from '../../src/client/timeouts.ts'
 
-// Goal: one core decides for the command line, the console and the tunnel which member to call, how
-// long, how often and with which session; a write takes effect at most once.
+// Goal: the command line, the console and the tunnel share one client, which decides which member
+// to call, how long, how often and with which session; a write takes effect at most once.
 
 const [one, two, three] = ['https://one.test', 'https://two.test', 'https://three.test']
 
@@ -57,7 +57,7 @@ const fixed: SessionTokenSource = {
   renewed: () => Promise.resolve(null),
 }
 
-/** A client of three members. Each request takes a second of its clock. */
+/** A client of three members. Each request takes a second on its clock. */
 function clientOf(
   answering: Answering,
   { session = fixed, waits = { pauseMs: 0 } as Partial<ClientTimeouts> } = {},

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 
 import { signerBody, signerPreset, signerPresets } from '../../src/client/signer-presets.ts'
 
-// Goal: for each provider, the few values that a person knows make the issuer that the provider
-// writes into its tokens, and a signer that accepts only these tokens.
+// Goal: for each provider, the few values that a person knows determine the issuer that the
+// provider writes into its tokens, and a signer that accepts only these tokens.
 
 const tenant = '00000000-0000-4000-8000-00000000000A'
 

@@ -71,7 +71,7 @@ function stage() {
   return { clock, log, alarms, watch: new AlarmWatch(alarms, clock) }
 }
 
-/** Free space unknown, and log time behind every clock. */
+/** The free disk space is unknown, and log time is behind all clocks. */
 const calm = { freeBytes: null, logTimeMs: 0 } as const
 
 const codes = (alarms: Alarms): string[] => alarms.list().map(({ code }) => code)

@@ -7,8 +7,8 @@ import { encodeEntries } from '../../src/raft/entry-codec.ts'
 import type { Entry } from '../../src/raft/types.ts'
 
 /**
- * A machine that is behind its store after a number of entries, until the test says that it has
- * caught up.
+ * A state machine that stays behind its store after a number of entries, until the test lets it
+ * catch up.
  */
 class SlowMachine extends CounterMachine {
   isStoreSlow = false

@@ -35,7 +35,7 @@ function stage() {
   return { machine, applied, progress, made }
 }
 
-/** Replaces the state like a snapshot of another member. */
+/** Replaces the state, as a snapshot of another member does. */
 async function replace(machine: CounterMachine, index: Index): Promise<void> {
   const further = new CounterMachine({ persistEntries: 1000, isChained: true })
   for (let at = 1; at <= index; at += 1) {

@@ -11,8 +11,9 @@ import { until } from './mesh-fixture.ts'
 import { Relay } from './relay.ts'
 import { freePort } from '../support/ports.ts'
 
-// Goal: a member whose next entry was compacted catches up under writes, in spite of failures.
-// Method: two controllers that retain almost no log, and a third one that starts late.
+// Goal: a member whose next entry was compacted catches up while clients write, in spite of
+// failures. Method: two controllers that keep very few log entries, and a third one that starts
+// late.
 
 const ends: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -28,7 +29,7 @@ interface Stage {
   readonly changes: StartChanges
 }
 
-/** Writes far more entries than are retained: 1,000, of which 100 stay. */
+/** Writes 1,000 entries, of which the log keeps only 100. */
 async function stage(catchUpBytes: number): Promise<Stage> {
   const formed = await formCluster(3)
   ends.push(async () => await formed.stop())
@@ -48,7 +49,7 @@ async function stage(catchUpBytes: number): Promise<Stage> {
   return { formed, leader, changes }
 }
 
-/** Proposes until stopped; an entry has about 100 bytes. */
+/** Proposes entries of about 100 bytes until stopped. */
 function writing(node: TestNode): { readonly count: () => number; stop: () => Promise<void> } {
   let count = 0
   let isOver = false
@@ -86,7 +87,8 @@ test('a member that catches up needs only one snapshot, even if the transfer tak
   const writer = writing(leader)
   const late = await formed.start('n3', changes)
   await until('it has the snapshot', () => received(late) > 0)
-  // Several times the normal retention, so the entries would be gone without the extra retention.
+  // Several times the normal retention; without the additional retention, the entries would be
+  // gone.
   expect(writer.count()).toBeGreaterThan(300)
   await until('it follows', () => late.machine.count >= leader.machine.count - 100)
   const seen = writer.count()

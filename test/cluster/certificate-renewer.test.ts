@@ -41,7 +41,7 @@ let paths: { cert: string; key: string; ca: string }
 let root: CertifiedKey
 let issuing: CertifiedKey
 let leaf: CertifiedKey
-/** Issuing authority known to the renewer; null: unknown. */
+/** Issuing authority that the renewer has; null: none. */
 let known: CertifiedKey | null
 let nowMs = 0
 let monotonicMs = 0
@@ -119,7 +119,7 @@ function renewerOf(hosts: readonly string[] = ['localhost']): CertificateRenewer
 const chainOnDisk = (): ReturnType<typeof parseCertificates> =>
   parseCertificates(readFileSync(paths.cert, 'utf8'))
 
-/** Changed files are judged after they have stayed unchanged for one check. */
+/** Runs two checks: changed files are used only after they have stayed unchanged for one check. */
 async function lookTwice(renewer: CertificateRenewer): Promise<void> {
   await renewer.look()
   await renewer.look()
@@ -337,7 +337,7 @@ describe('A certificate issued by another CA', () => {
       await lookTwice(renewer)
       expect(errors.join()).toContain(sentence)
       expect(renewer.view().refused).toContain(sentence)
-      // Logged once, not at each check.
+      // Logged only once, not at each check.
       await lookTwice(renewer)
       expect(errors).toHaveLength(1)
       await expect(renewer.reload()).rejects.toThrow(sentence)

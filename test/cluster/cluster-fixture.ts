@@ -41,10 +41,10 @@ export interface TestNode {
   readonly machine: CounterMachine
   readonly log: RecordedLog
   readonly disk: MemoryDisk
-  /** Audited writes. */
+  /** Audit records of this controller's writes. */
   readonly audited: readonly AuditRecord[]
   readonly fatal: Error[]
-  /** Payloads that took effect here, in order. */
+  /** Payloads of the commands that took effect on this controller, in order. */
   readonly effects: string[]
   readonly selfRefusals: SelfRefusal[]
   readonly rosters: MembershipRecord[]
@@ -77,18 +77,18 @@ export interface TestCluster {
 export interface StartChanges {
   readonly clusterNode?: Partial<ClusterNodeOptions>
   /**
-   * Starts without the previous log and state; `nothing`: with a newly formed log, `empty`: with
-   * none.
+   * How to start without the previous log and state; `nothing`: with a newly created log, `empty`:
+   * without a log.
    */
   readonly from?: 'memory' | 'nothing' | 'empty'
-  /** A log to start from instead, such as an old copy. */
+  /** A log from which to start instead, such as an old copy. */
   readonly log?: { readonly disk: MemoryDisk; readonly restored: RestoredLog }
   /** Store id of a new disk. */
   readonly storeId?: Uint8Array
   readonly host?: Partial<ConsensusOptions>
   readonly persistEntries?: number
   readonly snapshotBytesPerSecond?: number
-  /** membership.v1.Configuration to start from instead of a formed log. */
+  /** Encoded membership.v1.Configuration from which to start instead of a newly created log. */
   readonly configuration?: Uint8Array
   readonly memory?: MemberDescriptionStore
   readonly quarantineMark?: QuarantineRecord

@@ -62,7 +62,10 @@ test('a cluster of one acknowledges its own writes', async () => {
   expect(await clusterNode.readIndex()).toBeGreaterThanOrEqual(2)
 })
 
-/** Proposes one write after another until stopped; returns acknowledged and doubtful ones. */
+/**
+ * Proposes one write after the other until stopped; returns those that were acknowledged and those
+ * whose outcome is unknown.
+ */
 function writer(node: TestNode, name: string) {
   const done: string[] = []
   const doubtful: string[] = []
@@ -76,7 +79,8 @@ function writer(node: TestNode, name: string) {
       } catch (error) {
         if (!(error instanceof Problem)) throw error
         if (error.code === 'OUTCOME_UNKNOWN') doubtful.push(text)
-        // A refusal comes at once, so the event loop must turn before the next attempt.
+        // A refusal comes immediately, so the next attempt must wait for another turn of the event
+        // loop.
         await new Promise((resolve) => setImmediate(resolve))
       }
     }
@@ -151,13 +155,13 @@ test('without a leader, a write that was never sent to a leader fails with an er
   expect(await problemOf(alone.clusterNode.propose(command('nobody')))).toBe('CLUSTER_NO_LEADER')
   expect(await problemOf(alone.clusterNode.readIndex())).toBe('CLUSTER_NO_LEADER')
   await until('it has been without one for long', () => alone.clusterNode.leaderContactMs() > 800)
-  // Later writes fail without waiting.
+  // After the first write has waited, later ones fail immediately.
   let hasWaited = false
   const timer = setTimeout(() => (hasWaited = true), clusterNode.proposeTimeoutMs / 2)
   expect(await problemOf(alone.clusterNode.propose(command('nobody')))).toBe('CLUSTER_NO_LEADER')
   clearTimeout(timer)
   expect(hasWaited).toBe(false)
-  // An abandoned write must not take effect when the others start.
+  // A write that was given up must not take effect when the other members start.
   await formed.start('n2')
   await formed.start('n3')
   await formed.leader()
@@ -314,7 +318,7 @@ test('a removed member is refused by the others', async () => {
   const removed = formed.node(formed.ids.find((id) => id !== leader.id) ?? '')
   const target = leader.machine.currentConfiguration()
   target.members = target.members.filter(({ id }) => id !== removed.id)
-  // A leader changes no configuration before it has committed an entry in its own term.
+  // A leader changes no configuration before it has committed an entry of its own term.
   await leader.clusterNode.propose(command('first'))
   expect(await leader.clusterNode.changeConfiguration(target)).toBeNull()
   await until('it is out', () => leader.clusterNode.members().length === 2)

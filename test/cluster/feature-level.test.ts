@@ -22,8 +22,8 @@ import type { Role } from '../../src/raft/types.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'
 import { until } from './mesh-fixture.ts'
 
-// Goal: the level is raised once when every voter supports it, by any leader; nothing of a higher
-// level is proposed before.
+// Goal: any leader raises the feature level once when every voter supports the new level; no
+// command of a higher level is proposed before.
 
 type Peer = KnownFeatureLevels['peers'][number]
 
@@ -62,7 +62,7 @@ describe('the feature level that every voter supports', () => {
   })
 })
 
-/** The view of one controller of a cluster whose log is `cluster`. */
+/** What one controller sees of a cluster whose log is `cluster`. */
 class SeenConsensus implements MembershipConsensus {
   readonly selfId: string
   role: Role
@@ -104,7 +104,10 @@ class SeenConsensus implements MembershipConsensus {
   changeConfiguration = () => Promise.resolve(null)
 }
 
-/** The reconciler of a controller; a raised level applies at once unless the test makes it fail. */
+/**
+ * The membership reconciler of a controller; a raised level is applied immediately unless the test
+ * makes it fail.
+ */
 function stewardOf(
   consensus: SeenConsensus,
   cluster: { featureLevel: number; raised: string[]; fails?: boolean },
@@ -143,7 +146,7 @@ function stewardOf(
   })
 }
 
-/** Waits for several turns of a reconciler that is not blocked. */
+/** Waits for several runs of a reconciler that is not blocked. */
 async function severalTurns(consensus: SeenConsensus): Promise<void> {
   let turns = 0
   const status = consensus.status

@@ -105,8 +105,8 @@ const member = (id: string, of: Partial<MemberStats> = {}): MemberView => ({
 })
 
 /**
- * A leader whose members and time the test sets; it records published values, and the test sends
- * those of others.
+ * A leader for which the test sets members and time. It records published values, and the test
+ * publishes those of other members.
  */
 function steward(priority = 50) {
   const stage = {

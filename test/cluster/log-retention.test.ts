@@ -126,7 +126,8 @@ test('the log entries after a snapshot are retained during its transfer, and the
   made.opened(1, 120)
   made.begin(2, 'n3', 300)
   expect(made.neededAfter).toBe(120)
-  // A lower match index does not count, because those entries were compacted.
+  // The match index of the second report is lower, but the log keeps no older entries for it,
+  // because they were compacted.
   made.look(
     status([
       ['n2', 50],
@@ -193,8 +194,8 @@ afterEach(async () => {
 })
 
 /**
- * A real cluster node and machine with a simulated host, because only its reports about peers
- * matter here.
+ * A real cluster node and state machine with a simulated Raft thread, because only its reports
+ * about peers matter here.
  */
 function clusterNode() {
   const { main, host } = createSameThreadChannel()
@@ -268,7 +269,7 @@ test('the leader retains the log for a connected learner that catches up in the 
   const told = { ...status([['n2', 0]]), configuration: members(['n2']) }
   host.post({ type: 'status', ...told })
   await commit(1536)
-  // Nothing is known of it yet, so it may need everything.
+  // The leader knows nothing about the peer yet, so the peer may need all entries.
   expect(cutAt()).toBe(0)
   host.post({ type: 'status', ...told, peers: [peer('n2', { isConnected: false })] })
   await commit(512)
@@ -286,7 +287,7 @@ test('the log entries after a snapshot are retained from the request for the sna
   host.post({ type: 'snapshotWanted', id: 7, to: 'n2' })
   await until('it is open', () => commands.some(({ type }) => type === 'snapshotOpened'))
   await commit(2048)
-  // 204,800 bytes were applied, more than the normal retention.
+  // Entries of 204,800 bytes were applied, which exceeds the normal retention.
   await until('the log is cut up to the snapshot', () => cutAt() === 2048)
   host.post({ type: 'snapshotOver', id: 7, isSent: true })
   host.post({ type: 'status', ...away })

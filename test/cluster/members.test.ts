@@ -135,7 +135,7 @@ test('leadership is transferred to the member with the highest priority, but sta
     const n1 = cluster.node('n1').clusterNode
     await until('n1 leads', () => n1.status().role === 'leader')
     const { term } = n1.status()
-    // Much longer than a move by priority would take without the hold.
+    // Waits much longer than a transfer by priority would take if it were not blocked.
     const startMs = performance.now()
     await until('a preference would have had its time', () => performance.now() > startMs + 2000)
     for (let look = 0; look < 5; look += 1) await stewards.get('n1')?.look()

@@ -31,11 +31,14 @@ import type { Role } from '../../src/raft/types.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'
 import { until } from './mesh-fixture.ts'
 
-// Behavior of the leader's own controller while consensus misbehaves.
+// Tests the controller of the leader while consensus fails in various ways.
 
 const ids = ['n1', 'n2', 'n3']
 
-/** Scripted consensus: each change gets the next answer, and is committed when that is null. */
+/**
+ * Simulated consensus: each change gets the next of the given results; null: the change is
+ * committed.
+ */
 class ScriptedConsensus implements MembershipConsensus {
   readonly selfId = 'n1'
   readonly answers: (string | null)[] = []
@@ -75,7 +78,7 @@ class ScriptedConsensus implements MembershipConsensus {
   readIndex = () => Promise.resolve(9)
   transferLeadership = () => Promise.resolve()
 
-  /** Changes the core before main is informed. */
+  /** Changes the configuration in the Raft core before the main thread is informed. */
   moveOn: (() => void) | null = null
 
   changeConfiguration(target: Configuration, basedOn: number): Promise<string | null> {

@@ -20,7 +20,7 @@ import {
 } from './cluster-fixture.ts'
 import { CLUSTER_ID, TRUST_DOMAIN, until } from './mesh-fixture.ts'
 
-/** Removals that were settled. */
+/** Removals whose cleanup is complete. */
 export interface Settled {
   readonly by: string
   readonly id: string
@@ -28,17 +28,17 @@ export interface Settled {
 }
 
 /**
- * A cluster with membership management. The admissions, which are replicated state, are one table
- * that all controllers share; tests of the state machine cover differences between controllers.
+ * A cluster with membership management. Admissions are replicated state; here all controllers share
+ * one table of them. Tests of the state machine cover differences between controllers.
  */
 export class ManagedCluster {
   readonly cluster: TestCluster
   readonly settled: Settled[] = []
-  /** Actions of all controllers. */
+  /** Audited actions of all controllers. */
   readonly actions = new RecordedActions()
-  /** How far membership management is ahead of the system's monotonic clock. */
+  /** How far the clock of membership management is ahead of the system's monotonic clock. */
   aheadMs = 0
-  /** A controller that cannot settle removals. */
+  /** ID of a controller that cannot complete removals. */
   stuckInSettling: string | null = null
   /** Admitted controllers whose ticket has expired. */
   membersWithExpiredTickets: readonly string[] = []
@@ -63,7 +63,7 @@ export class ManagedCluster {
     return this.#manage(await this.cluster.start(id, changes))
   }
 
-  /** Admits a controller like a redeemed ticket. */
+  /** Admits a controller, as redeeming a ticket does. */
   async admit(id: string, isVoter = true): Promise<void> {
     const { certificatePem } = await this.cluster.identityOf(id)
     const spki = createPublicKey(certificatePem).export({ type: 'spki', format: 'der' })
@@ -118,12 +118,15 @@ export class ManagedCluster {
     return record.members.flatMap(({ id, voter }) => (voter ? [id] : [])).sort()
   }
 
-  /** Repeats the transfer until it succeeds: on a busy machine another voter may campaign first. */
+  /**
+   * Repeats the transfer until it succeeds, because on a busy machine another voter may start an
+   * election first.
+   */
   async untilLeader(id: string): Promise<void> {
     await eventually(async () => await this.control(id).transferLeadership(id, anOperator))
   }
 
-  /** Waits until the leader lists it, possibly as a learner. */
+  /** Waits until the leader lists the controller, possibly as a learner. */
   async untilMember(id: string): Promise<void> {
     const { clusterNode } = await this.cluster.leader()
     await until(`${id} is listed`, () =>

@@ -8,7 +8,7 @@ import { anySession } from '../support/commands.ts'
 
 const { request } = peerMethods.change
 
-/** The actor of a request after it was sent to another controller. */
+/** The actor of a request after the request was sent to another controller. */
 function received(by: unknown): Actor {
   const message = { by: { actor: by } } as never
   return readRequesterActor(decodePeerMessage(request, encodePeerMessage(request, message)).by)

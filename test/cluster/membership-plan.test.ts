@@ -21,7 +21,7 @@ import { isWellFormedTarget } from '../../src/raft/configuration.ts'
 import { FEATURE_LEVEL, REMOVED_KEYS_LEVEL } from '../../src/ports/feature-level.ts'
 import type { MembershipChange } from '../../src/ports/membership.ts'
 
-// Pure decisions about members: from known facts to a plan or a refusal.
+// Tests the pure functions that decide about members: from known facts to a plan or a refusal.
 
 const keyOf = (id: string): Uint8Array => new Uint8Array(32).fill(id.charCodeAt(1))
 const storeOf = (id: string): Uint8Array => new Uint8Array(16).fill(id.charCodeAt(1))
@@ -35,8 +35,8 @@ interface Changes {
 }
 
 /**
- * A capital letter is a voter, a small one a learner; `+` marks a learner to promote. `c1` leads:
- * `C1 C2 c3+`.
+ * A configuration as text: an uppercase letter is a voter, a lowercase letter a learner; `+` marks
+ * a learner to promote. `c1` leads: `C1 C2 c3+`.
  */
 function membersOf(text: string): Configuration {
   const members = text.split(' ').map((word) => {
@@ -65,7 +65,7 @@ function nowOf(
   }
 }
 
-/** For example `remove c3`, `remove c3 compromised`, `replace c3 c4`. */
+/** A change as text, for example `remove c3`, `remove c3 compromised`, `replace c3 c4`. */
 function changeOf(text: string): MembershipChange {
   const [verb, first = '', second = ''] = text.split(' ')
   if (verb === 'replace') return { verb, oldId: first, newId: second }

@@ -7,7 +7,7 @@ import { anOperator } from '../support/recorded-actions.ts'
 import { ManagedCluster } from './membership-fixture.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
 
-// Members join and leave over real gRPC and TLS, by requests to any controller.
+// Tests that members join and leave over real gRPC and TLS, by requests to any controller.
 
 const clusters: ManagedCluster[] = []
 
@@ -22,7 +22,7 @@ async function joinAll(managed: ManagedCluster, ...ids: readonly string[]): Prom
   await Promise.all(ids.map(async (id) => await managed.join(id)))
 }
 
-/** Repeats a request while there is no leader on a busy machine; throws every other refusal. */
+/** Repeats a request while a busy machine has no leader; throws every other refusal. */
 async function onceLed<T>(ask: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + PATIENCE_MS
   for (;;) {
@@ -163,7 +163,7 @@ test('if two operators change members at once, both succeed or receive the name 
   await managed.untilVoters('n1', 'n2', 'n3', ...left)
 })
 
-/** The final answer for an operator who repeats a request after a change of leader. */
+/** The final result for an operator who repeats a request after a change of leader. */
 async function answerOf(change: () => Promise<unknown>): Promise<unknown> {
   for (;;) {
     try {
@@ -212,7 +212,7 @@ test('a leadership transfer is repeated until the named voter leads, also by ano
   const { clusterNode } = leader
   const transfer = clusterNode.transferLeadership.bind(clusterNode)
   const attempts: string[] = []
-  // As on a busy machine: the target catches up too late, and then another voter wins the election.
+  // Simulates a busy machine: the target catches up too late, and another voter wins the election.
   clusterNode.transferLeadership = async (to) => {
     attempts.push(String(to))
     if (attempts.length > 1) return await transfer(asked)
@@ -359,7 +359,7 @@ test('each membership change, whether requested or automatic, is audited with it
   const managed = await form(3)
   const control = managed.control('n2')
   const { id: leader } = await managed.cluster.leader()
-  // A leader would transfer leadership first, which is audited as well.
+  // If the leader were removed, it would transfer leadership first, which is audited as well.
   const one = leader === 'n3' ? 'n1' : 'n3'
   const [confirmation, why] = [`demote ${one} and tolerate 0 failures`, { by: 'uid:1000 (op)' }]
   await expect(control.change({ verb: 'demote', id: one }, null, anOperator)).rejects.toThrow()

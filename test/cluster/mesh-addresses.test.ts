@@ -75,7 +75,7 @@ test('an address claim with another key, name or cluster, or a modified claim, i
     changed(own, { nodeId: 'z' }),
     changed(own, { publicKeySpki: Uint8Array.of(1) }),
     changed(own, { signature: new Uint8Array(0) }),
-    // The member's public key with a signature of another key.
+    // A record with the member's public key and a signature of another key.
     changed(bookOf('b', stranger, 'evil.test:1', 9000).own, { publicKeySpki: own.publicKeySpki }),
     bookOf('b', b, 'no address', 9000).own,
   ]
@@ -251,7 +251,7 @@ test('a DNS name in an address claim is resolved by the configured resolvers', a
   const [one, two] = [await freePort(), await freePort()]
   const names = await nameServer(['127.0.0.1'])
   const resolvers = [names.at]
-  // Only `a` is found by its record; `b` reports its own address.
+  // Only the record of `a` has an address that works; `b` reports its own address.
   const gone = members.map((member) =>
     member.id === 'a'
       ? { ...member, address: `a.flotilla.test:${one}` }

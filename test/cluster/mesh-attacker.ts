@@ -8,7 +8,7 @@ import { type MeshIdentity, meshService } from '../../src/cluster/mesh/mesh-serv
 export interface End {
   readonly code: Status
   readonly details: string
-  /** Frames received before the end. */
+  /** Number of frames that were received before the end. */
   readonly frames: number
   readonly refusal: MeshRefusal | null
 }
@@ -21,7 +21,7 @@ export interface Attack {
   readonly method?: 'raft' | 'forward'
 }
 
-/** Calls a mesh like a peer, sends the frames, and waits for the end of the stream. */
+/** Connects to a mesh as a peer does, sends the frames, and waits for the end of the stream. */
 export async function attackMesh(attack: Attack): Promise<End> {
   const { port, caPem, identity, frames, method = 'raft' } = attack
   const context = createSecureContext({

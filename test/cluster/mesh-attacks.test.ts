@@ -20,7 +20,8 @@ import {
   until,
 } from './mesh-fixture.ts'
 
-// Outdated disks and processes: a removed member, a copied folder, a restored backup.
+// Tests attacks with outdated disks and processes: a removed member, a copied folder, a restored
+// backup.
 let authority: Authority
 let a: MeshIdentity
 let b: MeshIdentity
@@ -198,8 +199,8 @@ test('new credentials apply to new connections, and open connections continue', 
   right.mesh.setIdentity(next)
   expect(areConnected()).toBe(true)
   expect(right.links).toHaveLength(1)
-  // After the new key is pinned, connections with the old one end, and both directions reconnect
-  // with the new one.
+  // Once the new key is pinned, connections with the old key are closed, and both members reconnect
+  // with the new key.
   for (const one of [left, right]) one.mesh.setMembers(addressed(next))
   await until('both are connected by the new key', () => {
     const now = left.mesh.peers()[0]?.leafPem

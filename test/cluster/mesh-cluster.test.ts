@@ -28,7 +28,7 @@ async function running(size: number): Promise<TestCluster> {
   return formed
 }
 
-/** Repeats the change on the leader until the members are as wanted. */
+/** Repeats the change on the leader until the members are as required. */
 async function change(formed: TestCluster, alter: (members: Member[]) => Member[]): Promise<void> {
   const end = performance.now() + PATIENCE_MS
   while (performance.now() < end) {
@@ -54,8 +54,8 @@ async function follower(formed: TestCluster): Promise<TestNode> {
 }
 
 /**
- * Repeats the transfer until it succeeds: on a busy machine it may fail, or the leader may lose its
- * term.
+ * Repeats the transfer until it succeeds, because on a busy machine it may fail, or the leader may
+ * lose its term.
  */
 async function lead(formed: TestCluster, { id, clusterNode }: TestNode): Promise<void> {
   const end = performance.now() + PATIENCE_MS
@@ -135,7 +135,7 @@ test('a controller that knows the members only from its membership cache finds t
   await first.clusterNode.propose(command('by two'))
   await until('both have it', () => joiner.effects.includes('by two'))
   expect(reasons(joiner)).not.toContain('removed')
-  // Either of them can lead.
+  // Each of the two can lead.
   await first.clusterNode.transferLeadership('n2')
   await until('the other leads', () => joiner.clusterNode.status().role === 'leader')
 })
@@ -157,7 +157,7 @@ test('a member with a wiped disk is accepted once its member record contains the
     members.map((one) => (one.id === id ? { ...one, storeId, voter: false } : one)),
   )
   await until('it has caught up', () => back.effects.includes('first'))
-  // Its start count begins again, so its reports must not be mistaken for old ones.
+  // Its boot count starts again, but its reports must not count as old ones.
   const isHeardBy = ({ clusterNode }: TestNode) =>
     clusterNode
       .members()
@@ -173,7 +173,7 @@ test('a member whose disk was reset to an old copy is refused, and learns the re
   await kill()
   const leader = await formed.leader()
   await leader.clusterNode.propose(command('second'))
-  // The same store id with the initial log.
+  // The same store ID with the initial log.
   const back = await formed.start(id, { from: 'nothing' })
   await until('it is reported', () => reasons(back).includes('rolled-back'))
   expect(back.effects).toEqual([])
@@ -206,7 +206,8 @@ test('after a restart of all members, a disk that was reset to an old copy is st
   for (const one of formed.ids) await formed.node(one).kill()
   formed.nodes.clear()
 
-  // The start count equals that of the real disk, so only the missing entries reveal the reset.
+  // The boot count equals that of the real disk, so only the missing entries show that the disk was
+  // reset.
   let log = MemoryDisk.form({ entries: copy.restored.entries })
   for (const _ of [2, 3, 4]) {
     log.disk.crash()
@@ -276,7 +277,8 @@ test('a cluster that restarts while no DNS server responds elects a leader throu
   const port = await freePort()
   const hosts = formed.ids.map((_, at) => `127.0.0.${41 + at}`)
   const names = await nameServer(hosts)
-  // Their records name addresses that are gone, so that only the name leads them to each other.
+  // The addresses in their records do not exist any more, so that the members find each other only
+  // by the name.
   const restart = async (): Promise<void> => {
     for (const id of formed.ids) await formed.node(id).kill()
     formed.nodes.clear()

@@ -11,8 +11,8 @@ test('a peer that closes every connection causes few log lines, even with varyin
     await controllerIdentity(authority, 'a'),
     await controllerIdentity(authority, 'b'),
   ]
-  // As with a rejected certificate: under TLS 1.3 the client notices only after its own part of the
-  // handshake.
+  // Simulates a rejected certificate: with TLS 1.3, the client notices the rejection only after it
+  // has completed its part of the handshake.
   const identity = { cert: b.certificatePem, key: b.privateKeyPem, ALPNProtocols: ['h2'] }
   const server = createServer(identity, (socket) => {
     knocks += 1

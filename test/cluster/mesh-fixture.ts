@@ -197,7 +197,7 @@ export async function startMesh(
   return { id, mesh, port, log, book, ...seen }
 }
 
-/** Polls until the condition holds. @throws an error with `what` on a timeout. */
+/** Waits until the condition holds. @throws an error with `what` on a timeout. */
 export async function until(
   what: string,
   condition: () => boolean,

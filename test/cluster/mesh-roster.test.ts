@@ -33,7 +33,7 @@ function identityOf(id: string): MeshIdentity {
   return identity
 }
 
-/** `a!`: `a` with another disk. */
+/** Members as text; `a!` is the member `a` with another disk. */
 function recordOf(names: string) {
   const members = names.split('').flatMap((id, at) => {
     if (id === '!') return []
@@ -73,7 +73,7 @@ interface Stage {
   readonly events: ConsensusThreadEvent[]
   readonly sent: { index: number }[]
   nowMs: number
-  /** Ids of the accepted members. */
+  /** IDs of the peers that the member accepts. */
   readonly letIn: () => string
   readonly told: () => string[]
 }
@@ -143,7 +143,7 @@ test('a member whose log lags accepts exactly the members in the newest committe
   keeper.take('b', frameOf('abd', 9))
   expect(letIn()).toBe('abd')
   expect(keeper.view.committedIndex).toBe(9)
-  // Older entries of its own log do not restore removed members.
+  // Older entries in the log of this controller must not restore removed members.
   keeper.onStatus(statusOf('abc', 7))
   expect(letIn()).toBe('abd')
   keeper.onStatus(statusOf('abd', 9))
@@ -195,7 +195,7 @@ const refusedFor = (
 test('a refusal counts as a removal only if it names a later configuration than the one that contains this member’s disk', () => {
   expect(refusedFor(stage(statusOf('abc', 5)), 'not-a-member', 6)).toEqual(['removed b 6'])
   expect(refusedFor(stage(statusOf('abc', 5)), 'not-a-member', 5)).toEqual(['not-yet-a-member b 5'])
-  // Being admitted: the refusing peer only lags.
+  // The controller is being admitted, and the peer that refuses it only lags behind.
   expect(refusedFor(stage(statusOf('bc', 5)), 'not-a-member', 9)).toEqual(['not-yet-a-member b 9'])
   expect(refusedFor(stage(statusOf('a!bc', 5)), 'other-store', 9)).toEqual(['not-yet-a-member b 9'])
   expect(refusedFor(stage(statusOf('abc', 5)), 'other-store', 9)).toEqual(['other-store b 9'])
@@ -231,7 +231,7 @@ test('a member detects its own removal in its log or from a peer, and ignores th
   const told = stage(statusOf('abc', 5))
   told.keeper.take('b', frameOf('a!bc', 9))
   expect(told.told()).toEqual(['other-store b 9'])
-  // A new member replays the admission and removal of an earlier disk with its id.
+  // A new member replays the log entries that admitted and removed an earlier disk with its ID.
   const joiner = stage(statusOf('bc', 0))
   for (const [at, names] of ['a!bc', 'bc', 'abc'].entries()) {
     joiner.keeper.onStatus(statusOf(names, at + 1))

@@ -32,7 +32,7 @@ function positionOf([term, index]: readonly [number, number]): { term: bigint; i
   return { term: BigInt(term), index: BigInt(index) }
 }
 
-/** Judges the Hello of a caller by default. */
+/** Checks the Hello of a peer that connects or, if `isCaller` is false, of a peer that answers. */
 function judge(witness: RollbackDetector, said: Said, isCaller = true): string {
   return witness.judge('b', hello(said), isCaller) ?? 'fine'
 }
@@ -57,7 +57,7 @@ test('entries that a member acknowledged to a leader must still exist in the lea
 test('a later leader may truncate uncommitted entries over several messages, which does not count as a rollback', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
-  // The leader of term 5 replaces entries of term 3 by its own; the first of them is of term 2.
+  // The leader of term 5 replaces entries of term 3 with its own, of which the first is of term 2.
   expect(judge(witness, { term: 5, last: [3, 8] })).toBe('fine')
   expect(judge(witness, { term: 5, last: [2, 6] })).toBe('fine')
   expect(judge(witness, { term: 5, last: [5, 7] })).toBe('fine')
@@ -85,11 +85,11 @@ test('the start count reveals the restored disk of an idle cluster’s member, a
 test('reports on the two streams of a connection have no common order, so reports by the same process start are not compared', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] }, false)).toBe('fine')
-  // Sent before the answer above was made, but received later.
+  // The peer sent this message before the previous answer, but it arrives later.
   expect(judge(witness, { term: 2, last: [2, 5] })).toBe('fine')
   witness.noteMatch('b', 3, 20)
   expect(judge(witness, { term: 3, last: [3, 12] }, false)).toBe('fine')
-  // Another process start is certainly later than both.
+  // A message from another process start is certainly later than both.
   const restored = { term: 3, last: [3, 12], boot: 2, startedAtMs: 2000 } as const
   expect(judge(witness, restored, false)).toBe('rolled-back')
 })
@@ -121,7 +121,8 @@ test('the remembered reports of an earlier process are compared in their order, 
   const kept = first.marks()
   expect(judge(new RollbackDetector(1, kept), { term: 3, last: [3, 11] })).toBe('rolled-back')
   expect(judge(new RollbackDetector(1, kept), { term: 3, last: [3, 12] })).toBe('fine')
-  // The two directions are not ordered, so an answer may be older than acknowledged index 12.
+  // Messages in the two directions have no common order, so an answer may be older than the
+  // acknowledged index 12.
   expect(judge(new RollbackDetector(1, kept), { term: 3, last: [3, 10] }, false)).toBe('fine')
   const later = { term: 3, boot: 2, startedAtMs: 2000 } as const
   expect(judge(new RollbackDetector(1, kept), { ...later, last: [3, 11] }, false)).toBe(
@@ -153,8 +154,8 @@ test('a member with a reported missing tail is refused if it also lacks later en
   expect(judge(witness, { ...restored, term: 3 })).toBe('rolled-back')
   expect(judge(witness, { ...restored, term: 2, owed: [2, 90] })).toBe('rolled-back')
   expect(judge(witness, { ...restored, term: 3, boot: 4, owed: [3, 20] })).toBe('rolled-back')
-  // The acknowledged index is kept, so a copy from that time is detected even after the tail is
-  // repaired.
+  // The acknowledged index is kept, so a disk copy from that time is detected even after the tail
+  // of its log was repaired.
   expect(judge(witness, { ...restored, term: 3, owed: [3, 20] })).toBe('fine')
   witness.noteMatch('b', 3, 60)
   const copy = { ...restored, boot: 6, startedAtMs: 6000, term: 3, owed: [3, 20] } as const

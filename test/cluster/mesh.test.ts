@@ -31,7 +31,7 @@ import {
   until,
 } from './mesh-fixture.ts'
 
-// All tests attack one listening victim over real TLS. `b` is a member that is not running.
+// All tests attack one listening member over real TLS. `b` is a member that does not run.
 let authority: Authority
 let a: MeshIdentity
 let b: MeshIdentity
@@ -104,7 +104,7 @@ interface Attack {
   readonly identity?: () => Promise<MeshIdentity> | MeshIdentity
   readonly frames?: readonly Uint8Array[]
   readonly method?: 'forward'
-  /** Absent: the connection ends with the handshake, without a status. */
+  /** Absent if the connection ends with the handshake, without a status. */
   readonly code?: Status
   readonly reason: RegExp
 }
@@ -223,7 +223,8 @@ test.each(attacks)('the mesh refuses with a status and one log line: $name', asy
   expect(end).toMatchObject({ code, frames: 0 })
   if (case_.code !== undefined) expect(end.details).toMatch(reason)
   expect(victim.raft.length).toBe(raftBefore)
-  // The same peer and reason is logged once a minute; an earlier case may have logged it.
+  // A refusal of the same peer for the same reason is logged once a minute; an earlier test may
+  // have logged it.
   const told = victim.log.lines.slice(linesBefore)
   expect(told.filter((line) => line.startsWith('warn')).length).toBeLessThanOrEqual(1)
   expect(victim.log.lines.some((line) => line.startsWith('warn') && reason.test(line))).toBe(true)
@@ -295,7 +296,8 @@ test('TLS rejects a client without a certificate, with a certificate of another 
 })
 
 test("a member does not use a server with another identity at a member's address", async () => {
-  // `b` is expected at the address where the victim `a` listens, and where a false `b` listens.
+  // The victim expects `b` at an address where the victim `a` itself listens, and at one where a
+  // false `b` listens.
   const falseB = await controllerIdentity(authority, 'b')
   const pinned = memberOf('b', b, nowhere)
   const impostorMesh = await startMesh('b', falseB, [memberOf('a', a, nowhere)])

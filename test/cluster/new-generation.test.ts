@@ -14,8 +14,8 @@ import { readMembershipCacheFile } from '../../src/store/folder/membership-cache
 import { layOut } from '../support/lay-out.ts'
 
 // Goal: a data folder that continues alone has one member, a new term and generation, and all
-// former entries; also after a crash in between, and with a damaged log. Method: folders as a
-// cluster of three creates them.
+// earlier entries, also after a crash during the change and with a damaged log. Method: folders as
+// a cluster of three creates them.
 
 let dir: string
 let data: string
@@ -62,7 +62,7 @@ test('the recovery of a damaged log keeps its valid entries, and records no miss
   const [segment = ''] = readdirSync(folder).filter((name) => name.endsWith('.seg'))
   const bytes = readFileSync(join(folder, segment))
   const { entries } = inspectLog(data)
-  // Damages the last synced record, so that it is not a torn tail.
+  // Damages the last synced record, so that the damage does not look like a torn tail.
   let end = bytes.length
   while (bytes[end - 1] === 0) end -= 1
   bytes.fill(0xff, end - 64, end - 32)

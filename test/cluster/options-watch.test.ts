@@ -13,7 +13,7 @@ const optionsOf = (values: Readonly<Record<string, string>>): SharedOptions =>
     options: Object.entries(values).map(([name, value]) => ({ name, value })),
   })
 
-/** A watch with two options, and the topic that it reads and writes. */
+/** A watch of two options, with the soft state topic that it reads and writes. */
 function watched() {
   const alarms = new Alarms(systemClock, new RecordedLog().log)
   const published: SharedOptions[] = []

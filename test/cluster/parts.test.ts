@@ -258,7 +258,7 @@ test('a log limiter allows one line per key and window', () => {
     true,
   ])
   expect([throttle.allow('b', 100), throttle.allow('c', 100)]).toEqual([true, true])
-  // The oldest key was dropped, because memory is bounded.
+  // The limiter has evicted the oldest key, because its memory is limited.
   expect(throttle.allow('a', 101)).toBe(true)
 })
 

@@ -16,9 +16,9 @@ import {
 } from './cluster-fixture.ts'
 import { until } from './mesh-fixture.ts'
 
-// Goal: a controller whose state differs from the majority answers nothing until its state is equal
-// again. Method: real controllers over gRPC. One of them skips a command of the log, so that its
-// count, which is its answer, is wrong from then on.
+// Goal: a controller whose state differs from that of the majority answers no request until its
+// state is equal again. Method: real controllers over gRPC. One of them skips a command of the log,
+// so that its count of commands, which it returns in responses, is wrong from then on.
 
 const clusters: TestCluster[] = []
 afterEach(async () => {
@@ -35,7 +35,7 @@ async function runningCluster(size: number, changes: StartChanges = {}): Promise
 
 class Mark implements QuarantineRecord {
   isOn = false
-  /** Number of times that it was set. */
+  /** Number of times that the alarm was raised. */
   times = 0
   isSet = (): boolean => this.isOn
   set = (): void => {
@@ -59,7 +59,7 @@ function misapply(node: TestNode, isWrong: (payload: string) => boolean): void {
   }
 }
 
-/** Outcome of each entry by index, as this node sees it. */
+/** Outcome of each log entry by index, according to this controller. */
 function outcomesOf(node: TestNode): ReadonlyMap<number, string> {
   const outcomes = new Map<number, string>()
   const apply = node.machine.apply.bind(node.machine)
@@ -98,8 +98,8 @@ async function allAgree(formed: TestCluster): Promise<void> {
 }
 
 /**
- * Writes through a node without a pause; records the result of each attempt and whether it started
- * in quarantine.
+ * Writes through a controller without a pause; records the result of each attempt, and whether the
+ * controller was in quarantine at its start.
  */
 function writeThrough(node: TestNode, name: string) {
   const fates: { readonly fate: string; readonly wasOut: boolean }[] = []
@@ -132,7 +132,7 @@ test('a follower that misapplies an entry stops serving requests, rebuilds its s
   const formed = await runningCluster(3, { quarantineMark: mark })
   const odd = await followerOf(formed)
   const steady = formed.ids.filter((id) => id !== odd.id)
-  // Only one entry: a similar one of the other writer could follow the rebuild.
+  // Skips only one entry, because the same entry of the other writer could come after the rebuild.
   misapply(odd, (payload) => payload === `${steady[0]}-100`)
   const truth = outcomesOf(formed.node(steady[0] ?? ''))
   const others = steady.map((id) => writeThrough(formed.node(id), id))
@@ -150,11 +150,12 @@ test('a follower that misapplies an entry stops serving requests, rebuilds its s
   await allAgree(formed)
   const isWrong = ({ index, id }: { readonly index: number; readonly id: string }) =>
     truth.get(index) !== id
-  // Proves that there were wrong answers, but none after the divergence was detected.
+  // Some responses were wrong, but none after the divergence was detected.
   expect(own.answers.filter(isWrong)).not.toEqual([])
   expect(own.answers.slice(before).filter(isWrong)).toEqual([])
   expect(own.answers.filter(({ wasOut }) => wasOut)).toEqual([])
-  // Writes through the controller in quarantine have no outcome; the others were not affected.
+  // Writes through the controller in quarantine have an unknown outcome; writes through the others
+  // succeed.
   expect(own.fates.filter(({ wasOut }) => wasOut).map(({ fate }) => fate)).not.toContain('done')
   for (const writer of others) {
     expect(new Set(writer.fates.map(({ fate }) => fate))).toEqual(new Set(['done']))
@@ -241,7 +242,7 @@ test('two members with different states raise an alarm, and both serve requests 
     expect(await settled(odd.clusterNode.propose(command(`more ${i}`)))).toBe('done')
   }
   expect([odd.clusterNode.isQuarantined, leader.clusterNode.isQuarantined]).toEqual([false, false])
-  // The third member decides.
+  // The third member decides which of the two states is correct.
   await formed.start(away)
   await until('the odd one is out of service', () =>
     odd.log.lines.some((line) => line.includes('STATE_QUARANTINED')),
@@ -258,14 +259,14 @@ test('a controller that stopped in quarantine serves no requests after its resta
   const id = (await followerOf(formed)).id
   await formed.node(id).kill()
   mark.set()
-  // Allows only a small lag of apply, so that the other members are far beyond it.
+  // Permits only a small lag of apply, so that the other members are soon far ahead.
   const host = { core: { applyLagEntriesMax: 16 } }
   const back = await formed.start(id, { quarantineMark: mark, host })
   expect(back.clusterNode.isQuarantined).toBe(true)
   expect(back.machine.progress().applied).toBe(0)
   await until('it is in service', () => !back.clusterNode.isQuarantined)
   expect(mark.isOn).toBe(false)
-  // The state came from another member, not from its log.
+  // Most of the state came from another member and not from applying the log.
   expect(back.effects.length).toBeLessThan(200)
   expect(await settled(back.clusterNode.propose(command('after')))).toBe('done')
   await allAgree(formed)
@@ -313,7 +314,7 @@ test('a state is read from another controller in pieces, and only at an index th
   await expect(read(id + 1n, 0n)).rejects.toMatchObject({ code: 'NOT_FOUND' })
   await expect(read(id, 1n)).rejects.toMatchObject({ code: 'COULD_NOT_VALIDATE' })
   await expect(open(1_000_000n)).rejects.toMatchObject({ code: 'INDEX_NOT_REACHED' })
-  // The second request closed the first snapshot.
+  // The second request has closed the snapshot of the first one.
   await expect(read(id, 0n)).rejects.toMatchObject({ code: 'NOT_FOUND' })
   const unknown = await callPeer(clusterNode.peers, 'n2', digest, { index: 1_000_000n }, 5000)
   expect(unknown.digest).toBe('')

@@ -3,9 +3,9 @@ import { planRecovery } from '../../src/controller/recover/plan.ts'
 import { decodeSurvivor } from '../../src/controller/recover/survivor-file.ts'
 import type { SurvivingMemberFacts } from '../../src/controller/recover/survivor.ts'
 
-// Goal: a cluster is recovered only if the operator needs that, from the member that loses least,
-// and every refusal has a remedy. Method: facts of survivors as the program reads them, with one
-// fault at a time.
+// Goal: a cluster is recovered only if this is necessary, from the member that loses least, and
+// every refusal contains a remedy. Method: facts about the surviving members as the program reads
+// them, with one fault at a time.
 
 const voters = (...ids: string[]): SurvivingMemberFacts['members'] =>
   ids.map((id) => ({ id, isVoter: true, address: `${id}.test:1480` }))

@@ -2,12 +2,12 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 
 import { parseHostPort } from '../../src/lib/text/names.ts'
 
-/** A TCP relay in front of a controller whose connections a test can break. */
+/** A TCP relay in front of a controller; a test can break its connections. */
 export class Relay {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   #isOpen = true
-  /** Bytes forwarded to the controller. */
+  /** Number of bytes that were forwarded to the controller. */
   bytes = 0
 
   private constructor(target: string) {

@@ -209,7 +209,7 @@ describe('The rotation of secrets after the removal of a controller', () => {
     await cluster.member('ctrl2').keyring.refresh()
     await rotateClusterKeyIfDue(cluster.member('ctrl2').rotation, 'found due')
     expect(isRotationDue(cluster.machine)).toBe(false)
-    // The state also records that it was compromised, so no former key is valid.
+    // The state records that the controller was compromised, so none of its former keys is valid.
     expect(keysOf('ctrl2')).toHaveLength(1)
   })
 
@@ -244,7 +244,7 @@ describe('The key that encrypts MFA secrets', () => {
     cluster.expel('ctrl3')
     await rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
     await refreshAll()
-    // The first version encrypted nothing, so it is gone.
+    // No secret is encrypted with the first version, so it was deleted.
     expect(versionsAt('ctrl2')).toEqual([expect.stringMatching(/^2 /)])
     expect(versionsAt('ctrl2')).toEqual(versionsAt('ctrl1'))
     expect(versionsAt('ctrl3')).toEqual([])

@@ -48,8 +48,9 @@ export interface TestMember {
 }
 
 /**
- * Controllers over one real state machine: proposals are committed at once. Each has the secrets
- * decrypted with its own key. `beforePropose` runs between two steps of a controller.
+ * Controllers that share one real state machine, in which proposals are committed immediately. Each
+ * controller decrypts the secrets with its own key. `beforePropose` runs between two steps of a
+ * controller.
  */
 export class SecretsCluster implements Proposer {
   readonly clock = new TestClock()
@@ -63,7 +64,7 @@ export class SecretsCluster implements Proposer {
   readonly members = new Map<string, TestMember>()
   readonly proposals: ProposalInput[] = []
   beforePropose: ((input: ProposalInput) => Promise<void>) | null = null
-  /** Commands take effect, but their proposer gets no answer. */
+  /** If true, commands take effect, but their proposer gets no response. */
   losesAnswers = false
   isSettled = true
   #configuration = create(ConfigurationSchema)
@@ -75,7 +76,7 @@ export class SecretsCluster implements Proposer {
   }
 
   /**
-   * @param lacking a member that no secret is wrapped for.
+   * @param lacking a member for which no secret is encrypted.
    * @param seeds records in addition to the secrets.
    */
   static async form(
@@ -128,7 +129,7 @@ export class SecretsCluster implements Proposer {
     this.#command({ kind: CommandKind.FORM, payload, actor: anySystem })
   }
 
-  /** Adds a controller with the key of this leaf. */
+  /** Adds a controller with the key of this leaf certificate. */
   async add(id: string, leaf: CertifiedKey): Promise<TestMember> {
     const { machine: state, log, clock } = this
     const keyring = new Keyring({
@@ -162,7 +163,7 @@ export class SecretsCluster implements Proposer {
     return member
   }
 
-  /** Sets the members of the configuration. */
+  /** Sets the members in the cluster configuration. */
   configure(leaves: ReadonlyMap<string, { readonly certificatePem: string }>): void {
     this.#configuration = create(ConfigurationSchema, {
       members: [...leaves].map(([id, { certificatePem }]) => ({
@@ -175,7 +176,7 @@ export class SecretsCluster implements Proposer {
     this.#append('configuration', toBinary(ConfigurationSchema, this.#configuration))
   }
 
-  /** Removes a member; its admission stays. */
+  /** Removes a member from the configuration; its admission record stays. */
   expel(id: string): void {
     const others = [...this.members.values()].filter((member) => member.id !== id)
     this.configure(new Map(others.map((member) => [member.id, member.leaf])))

@@ -196,7 +196,7 @@ test('chunks of a snapshot that are repeated on a new connection are skipped, an
   expect(events.length).toBe(before)
   made.onChunk('leader', 3, chunk(1, second))
   made.onChunk('leader', 3, chunk(1, second))
-  // The last chunk counts only once the snapshot is installed.
+  // The last chunk is acknowledged only when the snapshot is installed.
   expect(acks.at(-1)).toMatchObject({ number: 1, failed: false })
   finish()
   expect(received.length).toBe(1)

@@ -113,7 +113,7 @@ test('a snapshot transfer continues on the next connection with the first unackn
   made.onChunk(1, first, false)
   made.onLinkLost('slow')
   state.isReachable = false
-  // Read before the connection was lost, and arrived later.
+  // The chunk was read before the connection was lost, and arrives later.
   made.onChunk(1, second, false)
   expect(suspended).toEqual([1])
   expect(done).toEqual([])
@@ -163,7 +163,7 @@ test('an interrupted snapshot transfer is kept only while the receiver is silent
   made.onLinkLost('slow')
   clock.atMs = 1000
   made.sweep(nothingMatches)
-  // A repeated request of the core continues the same transfer.
+  // A repeated request of the Raft core continues the same transfer.
   made.start('slow', 4)
   expect(events.filter(({ type }) => type === 'snapshotWanted').length).toBe(1)
   expect(done).toEqual([])
@@ -193,7 +193,7 @@ test('after a second consecutive failure the next attempt is delayed, longer eac
     fail()
   }
   expect(done.length).toBe(5)
-  // After a change of leadership, the new leader decides.
+  // After a change of leadership, the new leader decides about transfers.
   made.start('slow', 4)
   made.abandonOtherThan(5)
   clock.atMs += 60_000
@@ -251,7 +251,7 @@ test('all snapshot transfers share one rate limit evenly', () => {
     for (const transfer of ['a', 'b', 'a']) pacer.join(transfer)
     vi.advanceTimersByTime(10_000)
     const count = (of: string): number => given.filter((one) => one === of).length
-    // Ten seconds at two such chunks a second.
+    // Ten seconds, at two such chunks per second.
     expect(given.length).toBeGreaterThanOrEqual(19)
     expect(given.length).toBeLessThanOrEqual(22)
     expect(Math.abs(count('a') - count('b'))).toBeLessThanOrEqual(1)

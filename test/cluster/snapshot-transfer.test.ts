@@ -27,8 +27,8 @@ import { RecordedLog, until } from './mesh-fixture.ts'
 import { configuration } from './snapshot-fixture.ts'
 
 // Goal: a snapshot is copied from one real store to another over a connection that breaks or
-// corrupts data. Method: sender, receiver and sources as a controller has them; only the wire in
-// between belongs to this file.
+// corrupts data. Method: sender, receiver and sources as a controller has them; only the connection
+// between them is simulated.
 
 const WINDOW_CHUNKS = 4
 const recordsOfSource = Array.from({ length: 4000 }, (_, number) => ({
@@ -73,7 +73,10 @@ async function side(free: { bytes: number }) {
   return { store, desk, main, host, halves }
 }
 
-/** Dispatches events to the source; `restore` is handled by the cluster node, here as well. */
+/**
+ * Passes events to the snapshot source, except `restore`, which the cluster node handles as in a
+ * controller.
+ */
 function serve(main: MainThreadLink, desk: SnapshotStoreWorker): void {
   main.onMessage = (event) => {
     if (event.type === 'restore') void desk.restore(event.id)
@@ -99,7 +102,9 @@ async function rig() {
   const done: string[] = []
   const failures: string[] = []
   const received: ReceivedSnapshot[] = []
-  /** Delivers only while the same connection is open: a break loses data in transit. */
+  /**
+   * Delivers data only while the same connection is open: when it breaks, data in transit is lost.
+   */
   let connection = 1
   const over = (work: () => void): boolean => {
     const mine = connection
@@ -174,7 +179,8 @@ const whole = recordsOfSource.map(({ key, value }) => `${key}=${value}`)
 
 test('a snapshot transfer with repeatedly broken connections resumes at its last position, and completes', async () => {
   const { to, from, wire, sent, done, sender, breakOff, reconnect } = await rig()
-  // The wire breaks with every eighth chunk, so a slow machine sees as many breaks.
+  // Breaks the connection at every eighth chunk, so that the number of breaks does not depend on
+  // the speed of the machine.
   wire.alter = (chunk) => {
     if (sent.length % 8 === 0) wire.isUp = false
     return chunk
@@ -186,7 +192,7 @@ test('a snapshot transfer with repeatedly broken connections resumes at its last
     if (done.length > 0) break
     breakOff()
     breaks += 1
-    // Writes meanwhile do not change the snapshot that is being sent.
+    // Writes during the transfer do not change the snapshot that is being sent.
     await from.store.write([{ key: `later${breaks}`, value: 'x' }], markAt(9 + breaks))
     reconnect()
   }

@@ -23,10 +23,7 @@ interface Note {
   readonly payload: Uint8Array
 }
 
-/**
- * Controllers whose notes wait until a test delivers them. No channel is started, so none sends at
- * an interval.
- */
+/** Controllers whose messages wait until a test delivers them. No periodic sending is started. */
 class Wire {
   nowMs = 1000
   readonly notes: Note[] = []
@@ -68,7 +65,7 @@ class Wire {
     }
   }
 
-  /** Delivers notes until none is left, except those to `deaf`. */
+  /** Delivers messages until none waits, except those to `deaf`. */
   async deliver(deaf = ''): Promise<void> {
     for (let turn = 0; turn < 20; turn += 1) {
       await Promise.resolve()
@@ -93,7 +90,7 @@ beforeEach(() => {
 })
 afterEach(() => vi.useRealTimers())
 
-/** Two controllers that have each other's values. */
+/** Two controllers, each of which has received the values of the other. */
 async function pair(options: Partial<SoftStateOptions> = {}) {
   const [a, b] = [wire.add('a', options), wire.add('b')]
   wire.link('a', 'b')

@@ -39,13 +39,15 @@ interface Note {
   readonly payload: Uint8Array
 }
 
-/** Controllers whose notes a test delivers, loses or repeats; the test also sets the time. */
+/**
+ * Controllers whose messages a test delivers, loses or repeats; the test also controls the clock.
+ */
 class Network {
   nowMs = 1000
   readonly clock: Clock = { nowMs: () => 0, monotonicMs: () => this.nowMs }
   readonly members = new Set<string>()
   readonly sent: Note[] = []
-  /** New notes get lost. */
+  /** If true, new messages are lost. */
   isLossy = false
   readonly #ends = new Map<string, End>()
 
@@ -102,7 +104,7 @@ class Network {
     this.#end(note.to).listeners.get(note.topic)?.(note.from, note.payload)
   }
 
-  /** Advances time in ticks, and delivers notes meanwhile. */
+  /** Advances time in ticks, and delivers messages after each. */
   run(ms: number): void {
     for (const endMs = this.nowMs + ms; this.nowMs < endMs;) {
       this.nowMs += 50
@@ -226,7 +228,7 @@ test('a lost batch is followed by a full transmission, which also withdraws valu
   expect(seen(b)).toEqual(['a/x=1', 'a/y=1'])
   network.run(3000)
   expect(seen(b)).toEqual(['a/y=1', 'a/z=1'])
-  // Unchanged values are not reported again.
+  // A value that has not changed is not reported again.
   expect(told).toEqual([
     ['z', '1', undefined],
     ['x', undefined, undefined],

@@ -11,7 +11,7 @@ const sources = readdirSync(src, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.ts'))
   .map((file) => [file, readFileSync(join(src, file), 'utf8')] as const)
 
-/** Files that contain a pattern, once for each match. */
+/** Files that contain a pattern; a file is listed once for each match. */
 function found(pattern: RegExp): string[] {
   return sources.flatMap(([file, text]) => [...text.matchAll(pattern)].map(() => file))
 }

@@ -9,8 +9,8 @@ import { Problem } from '../../src/lib/problems.ts'
 import type { PeerChannel } from '../../src/cluster/peer-channel.ts'
 import { RecordedLog } from './mesh-fixture.ts'
 
-// Tests that would take minutes with real controllers: time is a number, and the other members
-// cannot be called.
+// Tests that would take minutes with real controllers: the clock is simulated, and the other
+// members do not respond.
 
 class ManualClock implements Clock {
   ms = 0
@@ -60,7 +60,7 @@ function stage() {
     handOver: note('hand over'),
     onFatal: note('fatal'),
   })
-  /** Advances time in steps, and completes the work that they start. */
+  /** Advances time in steps, and waits for the work that each step starts. */
   const pass = async (ms: number): Promise<void> => {
     for (const end = clock.ms + ms; clock.ms < end; clock.ms += 500) {
       guard.sweep()

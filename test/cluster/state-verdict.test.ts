@@ -81,7 +81,7 @@ test('a wrong state is quarantined and rebuilt, and serves requests again once a
   expect(made.agreed(64)).toBe(false)
   made.replaced(100)
   expect([made.phase, made.isRebuildDue(clock.ms)]).toEqual(['proving', false])
-  // A report about the previous state.
+  // A report about the previous state has no effect.
   expect(made.agreed(99)).toBe(false)
   expect([made.isQuarantined, mark.isSet()]).toEqual([true, true])
   expect(made.agreed(100)).toBe(true)
@@ -108,7 +108,7 @@ test('a state that is wrong after three rebuilds is not rebuilt again, and raise
   for (let rebuild = 1; rebuild <= 3; rebuild += 1) {
     made.foundOdd(100 * rebuild, ['b', 'c'])
     made.replaced(100 * rebuild + 10)
-    // An agreement in between does not reset the count.
+    // An equal state in between does not reset the count of rebuilds.
     if (rebuild < 3) expect(made.agreed(100 * rebuild + 20)).toBe(true)
     clock.ms += 60_000
   }

@@ -41,7 +41,7 @@ function newFolder(): string {
   return folder
 }
 
-/** A formed data folder of a cluster of one, and the inputs to start its host. */
+/** The data folder of a new cluster with one controller, and the inputs to start its threads. */
 async function formedHost(): Promise<LogAndConsensusStart> {
   const dir = join(newFolder(), 'data')
   const identity = await controllerIdentity(await createAuthority(), 'n1')

@@ -36,7 +36,7 @@ const seriesOf = (value: number): TrafficSeries =>
   filled(trafficSpans.hour.periods, trafficSpans.day.periods, value)
 const totalsOf = (value: number): TrafficSeries => filled(1, 1, value)
 
-/** A controller that has counted these records, the same value for each figure. */
+/** A controller that has counted traffic for these records, with the same value for each figure. */
 function counted(values: Readonly<Record<string, number>>, other = 0): LocalTraffic {
   const rows = (of: (value: number) => TrafficSeries): readonly RecordTraffic[] =>
     Object.entries(values).map(([id, value]) => ({ id, figures: of(value) }))
@@ -57,7 +57,7 @@ describe('Traffic of the cluster', () => {
     for (const [at, id] of cluster.ids.entries()) {
       const { clusterNode } = await cluster.start(id)
       const local = values[at]
-      // The third one has no such data, as in an earlier release.
+      // The third controller has no such counts, like one of an earlier release.
       if (local === null || local === undefined) continue
       const deps = { cluster: clusterNode, peers: clusterNode.peers, local: counted(local, 5) }
       exchanges.push(new TrafficExchange(deps))
@@ -94,7 +94,7 @@ describe('Traffic of the cluster', () => {
   })
 })
 
-/** Handlers of one controller that calls itself as the other one. */
+/** Handlers of one controller that sends requests to itself in place of another one. */
 function looped(local: LocalTraffic, answer?: (payload: Uint8Array) => Uint8Array) {
   const handlers = new Map<string, PeerHandler>()
   const peers = {

@@ -6,7 +6,7 @@ import { texts } from '../../src/console/texts.ts'
 import { axeFindings, browserMissing, logIn, overflows } from './support/console-browser.ts'
 import { consoleNetwork, shots } from './support/console-network.ts'
 
-// Goal: an operator finds out who changed what, and takes a change back, without the command line.
+// Goal: an operator finds out who changed what, and undoes a change, without the command line.
 
 const { activity } = texts
 const attack = '<img src=x onerror="alert(1)">'
@@ -93,7 +93,7 @@ describe.skipIf(browserMissing !== null)('The Activity page', () => {
     await page.getByLabel(activity.actionLabel).selectOption('create')
     await page.getByLabel(activity.range, { exact: true }).selectOption('24')
     await entryOf(page, 'created identity Bob').waitFor()
-    // A typed actor is searched for after a pause.
+    // The page searches for a typed actor after a short pause.
     await page.waitForURL(/actor=Default\+Admin/)
     const url = page.url()
     await page.goto(url)

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest'
 
 import { changedItems } from '../../src/console/pages/records/changed-items.ts'
 
-// Goal: a difference shows what a change does to a list, not the whole list twice.
+// Goal: a comparison shows which items of a list a change adds and removes, and does not show the
+// whole list twice.
 
 test('a difference of two lists has only the removed and the added items', () => {
   const change = changedItems(['staff', 'sales'], ['staff', 'web'])

@@ -20,8 +20,9 @@ import {
 } from './support/console-browser.ts'
 import { consoleNetwork, management, shots } from './support/console-network.ts'
 
-// Goal: a person uses the console in a real browser for all tasks of its pages, also while
-// controllers are away. The screenshots of all pages are in .test/console, for a person to look at.
+// Goal: a person uses the console in a real browser for all tasks of its pages, also while some
+// controllers do not respond. The folder .test/console contains screenshots of all pages, for a
+// person to check.
 
 const attack = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
 
@@ -61,7 +62,10 @@ async function makeMany(): Promise<void> {
   await Promise.all(Array.from({ length: 24 }, (_, at) => make((at % 3) + 1)))
 }
 
-/** Scripts of the page are texts: these tests know no DOM. */
+/**
+ * Programs for the browser as strings, because these tests are compiled without the types of the
+ * DOM.
+ */
 const watchLongTasks = `globalThis.longTasks = []
 new PerformanceObserver((list) => {
   for (const { duration } of list.getEntries()) longTasks.push(Math.round(duration))
@@ -371,8 +375,8 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('heading', { name: 'Services' }).waitFor()
     expect(page.url()).toBe(url(1, 'services'))
     await page.getByText('wiki').first().waitFor()
-    // Records of the other controllers are read by the same token, and the session ends by the
-    // menu.
+    // The same token reads records of the other controllers, and an entry of the menu ends the
+    // session.
     await page.reload()
     await page.getByText('wiki').first().waitFor()
     const session = `JSON.parse(sessionStorage.getItem('flotilla.session'))`
@@ -381,7 +385,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const peer = `${network.cluster.admin.controllers[1]}${management}/current-identity`
     const asked = `fetch(${JSON.stringify(peer)}, {headers: {authorization: 'Bearer ${token}'}})`
     expect(await page.evaluate(`${asked}.then(({ status }) => status)`)).toBe(200)
-    // A link from somebody else does not change the logged-in user, and is ignored after the
+    // A link from a third party does not change the logged-in user, and is ignored after the
     // log-out.
     await page.goto(url(1, '?iss=x&state=of-another&code=c'))
     await page.getByRole('button', { name: 'Log out' }).click()
@@ -424,7 +428,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const again = await network.browser.page()
     await again.goto(url(2))
     await fillLogIn(again, { username: 'lovelace', password })
-    // The code of this half minute was used.
+    // The TOTP code of this half minute has been used, so a recovery code is needed.
     await again.getByLabel('Code').fill(recoveryCode)
     await again.getByRole('button', { name: 'Continue' }).click()
     await again.locator('nav a').first().waitFor({ state: 'attached' })
@@ -462,7 +466,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const tabs = [first]
     for (const opening of others) {
       const page = await opening
-      // The session of the first tab is shared with the others.
+      // All tabs share the session of the first one.
       await page.goto(url(1))
       await page.getByRole('link', { name: texts.pages.activity, exact: true }).click()
       await page.getByRole('link', { name: texts.activity.tabs.live, exact: true }).click()
@@ -472,7 +476,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     for (const page of tabs) await page.getByLabel(texts.events.filter).fill('seen by all')
     await create('services', { name: 'seen by all', encryptionRequired: true })
     await Promise.all(tabs.map(heard))
-    // The tab with the stream is one of those that are closed.
+    // The tab that receives the event stream is one of those that are closed.
     await Promise.all(tabs.slice(0, 7).map((page) => page.close()))
     const last = tabs[7] ?? first
     await last.getByLabel(texts.events.filter).fill('seen by the last')
@@ -487,7 +491,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByText('many 00001', { exact: true }).waitFor()
     const drawn = page.locator('.table tbody tr:not([aria-hidden])')
     expect(await drawn.count()).toBeLessThanOrEqual(90)
-    // As a wheel does it: 40 turns to somewhere in the middle, then to the end.
+    // Scrolls like a mouse wheel: 40 turns to somewhere in the middle, then to the end.
     for (let at = 0; at < 40; at += 1) await page.mouse.wheel(0, 900)
     await page.waitForURL(/offset=/)
     const place = Number(new URL(page.url()).searchParams.get('offset'))
@@ -499,14 +503,15 @@ describe.skipIf(browserMissing !== null)('The console', () => {
       `tasks above 50 ms while scrolling: ${await page.evaluate<string>('longTasks.join()')}`,
     )
 
-    // A record and back: the list is scrolled to the same place.
+    // After opening a record and going back, the list is scrolled to the same place.
     await page.getByRole('link', { name: 'many 09990', exact: true }).click()
     await page.getByRole('heading', { name: 'many 09990' }).waitFor()
     await page.goBack()
     await page.getByText('many 09990', { exact: true }).waitFor()
     expect(await page.getByText('many 09990', { exact: true }).isVisible()).toBe(true)
 
-    // An address from before, when there were more.
+    // An address with an offset beyond the end of the list, for example because records were
+    // deleted.
     await page.goto(url(1, 'identities?offset=999990'))
     await page.getByText('many 10000', { exact: true }).waitFor()
 
@@ -516,7 +521,8 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('option', { name: 'many 07770' }).waitFor()
     expect(await page.getByRole('option').count()).toBe(10)
 
-    // The list of a service's clients has only those that it is granted to, however many exist.
+    // The list of a service's clients contains only identities that may use the service, regardless
+    // of how many exist.
     const [wiki] = await rowsOf('services', 'name = "wiki"')
     await page.goto(url(1, `access?service=${String(wiki?.['id'])}`))
     await page.getByRole('heading', { name: texts.access.reaching(3, true) }).waitFor()
@@ -602,7 +608,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
           expect(await page.getByText(texts.failure.title).count()).toBe(0)
           tookMs[title] = Math.round(performance.now() - from)
         }
-        // Printed only: the timeouts that bound it are tested in test/client.
+        // Only printed; test/client tests the timeouts that limit it.
         const slowest = Math.max(...Object.values(tookMs))
         console.log(`pages after ${signal}: slowest ${slowest} ms: ${JSON.stringify(tookMs)}`)
       } finally {
@@ -656,7 +662,10 @@ describe.skipIf(browserMissing !== null)('The console', () => {
   })
 })
 
-/** `/console/services/abc?x=y` as `services-one`: ids differ from run to run. */
+/**
+ * Name of a screenshot: `services-one` for `/console/services/abc?x=y`, because IDs are different
+ * in each run.
+ */
 function nameOfShot(path: string): string {
   const [first = '', second = ''] = path.replace('/console/', '').split(/[/?]/)
   if (second === '') return first
@@ -665,7 +674,7 @@ function nameOfShot(path: string): string {
   return /^[a-z]{3,9}$/.test(second) ? `${first}-${second}` : `${first}-one`
 }
 
-/** A page of somebody else that shows the console in a frame. */
+/** A page of a third party that shows the console in a frame. */
 async function strangerSite(target: string): Promise<Server> {
   const server = createServer((_, response) => {
     response.setHeader('content-type', 'text/html')

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest'
 
 import { csvText } from '../../src/console/app/csv.ts'
 
-// Goal: a spreadsheet that opens an exported file computes nothing from the names in it.
+// Goal: a spreadsheet program that opens an exported file evaluates no formulas in the names that
+// it contains.
 
 test.each([
   '=1+1',

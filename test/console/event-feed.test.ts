@@ -6,8 +6,7 @@ import { EventFeed } from '../../src/console/client/event-feed.ts'
 import { Members } from '../../src/console/client/members.ts'
 import { eventually } from '../support/eventually.ts'
 
-// Goal: an identity has one stream of events in a browser, however many tabs it has open, and each
-// tab shows all events.
+// Goal: all tabs of an identity in a browser share one event stream, and each tab shows all events.
 
 const session: SessionTokenSource = {
   token: () => 'a token',
@@ -23,7 +22,7 @@ interface Stream {
 let streams: Stream[] = []
 let status = 200
 const feeds: EventFeed[] = []
-/** Each test has a separate name, because browser tabs find each other by it. */
+/** Each test uses another name, because tabs of a browser find each other by this name. */
 let count = 0
 let identityId = ''
 
@@ -159,7 +158,7 @@ test('a tab whose session has ended lets another tab read the event stream', asy
   await eventually(() => {
     expect([first.state.value, second.state.value]).toEqual(['live', 'live'])
   })
-  // Logged in again, it follows without a second stream.
+  // After another log-in, the tab follows the events without a second stream.
   first.stop()
   first.start(identityId)
   streams[0]?.say('1:9:1')

@@ -10,8 +10,8 @@ import { ApiClient } from '../../src/console/client/api-client.ts'
 import { EventLines } from '../../src/console/client/event-lines.ts'
 import { Members } from '../../src/console/client/members.ts'
 
-// Goal: the console continues with another controller, makes a change once, and shows nothing older
-// than before.
+// Goal: the console continues with another controller, makes each change once, and never shows an
+// older state than before.
 
 interface Sent {
   readonly origin: string
@@ -45,7 +45,7 @@ const session: SessionTokenSource = {
   renewed: () => Promise.resolve(null),
 }
 
-/** A client of two controllers, the first of which served the page. */
+/** A client of two controllers, of which the first one has served the page. */
 function clientOf(answering: Answering, source = session) {
   const members = new Members(one)
   members.learn([row('ctrl1', one), row('ctrl2', two)])

@@ -6,8 +6,8 @@ import { texts } from '../../src/console/texts.ts'
 import { axeFindings, browserMissing } from './support/console-browser.ts'
 import { consoleNetwork, shots } from './support/console-network.ts'
 
-// Goal: a person creates and changes records whose fields depend on a type, in a form that has
-// the fields of this type, and neither form nor JSON loses a part of the data.
+// Goal: a person creates and changes records whose fields depend on a type, in a form with the
+// fields of that type; neither the form nor the JSON view loses data.
 
 const network = consoleNetwork(async (made) => {
   await made.create('config-types', {

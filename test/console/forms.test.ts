@@ -30,8 +30,8 @@ import { visibleText } from '../../src/console/app/visible-text.ts'
 import { computedColumns, kindAt, kinds } from '../../src/console/pages/records/kinds.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
-// Goal: a form follows from the schema that a controller serves, for every kind of record, and a
-// save sends the changed fields.
+// Goal: for every kind of record, the form follows from the schema that a controller serves, and
+// saving sends only the changed fields.
 
 const { controller } = await controllerForFile()
 const { body } = await controller.app.inject({
@@ -40,7 +40,10 @@ const { body } = await controller.app.inject({
 })
 const served = new ApiDocument(JSON.parse(body) as ServedDocument)
 
-/** `name* text`: a field, whether it is needed, and its widget. */
+/**
+ * A field as text: `name* text`, where the asterisk marks a required field and the second word is
+ * its widget.
+ */
 function shown({ name, isRequired, widget }: FormField): string {
   const more = 'kind' in widget ? ` of ${widget.kind}` : ''
   const options =

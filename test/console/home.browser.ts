@@ -97,7 +97,7 @@ describe.skipIf(browserMissing !== null)('Last seen', () => {
     await page.getByText(texts.list.total(3, true), { exact: true }).waitFor()
     await facet.selectOption('30')
     await page.getByText(texts.list.noMatch).waitFor()
-    // The operator looks again in a month, and nobody has used the network meanwhile.
+    // The operator opens the page again a month later; nobody has used the network in the meantime.
     await page.clock.setFixedTime(Date.now() + 31 * DAY_MS)
     await facet.selectOption('90')
     await page.getByText(texts.list.noMatch).waitFor()
@@ -133,7 +133,7 @@ describe.skipIf(browserMissing !== null)('A router', () => {
     await page.locator('.page-lead').getByText(texts.record.offlineSince).waitFor()
     const { dependents } = texts.record
     await page.getByRole('heading', { name: dependents.title }).waitFor()
-    // An earlier console took 5 clicks to a third of the answer.
+    // In an earlier console, 5 clicks showed only a third of this information.
     expect(operator.effort).toEqual({ clicks: 2, keys: 0 })
     await page.getByRole('heading', { name: dependents.services(1) }).waitFor()
     await page.getByRole('heading', { name: dependents.identities(2) }).waitFor()

@@ -5,8 +5,8 @@ import { axeFindings, browserMissing } from './support/console-browser.ts'
 import { consoleNetwork } from './support/console-network.ts'
 import { Operator } from './support/operator.ts'
 
-// Goal: an operator imports many records at once, sees the changes and their effect on access
-// first, and repeats the import without harm.
+// Goal: an operator imports many records together, sees the changes and their effect on access
+// first, and can repeat the import without further effect.
 
 const SERVICES = 50
 const names = Array.from({ length: SERVICES }, (_, k) => `app-${String(k + 1).padStart(2, '0')}`)
@@ -24,7 +24,10 @@ function fileOf(text: string) {
   return { name: 'network.yml', mimeType: 'application/yaml', buffer: Buffer.from(text) }
 }
 
-/** Services with a config each, and one policy that gives all of them to #staff. */
+/**
+ * A network file with services, a config for each, and one policy that grants all of them to
+ * #staff.
+ */
 function servicesFile(): string {
   const configs = names.map(
     (name, k) => `  - name: ${name} host

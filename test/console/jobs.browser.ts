@@ -8,7 +8,7 @@ import { type ConsoleNetwork, consoleNetwork } from './support/console-network.t
 import { type Effort, Operator } from './support/operator.ts'
 
 // Goal: an operator does each everyday job with few clicks and keys. Each job begins on the page
-// after the log-in, and counts as done when the answer is in sight or the change is stored.
+// after the log-in, and is complete when the answer is visible or the change is stored.
 
 const made = { wikiId: '', laptopId: '', policyId: '', routerId: '' }
 const DAY_MS = 86_400_000
@@ -45,7 +45,7 @@ async function begin(): Promise<Operator> {
   return new Operator(page)
 }
 
-/** Finds something by Ctrl+K, and opens the first result. */
+/** Searches with Ctrl+K, and opens the first result. */
 async function find(operator: Operator, typed: string, option: string | RegExp): Promise<void> {
   await operator.press('Control+k')
   await operator.page.getByRole('dialog').getByRole('combobox').waitFor()
@@ -66,14 +66,17 @@ function navLink(page: Page, name: string) {
   })
 }
 
-/** Fails if a job costs more than this; comments give the figures of an earlier console. */
+/**
+ * Fails if a job takes more clicks or keys than this; the comments below contain the numbers for an
+ * earlier console.
+ */
 function expectEffort({ effort }: Operator, atMost: Effort): void {
   expect(effort.clicks).toBeLessThanOrEqual(atMost.clicks)
   expect(effort.keys).toBeLessThanOrEqual(atMost.keys)
 }
 
 describe.skipIf(browserMissing !== null)('An operator', () => {
-  // Before: 5 clicks, 13 keys, and half of the answer.
+  // Earlier console: 5 clicks and 13 keys for half of the answer.
   test('finds out why a laptop does not reach a service, and corrects it', async () => {
     const operator = await begin()
     const { page } = operator
@@ -98,7 +101,7 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
     expectEffort(operator, { clicks: 5, keys: 11 })
   })
 
-  // Before: 9 clicks, 59 keys, and no end of the access.
+  // Earlier console: 9 clicks and 59 keys, without an expiry of the access.
   test('gives #contractors one service for a week', async () => {
     const operator = await begin()
     const { page } = operator
@@ -127,7 +130,7 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
     expect(Math.round(leftMs / DAY_MS)).toBe(7)
   })
 
-  // Before: 6 clicks, 15 keys.
+  // Earlier console: 6 clicks, 15 keys.
   test('invites a laptop and saves its token', async () => {
     const operator = await begin()
     const { page } = operator
@@ -142,7 +145,7 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
     expectEffort(operator, { clicks: 2, keys: 21 })
   })
 
-  // Before: impossible.
+  // Earlier console: impossible.
   test('lists the identities that were not seen for 30 days', async () => {
     const operator = await begin()
     const { page } = operator
@@ -155,7 +158,7 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
     expectEffort(operator, { clicks: 3, keys: 0 })
   })
 
-  // Before: 12 clicks, 33 keys, and a new ID.
+  // Earlier console: 12 clicks and 33 keys, and the router had a new ID.
   test('replaces a router, which keeps its ID', async () => {
     const operator = await begin()
     const { page } = operator
@@ -174,7 +177,7 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
     expect((await network.recordOf('edge-routers', 'router-ber-1')).id).toBe(made.routerId)
   })
 
-  // Before: impossible.
+  // Earlier console: impossible.
   test('sees who changed a policy, and takes the change back', async () => {
     const path = `service-policies/${made.policyId}`
     await network.send('PATCH', path, { identityRoles: ['#nobody'] })
@@ -200,8 +203,8 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
     expect(identityRoles).toEqual(['#engineering', '#laptops'])
   })
 
-  // Before: 3 clicks for the ticket, without a warning; the ticket was neither listed nor
-  // revocable.
+  // Earlier console: 3 clicks for the ticket, without a warning; the ticket could be neither listed
+  // nor revoked.
   test('makes a ticket for a fourth controller after a warning, saves it, and revokes it', async () => {
     const { ticket } = texts
     const operator = await begin()
@@ -227,7 +230,7 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
     await tickets.waitFor({ state: 'detached' })
   })
 
-  // Before: 3 clicks, and only for one of the 100 newest sessions.
+  // Earlier console: 3 clicks, and only for one of the 100 newest sessions.
   test('sees the sessions of one person, and ends them', async () => {
     const id = await network.create('identities', { name: 'mallory', type: 'User', isAdmin: false })
     const account = { username: 'mallory', password }

@@ -4,8 +4,8 @@ import { texts } from '../../src/console/texts.ts'
 import { axeFindings, browserMissing, logIn, overflows } from './support/console-browser.ts'
 import { type ConsoleNetwork, consoleNetwork } from './support/console-network.ts'
 
-// Goal: a list says what an operator wants to know first, also in a narrow window, and an empty
-// list says what to do.
+// Goal: a list first shows the columns that operators need most, also in a narrow window, and an
+// empty list shows what to do.
 
 const network = consoleNetwork(async (made: ConsoleNetwork) => {
   const [router] = await made.rowsOf('edge-routers', 'name = "router1"')
@@ -106,7 +106,7 @@ describe.skipIf(browserMissing !== null)('The page of a record', () => {
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('button', { name: texts.cancel }).click()
     await dialog.waitFor({ state: 'detached' })
-    // The menu has closed, and its button has the focus again.
+    // The menu has closed, and the focus is on its button again.
     expect(await page.evaluate('document.activeElement.textContent')).toBe(texts.actions)
   })
 

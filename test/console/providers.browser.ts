@@ -13,7 +13,7 @@ import { axeFindings, browserMissing, logIn } from './support/console-browser.ts
 import { consoleNetwork, shots } from './support/console-network.ts'
 import { Operator } from './support/operator.ts'
 
-// Goal: an administrator sets up a provider from the values that a person knows, and learns for a
+// Goal: an administrator sets up an identity provider from values that people know, and sees for a
 // token which check decides and which identity it logs in. The provider is a real one.
 
 const folder = await mkdtemp(join(tmpdir(), 'flotilla-console-provider-'))
@@ -74,7 +74,7 @@ async function testToken(page: Page, token: string): Promise<void> {
   await page.getByRole('button', { name: texts.tokenTest.run, exact: true }).click()
 }
 
-/** Cells of the row of a check. */
+/** Texts of the cells in the row of a check. */
 async function rowOf(page: Page, title: string): Promise<readonly string[]> {
   const head = page.getByRole('rowheader', { name: new RegExp(`^${title}`) })
   const row = page.getByRole('row').filter({ has: head })
@@ -82,7 +82,7 @@ async function rowOf(page: Page, title: string): Promise<readonly string[]> {
 }
 
 describe.skipIf(browserMissing !== null)('The set-up of a signer', () => {
-  // An earlier console took 6 clicks and 172 keys, and had no test of a token.
+  // An earlier console took 6 clicks and 172 keys, and could not test a token.
   test('takes an administrator from Home to a tested token in few clicks', async () => {
     const page = await network.open(1)
     await page.getByRole('heading', { level: 1, name: texts.pages.home }).waitFor()
@@ -92,7 +92,7 @@ describe.skipIf(browserMissing !== null)('The set-up of a signer', () => {
     await operator.type('log in')
     await page.getByRole('option', { name: texts.wizards.titles.signer }).waitFor()
     await operator.press('Enter')
-    // Entra ID has as many values: a tenant instead of the issuer.
+    // Entra ID needs the same number of values: a tenant instead of the issuer.
     await operator.select(page.getByLabel(texts.signers.provider, { exact: true }), 'other')
     await operator.fill(page.getByLabel('Issuer *'), issuer)
     await operator.press('Tab')

@@ -6,8 +6,8 @@ import { until } from '../process/support/client.ts'
 import { browserMissing, logIn, overflows } from './support/console-browser.ts'
 import { consoleNetwork, management } from './support/console-network.ts'
 
-// Goal: a form, a list and a dialog show each fault in sight, and never let a person
-// change or delete something without its consequences.
+// Goal: forms, lists and dialogs show each fault where it is visible, and never let a person change
+// or delete something without showing the consequences.
 
 const network = consoleNetwork(async (made) => {
   await made.create('services', { name: 'wiki', encryptionRequired: true, roleAttributes: ['web'] })

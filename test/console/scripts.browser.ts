@@ -6,8 +6,9 @@ import { ecKey, jwkOf, KeyServer, TestProvider } from '../support/identity-provi
 import { browserMissing } from './support/console-browser.ts'
 import { type ConsoleNetwork, consoleNetwork } from './support/console-network.ts'
 
-// Goal: a script that somebody stored in any field that the console shows remains a text on every
-// page. A script that runs changes `pwned`; one that the policy of the page blocks is a complaint.
+// Goal: a script that somebody stored in any field that the console shows stays a text on every
+// page. A script that runs would change `pwned`; one that the content security policy blocks is
+// reported by the browser.
 
 const attack = '<img src=x onerror="globalThis.pwned=1"><script>globalThis.pwned=2</script>'
 const idp = await KeyServer.open([])
@@ -15,7 +16,7 @@ const key = ecKey('of-the-provider')
 idp.keys = [jwkOf(key)]
 afterAll(() => idp.close())
 
-/** Paths of the records, by collection. */
+/** IDs of the records, by collection. */
 const ids: Record<string, string> = {}
 
 async function makeRecords({ create, send }: Pick<ConsoleNetwork, 'create' | 'send'>) {
@@ -72,7 +73,7 @@ async function makeRecords({ create, send }: Pick<ConsoleNetwork, 'create' | 'se
     username: attack,
     password: 'a long enough password',
   })
-  // The history keeps the values before and after.
+  // The change history contains the values before and after a change.
   await send('PATCH', `services/${serviceId}`, { roleAttributes: [attack, 'second'] })
 }
 

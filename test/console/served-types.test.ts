@@ -7,14 +7,14 @@ import { type ServedDocument, servedTypes } from '../../tools/served-types.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { bases } from '../support/served-answers.ts'
 
-// Goal: the console reads the fields that controllers serve.
+// Goal: controllers serve the fields that the console reads.
 
 const root = join(import.meta.dirname, '../..')
 const path = 'src/console/client/served-types.ts'
 
 /**
- * Operations whose answers the console reads by name. Others are read by the schema that is served
- * with them.
+ * Operations from whose responses the console reads fields by name. It reads all others according
+ * to the schema that controllers serve.
  */
 const operations = [
   'GET /edge/management/v1/access/explain',

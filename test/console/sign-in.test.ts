@@ -11,8 +11,8 @@ import {
   readReturnedCode,
 } from '../../src/console/client/sign-in.ts'
 
-// Goal: a person returns from the sign-in page of a controller to the requested page, and stays
-// logged in while the tab is open; a link from somebody else logs in nobody.
+// Goal: after logging in on the page of a controller, a person returns to the requested page, and
+// stays logged in while the tab is open; a link from a third party logs in nobody.
 
 const origin = 'https://one.example:1280'
 

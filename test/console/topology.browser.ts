@@ -7,8 +7,8 @@ import { until } from '../process/support/client.ts'
 import { axeFindings, browserMissing, overflows } from './support/console-browser.ts'
 import { type ConsoleNetwork, consoleNetwork, shots } from './support/console-network.ts'
 
-// Goal: an operator sees in one drawing how routers are linked, which links are slow or down, and
-// what a router carries and hosts.
+// Goal: one drawing shows an operator how routers are linked, which links are slow or down, and
+// which circuits and terminators a router has.
 
 const LONG = 'router of the second building in the north of the city'
 

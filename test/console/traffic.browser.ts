@@ -17,9 +17,9 @@ import {
 } from './support/console-network.ts'
 import { Operator } from './support/operator.ts'
 
-// Goal: an operator sees the traffic of a service and of a router, whichever controller counted it.
-// Method: real requests over two real routers, whose reports come each second instead of each
-// minute.
+// Goal: an operator sees the traffic of a service and of a router, regardless of the controller
+// that counted it. Method: real requests through two real routers, which report every second
+// instead of every minute.
 
 const PAGE_BYTES = 50_000
 const page = createServer((_, response) => {
@@ -44,14 +44,14 @@ interface Traffic {
   readonly silentControllers: readonly string[]
 }
 
-/** The answer of controller k. */
+/** Traffic according to controller k. */
 async function trafficOf(k: number, kind: 'services' | 'routers', id: string): Promise<Traffic> {
   const client = await network.cluster.loggedIn(k)
   const { body } = await client.request('GET', `${management}/traffic/${kind}/${id}`)
   return body.data as unknown as Traffic
 }
 
-/** @returns the bytes of a page that came through the first router; null: nothing came. */
+/** Fetches a page through the routers. @returns its number of bytes; null if nothing arrived. */
 async function fetchThroughRouters(): Promise<number | null> {
   const [first] = readQuickstartPlan(network.cluster.folder).routers
   return await new Promise((resolve) => {
@@ -88,7 +88,7 @@ const network = consoleNetwork(async (made: ConsoleNetwork) => {
   ids.entry = (await made.recordOf('edge-routers', 'router1')).id
   ids.host = (await made.recordOf('edge-routers', 'router2')).id
   await made.send('PATCH', `edge-routers/${ids.entry}`, { isTunnelerEnabled: true })
-  // The routers of a quickstart listen for this service.
+  // The routers of a quickstart have a listener for this service.
   ids.service = await made.create('services', { name: 'demo', encryptionRequired: false })
   const only = { semantic: 'AnyOf', name: 'demo', serviceRoles: [`@${ids.service}`] }
   const identityRoles = [`@${ids.entry}`]
@@ -127,7 +127,7 @@ describe.skipIf(browserMissing !== null)('Traffic', () => {
     expect(totals.circuits).toBeGreaterThan(0)
     expect(totals.latencyMs).toBeGreaterThan(0)
     const chart = (title: string) => shown.locator('figure.chart', { hasText: title })
-    // Nothing is dialed any more, so that the page and the other controllers show the same.
+    // No circuit is dialed any more, so the page and the other controllers show the same values.
     await chart(traffic.bytes)
       .getByText(/\d kB written/)
       .waitFor()

@@ -9,8 +9,8 @@ import { newCa } from '../support/authorities.ts'
 import { axeFindings, browserMissing } from './support/console-browser.ts'
 import { type ConsoleNetwork, consoleNetwork } from './support/console-network.ts'
 
-// Goal: an operator does everyday jobs in the console: finds out why somebody does not reach a
-// service and changes it, works with lists, and sees and acts on one record.
+// Goal: an operator does everyday jobs in the console: finds out why somebody cannot reach a
+// service and corrects it, works with lists, and sees and changes single records.
 
 const formula = '=HYPERLINK("https://evil.example","x")'
 
@@ -43,7 +43,7 @@ const network = consoleNetwork(async (made: ConsoleNetwork) => {
 
 type SavedFile = Readonly<{ text: string; file: Download }>
 
-/** Chooses an entry of the menu of exports of a list. */
+/** Chooses an entry in the export menu of a list. */
 async function exported(page: Page, name: string): Promise<SavedFile> {
   await page.getByRole('button', { name: texts.list.exports, exact: true }).click()
   return await downloaded(page, name)

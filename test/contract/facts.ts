@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Field } from './shape.ts'
 
-// Facts that OpenZiti clients rely on, one operation or shape per line, so that a change of one is
-// a change of one line. Tests compare the documents, the descriptors and the codes with them;
+// Facts on which OpenZiti clients rely, one operation or shape per line, so that a change of a fact
+// changes one line. Tests compare the documents, the descriptors and the codes with these facts;
 // record.ts generates the files. Only missing.txt is written by hand.
 
 export const contractedApis = ['client', 'management'] as const
@@ -15,7 +15,10 @@ export interface ContractParameter {
   readonly isRequired: boolean
 }
 
-/** A body or `data`: the name of its shape, or of that of each row; null: it names no fields. */
+/**
+ * Content of a body or of `data`: the name of its shape, or of the shape of each row; null: no
+ * fields are specified.
+ */
 export interface Content {
   readonly shape: string | null
   readonly isList: boolean
@@ -24,13 +27,13 @@ export interface Content {
 export interface ContractOperation {
   readonly method: string
   readonly path: string
-  /** Null where the contract gives it none. */
+  /** Null if the contract specifies none. */
   readonly operationId: string | null
   readonly statuses: readonly string[]
   readonly parameters: readonly ContractParameter[]
-  /** Type of its request; null: none. */
+  /** Content of the request body; null: none. */
   readonly body: Content | null
-  /** `data` in its answer; null: none. */
+  /** Content of `data` in the response; null: none. */
   readonly data: Content | null
 }
 
@@ -54,7 +57,7 @@ function lines(name: string): string[] {
   return text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
 }
 
-/** The file of an API: the base path, then operations in columns, then shapes. */
+/** Reads the file of an API: the base path, then operations in columns, then shapes. */
 export function readContract(api: ContractedApi): Contract {
   const [basePath = '', ...rest] = lines(`${api}.txt`)
   const isOperation = (line: string): boolean => /^[A-Z]+ \//.test(line)
@@ -72,7 +75,7 @@ export function readContract(api: ContractedApi): Contract {
   }
 }
 
-/** Statuses by the code of a problem. */
+/** Status by problem code. */
 export function readCodes(): Map<string, number> {
   return new Map(
     lines('codes.txt').map((line) => {
@@ -89,7 +92,7 @@ export function readTransitions(): ContractTransition[] {
   })
 }
 
-/** Faults of the served documents that are known. */
+/** Known differences between the served documents and the contract. */
 export function readMissing(): string[] {
   return lines('missing.txt')
 }
@@ -119,14 +122,14 @@ function contentOf(text: string | undefined): Content | null {
   return { shape: shape === ANY ? null : shape, isList: text.endsWith('[]') }
 }
 
-/** `name`, `name:string` or, where it is required, `name:string!`. */
+/** Parses `name`, `name:string` or, for a required field, `name:string!`. */
 function fieldOf(column: string): Field {
   const { text, isRequired } = withoutMark(column)
   const [name = '', types] = text.split(':')
   return { name, types: types?.split('|') ?? [], isRequired }
 }
 
-/** An exclamation mark at the end: it is required. */
+/** Removes an exclamation mark at the end, which marks a required field. */
 function withoutMark(text: string): { readonly text: string; readonly isRequired: boolean } {
   const isRequired = text.endsWith('!')
   return { text: isRequired ? text.slice(0, -1) : text, isRequired }

@@ -1,7 +1,8 @@
 import type { Content, Contract, ContractOperation, ContractParameter } from './facts.ts'
 import { type Field, fieldsOf, followed, type Resolve, rowOf, type Schema } from './shape.ts'
 
-// A document is judged, and no behaviour: test/support/served-answers.ts holds answers against it.
+// Compares documents, not behavior: test/support/served-answers.ts compares responses with the
+// document.
 
 export interface ServedParameter {
   readonly name: string
@@ -27,7 +28,9 @@ type Subject = 'body' | 'data'
 
 const SCHEMAS = '#/components/schemas/'
 
-/** Lines of what a document lacks of its contract, as `<method> <path> <operation>: <what>`. */
+/**
+ * Differences of a document from its contract, a line each: `<method> <path> <operation>: <what>`.
+ */
 export function faultsOf(contract: Contract, document: ServedDocument): string[] {
   const faults = (document.servers ?? []).some(({ url }) => url === contract.basePath)
     ? []
@@ -47,7 +50,10 @@ export function faultsOf(contract: Contract, document: ServedDocument): string[]
   return faults
 }
 
-/** Clients fill in the parameters of a path by their place, so their names may differ. */
+/**
+ * The path without the names of its parameters: clients fill in parameters by position, so the
+ * names may differ.
+ */
 function withoutNames(path: string): string {
   return path.replace(/\{[^}]*\}/g, '{}')
 }
@@ -93,7 +99,10 @@ function parameterFaults(
   ]
 }
 
-/** Header names are the same in any case; a parameter of a path is one, whatever it is called. */
+/**
+ * Key by which parameters are compared: names of headers regardless of case, and path parameters
+ * regardless of their name.
+ */
 function parameterKey(parameter: { readonly name: string; readonly in: string }): string {
   const { name, in: place } = parameter
   return `${place} ${place === 'header' ? name.toLowerCase() : place === 'path' ? '' : name}`
@@ -117,7 +126,10 @@ function contentFaults(
   return faults
 }
 
-/** Answers give at least what clients read; requests ask for no more than clients send. */
+/**
+ * Responses must contain at least the fields that clients read; requests must require no more
+ * fields than clients send.
+ */
 function fieldFault(subject: Subject, field: Field, own: Field | undefined): string | null {
   if (own === undefined) return ''
   if (field.isRequired && !own.isRequired) return ' is not required'
@@ -126,7 +138,10 @@ function fieldFault(subject: Subject, field: Field, own: Field | undefined): str
   return isTaken(given, taken) ? null : ` is ${own.types.join(' or ')}`
 }
 
-/** An integer is a number as well; a field without types may be anything. */
+/**
+ * Whether a type is compatible with another one. An integer is also a number; a field without types
+ * permits any value.
+ */
 function isTaken(given: Field, taken: Field): boolean {
   return (
     taken.types.length === 0 ||

@@ -12,7 +12,8 @@ import { type Field, fieldsOf, followed, type Resolve, rowOf, type Schema } from
 
 // Generates the facts from the documents that define OpenZiti's API:
 //   node test/contract/record.ts FOLDER
-// FOLDER has `contract/<api>.json`, `reference/api-behaviour.md` and `mission/controller-apis.txt`.
+// FOLDER contains `contract/<api>.json`, `reference/api-behaviour.md` and
+// `mission/controller-apis.txt`.
 
 interface Source {
   readonly basePath: string
@@ -45,7 +46,7 @@ function write(name: string, text: string): void {
 function contractOf({ basePath, operations, definitions }: Source): Contract {
   const resolve: Resolve = (reference) => definitions[reference]
   const shapes = new Map<string, readonly Field[]>()
-  /** A shape is named by its definition, or by the operation that spells it out. */
+  /** A shape has the name of its definition, or of the operation that contains it. */
   const contentOf = (schema: unknown, instead: string): Content | null => {
     if (schema === undefined) return null
     const { row, isList } = rowOf(schema, resolve)
@@ -85,7 +86,7 @@ function byName(a: Field, b: Field): number {
   return a.name < b.name ? -1 : 1
 }
 
-/** Rows of the table of codes: names in backquotes, then a status. */
+/** Rows of the table of codes: names in backquotes, followed by a status. */
 function codesIn(text: string): string[] {
   const rows = [...text.matchAll(/^\| (`[A-Z_`, /]+) \| ([0-9]{3})/gm)]
   return rows
@@ -95,7 +96,7 @@ function codesIn(text: string): string[] {
     .sort()
 }
 
-/** Rows of the table of transitions: subject, state and trigger, this one without its brackets. */
+/** Rows of the table of transitions: subject, state, and trigger without its brackets. */
 function transitionsIn(text: string): string[] {
   const begin = text.indexOf('## States and transitions')
   return text

@@ -1,24 +1,22 @@
 /**
- * A schema of either kind: from the contract (Swagger 2) or from a served document (OpenAPI 3.1).
+ * A schema in either format: from the contract (Swagger 2) or from a served document (OpenAPI 3.1).
  */
 export type Schema = Readonly<Record<string, unknown>>
 
-/** Follows the `$ref` of a schema; undefined where it leads nowhere. */
+/** Returns the schema to which a `$ref` refers; undefined if there is none. */
 export type Resolve = (reference: string) => Schema | undefined
 
 export interface Field {
   readonly name: string
-  /** JSON types that it may have, without `null`; none: any. */
+  /** JSON types that the value may have, without `null`; empty: any type. */
   readonly types: readonly string[]
   readonly isRequired: boolean
 }
 
-/**
- * The deepest nesting of references and parts that is followed, so that a circle comes to an end.
- */
+/** Maximum depth to which references and parts are followed, so that circular references end. */
 const depthMax = 8
 
-/** The schema that references lead to. */
+/** The schema to which references lead. */
 export function followed(schema: unknown, resolve: Resolve): Schema {
   let found = schema as Schema | undefined
   for (let depth = 0; depth < depthMax && typeof found?.['$ref'] === 'string'; depth += 1)
@@ -38,7 +36,8 @@ export function rowOf(
 }
 
 /**
- * The members of an object and of its parts; a part that is one of several requires none of them.
+ * The members of an object and of its combined parts; a part that is one of several alternatives
+ * makes no member required.
  */
 export function fieldsOf(schema: unknown, resolve: Resolve, depth = 0): Map<string, Field> {
   const found = new Map<string, Field>()

@@ -23,8 +23,8 @@ import { startController, type TestController } from '../api/support/controller.
 import { newCa } from '../support/authorities.ts'
 import { freePort } from '../support/ports.ts'
 
-// Goal: browsers that use another server name get a certificate that they trust, and nothing else
-// changes for other clients.
+// Goal: browsers that use another server name get a certificate that they trust, and nothing
+// changes for all other clients.
 
 const DAY_MS = 24 * 60 * 60_000
 const dir = mkdtempSync(join(tmpdir(), 'flotilla-server-certificates-'))
@@ -133,7 +133,8 @@ function ask(servername: string, agent?: Agent): Promise<Seen> {
   return new Promise((resolve, reject) => {
     const path = '/edge/client/v1/version'
     const where = { host: '127.0.0.1', port, path, servername }
-    // The certificate is compared below; the clock of this test is that of its controller.
+    // The test compares the certificate itself, because TLS would check it with the real time, and
+    // this controller has a test clock.
     const asked = request({ ...where, agent: agent ?? false, rejectUnauthorized: false })
     asked.on('error', reject)
     asked.on('response', (answer) => {

@@ -82,7 +82,7 @@ test.each([
   ['http/1.1 after ziti-ctrl', ['ziti-ctrl', 'http/1.1']],
   ['no protocol', []],
 ])('A router that offers %s gets no control channel', async (_, protocols) => {
-  // HTTP answers the hello with 400, or closes the connection.
+  // HTTP responds to the hello with 400, or closes the connection.
   await shared.connectsRouter(await memberLeaf('er1'), protocols)
   expect([...shared.stage.channels.connections()]).toEqual([])
 })

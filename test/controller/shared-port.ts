@@ -26,17 +26,17 @@ import { memberLeaf } from '../support/member-leaf.ts'
 import { freePort } from '../support/ports.ts'
 
 interface PortOptions {
-  /** Networks of load balancers before the port. */
+  /** Networks of load balancers in front of the port. */
   readonly balancers?: readonly string[]
-  /** Whether routers have another port. */
+  /** Whether routers use a separate port. */
   readonly isSeparate?: boolean
 }
 
-/** The API of a controller and its router listener, at one address. */
+/** The API of a controller and its router listener at the same address. */
 export class SharedPort {
   readonly port: number
   readonly stage = new RouterStage()
-  /** Warnings of the port. */
+  /** Warnings that the port has logged. */
   readonly warnings: string[] = []
   readonly #folder: string
   readonly #controller: TestController
@@ -50,7 +50,7 @@ export class SharedPort {
     this.#folder = mkdtempSync(join(tmpdir(), 'flotilla-shared-port-'))
   }
 
-  /** @param limits of the API. */
+  /** @param limits limits of the API. */
   static async open(
     limits: Partial<ApiLimits> = {},
     options: PortOptions = {},
@@ -109,20 +109,21 @@ web: [{ bind: "${address}", advertise: "localhost:${this.port}", ${from} }]
     )
   }
 
-  /** A TCP connection without TLS. */
+  /** Opens a TCP connection without TLS. */
   plain(localAddress = '127.0.0.1'): Socket {
     return this.#kept(connectTcp({ host: '127.0.0.1', port: this.port, localAddress }))
   }
 
   /**
-   * A TLS connection after its handshake.
-   * @param options with a `socket` to use it in place of a new connection.
+   * Opens a TLS connection and completes its handshake.
+   * @param options may contain a `socket` to use instead of a new connection.
    */
   async handshake(options: ConnectionOptions): Promise<TLSSocket> {
     const target = { host: '127.0.0.1', port: this.port }
     const socket = connect({ ...target, rejectUnauthorized: false, ...options })
     this.#kept(socket)
-    // Node 24 crashes if a client destroys its TLS socket and the TCP socket below it at once.
+    // Node.js 24 crashes if a client destroys its TLS socket and the TCP socket below it at the
+    // same time.
     if (options.socket instanceof Socket) this.#sockets.delete(options.socket)
     await new Promise<void>((resolve) => {
       socket.once('secureConnect', resolve)
@@ -152,7 +153,7 @@ web: [{ bind: "${address}", advertise: "localhost:${this.port}", ${from} }]
     })
   }
 
-  /** @returns the HTTP status of an answer; rejects when there is none. */
+  /** @returns the HTTP status of the response; rejects if there is none. */
   async status(options: { agent?: Agent; ALPNProtocols?: string[] } = {}): Promise<number> {
     const where = { host: '127.0.0.1', port: this.port, path: '/edge/client/v1/version' }
     const asked = get({ ...where, agent: false, rejectUnauthorized: false, ...options })

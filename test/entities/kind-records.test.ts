@@ -10,7 +10,7 @@ import { type ChangeFeed, isChangeOfKind, type RecordChange } from '../../src/po
 import type { StateView } from '../../src/ports/state-view.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// tsc checks this file: an error that does not come where one is expected is an error itself.
+// tsc checks this file: an error that does not occur where one is expected is itself an error.
 
 test('each kind has its descriptor under its name, and the kinds are sorted by name', () => {
   expect(entities.map(({ name }) => name)).toEqual(kindNames)
@@ -23,12 +23,12 @@ test('the TypeScript type of a record follows from the name of its kind', () => 
   state.put('mfa', { ...base, id: 'alice', identityId: 'alice', isVerified: true })
   const mfa: Mfa | undefined = state.get('mfa', 'alice')
   expect(mfa?.isVerified).toBe(true)
-  // @ts-expect-error: a record of one kind is none of another.
+  // @ts-expect-error: a record of one kind is not a record of another kind.
   const identity: Identity | undefined = state.get('mfa', 'alice')
   expect(identity?.id).toBe('alice')
   // @ts-expect-error: the kind has no such field.
   expect(mfa?.isVerifed).toBeUndefined()
-  // @ts-expect-error: nor has it under its name as text.
+  // @ts-expect-error: the kind has no such field by index access either.
   expect(mfa?.['isVerifed']).toBeUndefined()
   for (const row of state.table('mfa').rows.values()) expect(row.record.codesId).toBe('')
 })
@@ -43,11 +43,11 @@ test('the fields of a record can be read by name without knowing the record’s 
 
 test('code that uses a kind name that does not exist does not compile', () => {
   const state = new ClusterState()
-  // @ts-expect-error: no such kind.
+  // @ts-expect-error: this kind does not exist.
   expect(state.get('no-such-kind', 'x')).toBeUndefined()
-  // @ts-expect-error: no such kind.
+  // @ts-expect-error: this kind does not exist.
   expect(() => state.put('no-such-kind', { id: 'x' })).toThrow('no-such-kind')
-  // @ts-expect-error: no such kind.
+  // @ts-expect-error: this kind does not exist.
   expect(idReferenceField('no-such-kind', 'refuse').reference?.to).toBe('no-such-kind')
 })
 
@@ -59,7 +59,7 @@ test('a kind name that comes from outside the program is validated', () => {
   expect(() => findEntity(name)).toThrow('no-such-kind')
 })
 
-/** Calls that only the compiler reads. */
+/** Calls that are only compiled, never run. */
 export function unrun(view: StateView, feed: ChangeFeed, change: RecordChange): readonly unknown[] {
   const services: readonly RecordOf<'service'>[] = view.list('service', {}).records
   const ofHolder: readonly RecordOf<'authenticator'>[] = view.findAll(
@@ -72,23 +72,23 @@ export function unrun(view: StateView, feed: ChangeFeed, change: RecordChange): 
     services,
     ofHolder,
     fingerprint,
-    // @ts-expect-error: no such kind.
+    // @ts-expect-error: this kind does not exist.
     view.find('no-such-kind', 'name', 'x'),
     // @ts-expect-error: the kind has no such field.
     view.find('service', 'nam', 'x'),
-    // @ts-expect-error: no such kind.
+    // @ts-expect-error: this kind does not exist.
     view.count('no-such-kind'),
-    // @ts-expect-error: no such kind.
+    // @ts-expect-error: this kind does not exist.
     view.list('no-such-kind', {}),
-    // @ts-expect-error: no such kind.
+    // @ts-expect-error: this kind does not exist.
     view.listing({ of: 'kind', entity: 'no-such-kind' }, {}),
-    // @ts-expect-error: no such kind.
+    // @ts-expect-error: this kind does not exist.
     view.subList('no-such-kind', 'x', 'services', {}),
     // @ts-expect-error: the kind has no such field.
     view.listNaming('authenticator', 'holderId', 'x', {}),
-    // @ts-expect-error: no such kind.
+    // @ts-expect-error: this kind does not exist.
     view.ref('no-such-kind', 'x'),
-    // @ts-expect-error: no such kind.
+    // @ts-expect-error: this kind does not exist.
     feed.follow(['no-such-kind'], { onEntry: () => {}, onReplaced: () => {} }),
   ]
 }

@@ -18,14 +18,14 @@ test('a published record kind does not compile if a stored field does not state 
     tags: 'shown',
   })
   const open = { ...fields, other: text() }
-  // @ts-expect-error: nothing is said of the field `other`.
+  // @ts-expect-error: the field `other` is neither published nor withheld.
   expect(defineEntity({ ...about, isPublished: true, fields: open }).isPublished).toBe(true)
 })
 
 test('a record kind with a table must declare whether it has events; otherwise the declaration does not compile', () => {
   const fields = { name: text() }
   expect(defineEntity({ ...about, isPublished: false, fields }).isPublished).toBe(false)
-  // @ts-expect-error: nothing is said of the kind.
+  // @ts-expect-error: the kind does not declare whether it is published.
   expect(defineEntity({ ...about, fields }).isPublished).toBe(false)
 })
 

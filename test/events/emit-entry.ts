@@ -2,7 +2,7 @@ import { EmittedEvent } from '../../src/events/emitted-event.ts'
 import type { EventBus } from '../../src/events/event-bus.ts'
 import type { NewEvent } from '../../src/events/event-field.ts'
 
-/** Emits events as those of one entry of the log. */
+/** Emits the events of one log entry. */
 export function emitEntry(bus: EventBus, index: number, events: readonly NewEvent[]): void {
   const { generation, selfId } = bus
   const slots = events.map((event, at) => {

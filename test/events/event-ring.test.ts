@@ -27,7 +27,7 @@ function event(weight = 1): NewEvent {
   return { namespace: 'router', atMs: 1, weight, fields: () => ({ weight }) }
 }
 
-/** That many services are created by one entry: two events each. */
+/** Emits the events of a log entry that creates this many services: two events for each. */
 function created(bus: EventBus, index: number, services: number): void {
   const changes = Array.from({ length: services }, (_, number) => {
     const id = `s${index}-${number}`

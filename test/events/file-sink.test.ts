@@ -21,10 +21,10 @@ const filter = {
   entityTypes: null,
 } as const
 
-/** As far as the state of each bus has come, which entries move on. */
+/** For each bus, the index up to which its state has applied entries. */
 const states = new WeakMap<EventBus, { applied: number }>()
 
-/** @param persisted index that its state begins at. */
+/** @param persisted index up to which the state is persisted at the start. */
 function busAt(persisted: number, startedAtMs = 1, limits: object = eventLimits): EventBus {
   const identity = { selfId: 'ctrl1', generation: 1 }
   const state = { applied: persisted }
@@ -99,7 +99,7 @@ describe('An event file', () => {
     applyEntry(first, 5, [event('a')])
     applyEntry(first, 6, [event('b')])
     await one.sink.stop()
-    // The state was last persisted before both entries: they are applied again.
+    // The state was last persisted before both entries, so they are applied again.
     const second = busAt(4, 2)
     applyEntry(second, 5, [event('a')])
     applyEntry(second, 6, [event('b')])
@@ -109,7 +109,7 @@ describe('An event file', () => {
     await two.sink.stop()
     const names = (await linesOf(two.path)).flatMap((line) => line['router_id'] ?? [])
     expect(names).toEqual(['a', 'b', 'c', 'd'])
-    // Entries that came and were dropped here without being written.
+    // Entries that this process applied, and whose events it dropped without writing them.
     const third = busAt(40, 3)
     applyEntry(third, 41, [event('e')])
     const three = sinkOf(third, 'again.log')
@@ -124,7 +124,7 @@ describe('An event file', () => {
   test('delays no other reader while it is not writable, and later shows how many events were lost', async () => {
     const faults: unknown[] = []
     const bus = busAt(4, 1, { eventsKeptMax: 4, eventBytesKeptMax: 1e6 })
-    // Its folder is not there.
+    // The folder of the file does not exist.
     const { sink, path } = sinkOf(bus, 'missing/events.log', {}, faults)
     for (let index = 5; index < 15; index += 1) applyEntry(bus, index, [event(`r${index}`)])
     await eventually(() => expect(faults).toHaveLength(1))

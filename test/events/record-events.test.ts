@@ -54,7 +54,8 @@ test('one log gives the same events, in the same order, on every controller', as
 
   const clock = new ManualClock()
   const other = await StateMachine.open({ store: new MemoryStateStore(), clock })
-  // A follower of other kinds comes first, so the feed orders the kinds differently.
+  // A follower of other kinds is registered first, so that the change feed reports the kinds in
+  // another order.
   other.follow(['session', 'enrollment', 'identity'], {
     onEntry: () => undefined,
     onReplaced: () => undefined,
@@ -135,10 +136,7 @@ test('an event has the same content whenever it is first read, even if its recor
   await machine.close()
 })
 
-/**
- * An identity logs in; its policy, its attributes and its session are others afterwards, and then
- * it is gone.
- */
+/** An identity logs in. Then its policy, attributes and session change, and it is deleted. */
 async function useAndForget(): Promise<void> {
   const policy = await root.call('POST', `${management}/auth-policies`, {
     name: 'another',

@@ -108,7 +108,10 @@ function withheldIn({ fields }: Pick<Entity, 'fields'>): string[] {
   return Object.keys(fields).filter((name) => fields[name]?.published === 'withheld')
 }
 
-/** As they are in the state: tokens, hashes and keys that the system has generated itself. */
+/**
+ * Secrets that the system has generated, in the form in which the state contains them: tokens,
+ * hashes and keys.
+ */
 function addWithheld(secrets: Set<string>, kind: KindName, id: string): void {
   const record = controller.machine.get(kind, id)
   for (const name of withheldIn(entityByKind[kind])) {
@@ -133,7 +136,7 @@ test('no event of any kind contains a field that is marked as withheld', () => {
   const marks: string[] = []
   const changes = entities.flatMap(({ name, table, fields }): RecordChange[] => {
     if (table !== name || follower?.kinds.includes(name) !== true) return []
-    // Its record is a list of notices, and their events are tested with their subject.
+    // This record is a list of notices; the tests of access expiry check their events.
     if (name === 'accessEnd') return []
     const withheld = withheldIn({ fields })
     const values = Object.keys(fields).map((field) => {

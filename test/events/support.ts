@@ -7,7 +7,7 @@ import { ZERO_CONSENSUS_STATS } from '../../src/ports/stats.ts'
 const { fields } = controllerOptions.events
 const { file, stdout } = fields
 
-/** The configuration if it does not mention events. */
+/** Event options of a configuration that contains none. */
 export const eventDefaults: EventOptions = {
   file: {
     path: null,
@@ -28,7 +28,7 @@ type Sources = Pick<
   'selfId' | 'generation' | 'members' | 'leaderId' | 'leaderContactMs'
 >
 
-/** The cluster as another of its controllers sees it. */
+/** The cluster as another of its controllers would report it. */
 export function clusterSeenBy(selfId: string, cluster: Sources): Sources {
   return {
     selfId,
@@ -39,7 +39,7 @@ export function clusterSeenBy(selfId: string, cluster: Sources): Sources {
   }
 }
 
-/** The events of a controller that has joined its cluster. */
+/** The events of one controller in a cluster. */
 export function eventsOf(
   state: EventsDeps['state'],
   cluster: Sources,

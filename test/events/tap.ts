@@ -8,7 +8,7 @@ interface Named {
   readonly data: EventJson
 }
 
-/** A client of server-sent events, as the HTML standard reads them. */
+/** A client that parses server-sent events according to the HTML standard. */
 export class EventTap {
   readonly status: number
   readonly headers: IncomingHttpHeaders
@@ -48,10 +48,10 @@ export class EventTap {
     })
   }
 
-  /** Everything that was sent, for tests that search it for forbidden content. */
+  /** Everything that the server has sent, for tests that search it for forbidden content. */
   raw = ''
 
-  /** Events without a name. */
+  /** All received events that have no name. */
   get events(): readonly EventJson[] {
     return this.of('message')
   }

@@ -22,8 +22,8 @@ import { eventually } from '../support/eventually.ts'
 import { WebSocketClient } from './web-socket-client.ts'
 
 // Goal: `ziti fabric validate` shows the state of routers and of this controller, and repairs
-// nothing unless requested.
-// Method: the messages of its web socket; the test gives the reports of the routers.
+// nothing unless this is requested. Method: the messages of its web socket; the test sends the
+// reports of the routers.
 
 const { links, channels } = liveTables('ctrl1')
 const laid: LiveCircuit[] = []
@@ -37,7 +37,7 @@ const circuits: LiveTable<LiveCircuit> = {
 }
 let values: Record<string, Record<string, unknown>> = {}
 let standings: Record<string, ReportedTerminator> | null = {}
-/** Ids of each question to a router, in order. */
+/** Terminator IDs in each request to a router, in order. */
 let questions: string[][] = []
 let wasFixing = false
 const routerInspections: RouterInspections = {
@@ -68,7 +68,7 @@ afterAll(() => {
   for (const one of sockets) one.socket.destroy()
 })
 beforeEach(() => {
-  // A caller may have a few of them open.
+  // Closes the web sockets, because a caller may have only a few open.
   for (const one of sockets.splice(0)) one.socket.destroy()
   values = {}
   standings = {}
@@ -81,7 +81,7 @@ function opened(caller: CallerOf): WebSocketClient {
   return one
 }
 
-/** Results of a validation, once all of them have arrived. */
+/** Results of a validation, after all of them have arrived. */
 async function answered(one: WebSocketClient, kind: number, body: Uint8Array, more = 0) {
   const before = one.messages.length
   one.ask(body, kind)
@@ -376,7 +376,7 @@ describe('validating links and circuits through events', async () => {
     const one = opened(root)
     const broken = await answered(one, 10_103, Uint8Array.of(0x0a, 0xff))
     expect(broken.success).toBe(false)
-    // The connection stays open, and accepts the next one.
+    // The connection stays open, and accepts another request.
     expect((await answered(one, 10_103, ofRouters(three))).success).toBe(true)
   })
 

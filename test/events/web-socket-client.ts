@@ -6,7 +6,7 @@ import { encodeText } from '../../src/channel/headers.ts'
 import { channelContentType, channelHeaderKey } from '../../src/channel/numbers.ts'
 import { eventually } from '../support/eventually.ts'
 
-/** A minimal OpenZiti API client. */
+/** A minimal client of OpenZiti's web socket API. */
 export class WebSocketClient {
   readonly socket: Socket
   readonly messages: ChannelMessage[] = []
@@ -15,7 +15,7 @@ export class WebSocketClient {
   closeReason = ''
   #rest = Buffer.alloc(0)
 
-  /** @param token null: it brings no session. */
+  /** @param token session token; null: the client sends none. */
   constructor(to: NetConnectOpts, token: string | null, path = '/fabric/v1/ws-api') {
     this.socket = connect(to)
     const session = token === null ? '' : `zt-session: ${token}\r\n`
@@ -44,7 +44,7 @@ export class WebSocketClient {
     this.frame(0x82, data)
   }
 
-  /** Masked, as a client has to. */
+  /** Sends a frame, masked as clients must do. */
   frame(first: number, data: Uint8Array): void {
     const head = Buffer.alloc(8)
     head[0] = first
@@ -86,7 +86,7 @@ export class WebSocketClient {
   }
 }
 
-/** The one answer to its request. */
+/** The single response to a request. */
 export async function answerTo(
   one: WebSocketClient,
 ): Promise<{ isSuccess: boolean; text: string }> {

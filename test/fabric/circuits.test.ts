@@ -98,7 +98,8 @@ beforeEach(() => {
     reads: upToDate,
     links,
     log,
-    // The controller runs for a while: one that has just started waits for hosts.
+    // Simulates that the controller has run for a while, because a controller that has just started
+    // waits for hosts.
     clock: { ...systemClock, monotonicMs: () => (isBuilt ? startedMs + 60_000 : startedMs) },
     draw: () => 0,
     hosts: {
@@ -546,7 +547,7 @@ describe('a circuit', () => {
 
 type EventJson = Readonly<Record<string, unknown>>
 
-/** Events that follow from the reports of the circuit handler. */
+/** The events that result from the observations of the circuit handler. */
 class EventLog {
   readonly #bus = new EventBus({
     selfId: 'ctrl1',
@@ -565,7 +566,7 @@ class EventLog {
   })
   readonly tell = this.#live.publishFact
 
-  /** Events of one namespace, once all reports so far have become events. */
+  /** Events of one namespace, after all observations so far have become events. */
   async of(namespace: string): Promise<EventJson[]> {
     await new Promise((resolve) => setImmediate(resolve))
     const { ring } = this.#bus
@@ -575,7 +576,7 @@ class EventLog {
     ).filter((one) => one['namespace'] === namespace)
   }
 
-  /** The interval is over, and somebody reads. */
+  /** Simulates that the interval has ended and events have a reader. */
   async counts(): Promise<EventJson[]> {
     await new Promise((resolve) => setImmediate(resolve))
     this.#bus.want(['service'])
@@ -708,7 +709,7 @@ describe('a dial is refused', () => {
     await dial(again)
     for (const at of [0, 1]) await answer(again, routes(again)[at], 'connection refused')
     expect(refusal(again)).toEqual([8, 'connection refused'])
-    // A program that rejects is tried once.
+    // If the hosting program rejects the dial, it is dialed only once.
     const last = await stage.dial('er1')
     await dial(last)
     await answer(last, routes(last)[0], 'rejected by application', 5)

@@ -56,7 +56,7 @@ class Clients implements RouterClients {
     },
   }
 
-  /** Those that the policies keep from a router, by its id. */
+  /** IDs of sessions that the policies do not permit a router to know, by router ID. */
   readonly kept = new Map<string, readonly string[]>()
 
   sessionIds(): string[] {
@@ -106,9 +106,9 @@ let stage: RouterStage
 let clients: Clients
 let isLeader: boolean
 let proposals: ProposalInput[]
-/** Service sessions whose circuits are over. */
+/** IDs of the service sessions whose circuits were ended. */
 let ended: string[]
-/** Effect of the latest commit, which a test sets. */
+/** Runs when the latest state is read; set by a test. */
 let onLatest: () => void
 let propose: () => ReturnType<ConstructorParameters<typeof RouterWrites>[0]['proposer']['propose']>
 
@@ -234,7 +234,8 @@ describe('API sessions that controllers send to routers', () => {
     expect(idsIn(added(near))).toEqual(['s1', 's2', 's3'])
     expect(removed(near)).toMatchObject([{ ids: ['s1', 's2', 's3'] }])
     expect(idsIn(added(far))).toEqual(['s3'])
-    // A token of a session that it never received would be one more that it holds.
+    // A token of a session that the router never received would be an additional token in its
+    // possession.
     expect(removed(far)).toMatchObject([{ ids: ['s3'], tokens: ['token of s3'] }])
   })
 
@@ -316,7 +317,7 @@ test('a router that asks about service sessions receives the list of those that 
   pipe.say({ contentType: 20_213, body: toBinary(ValidateSessionsSchema, asked) })
   await settle()
   const [answer] = pipe.ofType(20_102).map(({ body }) => fromBinary(SessionRemovedSchema, body))
-  // Routers pair the two by their place.
+  // Routers match the tokens and the IDs by their position.
   expect(answer?.tokens).toEqual(['gone 1', 'gone 2'])
   expect(answer?.ids).toEqual(['id of gone 1', 'id of gone 2'])
 })

@@ -38,7 +38,8 @@ test('the cost that failures have added decreases by ten per minute, and faster 
   expect(costs.of('t1')).toBe(390)
   clock.advance(18 * MINUTE_MS)
   expect(costs.of('t1')).toBe(210)
-  // Twenty minutes after the last one it is sixteen a minute, and the next five thirty-two.
+  // Twenty minutes after the last failure, sixteen are subtracted per minute, and in the next five
+  // minutes thirty-two.
   clock.advance(MINUTE_MS)
   expect(costs.of('t1')).toBe(194)
   costs.failed('t1')

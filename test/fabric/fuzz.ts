@@ -26,13 +26,12 @@ import { TunnelHandler } from '../../src/fabric/clients/tunnel-handler.ts'
 import { Tunnels } from './tunnels.ts'
 import { RouterStage, upToDate } from './stage.ts'
 
-// Messages of every type with bytes that are none of it, in bodies and headers, from a router that
-// is admitted: its channel may be closed, and nothing else may happen. `node test/fabric/fuzz.ts
-// --messages 1000000 --seed 1`.
+// Sends messages of every type with invalid bytes, in bodies and headers, from an admitted router.
+// Only its channel may be closed. `node test/fabric/fuzz.ts --messages 1000000 --seed 1`.
 
 const log = { info: () => undefined, warn: () => undefined }
 const types = [...Object.values(controlContentType), 3, 4, 5, 99, -1, 2 ** 30]
-/** Keys of headers that somebody reads. */
+/** Keys of headers that handlers read. */
 const keys = [1, 2, 5, 6, 10, 11, 12, 13, 14, 128, 1014, 1022, 1024, 1025, 1101, 1102, 1103, 1104]
 
 export const admittingClients: RouterClients = {
@@ -65,7 +64,7 @@ const model: RouterModel = {
   follow: () => () => undefined,
 }
 
-/** All channel handlers of a controller, over pipes. */
+/** All channel handlers of a controller, with routers that are connected by pipes. */
 export function dutiesStage(processor?: RouterChannelsDeps['processor']): {
   readonly stage: RouterStage
   readonly links: LinkTable
@@ -167,7 +166,7 @@ export function dutiesStage(processor?: RouterChannelsDeps['processor']): {
 
 function bytes(random: Random, sizeMax: number): Uint8Array {
   const made = new Uint8Array(random.integer(0, sizeMax))
-  // Small numbers look like tags and lengths of protobuf far more often than chance would.
+  // Often small numbers, because they are more likely to be valid tags and lengths of protobuf.
   const top = random.next() < 0.5 ? 40 : 255
   for (let at = 0; at < made.length; at += 1) made[at] = random.integer(0, top)
   return made

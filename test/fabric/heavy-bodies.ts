@@ -11,18 +11,19 @@ import {
 import { messageBounds } from '../../src/channel/message-bounds.ts'
 import { bodyFault } from '../../src/channel/wire-scan.ts'
 
-// The most expensive bodies for their size, and the largest that OpenZiti routers may send.
+// The bodies that are most expensive to decode for their size, and the largest that OpenZiti
+// routers may send.
 
 const MIB = 1024 * 1024
 
-/** So many empty values of a field that is a text or a message. */
+/** A field with this many empty values; the field is a string or a message. */
 export function empties(field: number, count: number): Uint8Array {
   const body = new Uint8Array(2 * count)
   for (let at = 0; at < body.length; at += 2) body[at] = field * 8 + 2
   return body
 }
 
-/** One value of a field, of those bytes. */
+/** A field with one value that consists of these bytes. */
 export function wrapped(field: number, bytes: Uint8Array): Uint8Array {
   const head = [field * 8 + 2]
   for (let left = bytes.length; ; left = Math.floor(left / 128)) {
@@ -32,7 +33,7 @@ export function wrapped(field: number, bytes: Uint8Array): Uint8Array {
   return Buffer.concat([Uint8Array.from(head), bytes])
 }
 
-/** Bodies of nearly that many bytes each: name, content type and body. */
+/** Bodies of nearly this many bytes: name, content type and body of each. */
 export function hostileBodies(
   bytes = 16 * MIB,
 ): readonly (readonly [string, number, Uint8Array])[] {
@@ -57,7 +58,7 @@ export function hostileBodies(
 
 type Bound = keyof typeof messageBounds
 
-/** So many empty values of a field as its bound allows. */
+/** As many empty values of a field as its bound permits. */
 function within(name: Bound, field: number): [string, number, Uint8Array] {
   const { number, schema, elementsMax, bytesMax } = messageBounds[name]
   const body = empties(field, bytesMax / 2 - 1)
@@ -75,7 +76,7 @@ function within(name: Bound, field: number): [string, number, Uint8Array] {
 const router = 'a router of 12'
 const address = 'tls:192.0.2.100:65000'
 
-/** The heaviest within the bounds. */
+/** The most expensive bodies within the bounds. */
 export function heaviestBodies(): readonly (readonly [string, number, Uint8Array])[] {
   const sockets = Array.from({ length: 4 }, () => ({
     type: 'link.default',

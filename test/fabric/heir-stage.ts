@@ -18,8 +18,8 @@ import { Tunnels } from './tunnels.ts'
 const quiet = { info: () => undefined, warn: () => undefined }
 
 /**
- * The controller `ctrl1` with routers on pipes; a test plays the publications of `ctrl0` and
- * `ctrl2`.
+ * The controller `ctrl1` with routers that are connected by pipes; a test publishes in place of
+ * `ctrl0` and `ctrl2`.
  */
 export class HeirStage {
   readonly routers = new RouterStage()
@@ -33,7 +33,7 @@ export class HeirStage {
   isInQuorum = true
   /** Terminators of every service, with their routers. */
   hosted: readonly (readonly [terminatorId: string, routerId: string])[] = []
-  /** Result of the checks of every client that dials. */
+  /** Result of the access check for every client that dials. */
   judged: ClientAccessDecision = { ok: false, fault: 'access' }
   nowMs = 1_000_000
 
@@ -94,12 +94,12 @@ export class HeirStage {
     )
   }
 
-  /** Another controller answers for the circuit, and makes it known. */
+  /** Simulates that another controller is the owner of the circuit and publishes it. */
   told(owner: string, id: string, more: Partial<Circuit> = {}): void {
     this.topic.hear(owner, id, encodeCircuit(circuitOf(id, more)))
   }
 
-  /** The controller is gone, and has withdrawn nothing. */
+  /** Simulates that the controller has failed and withdrawn nothing. */
   async lose(owner: string): Promise<void> {
     this.controllers.delete(owner)
     this.topic.lose(owner)
@@ -133,7 +133,7 @@ function hostAt(terminatorId: string, routerId: string): Host {
   }
 }
 
-/** From `er1` over the link `l1` to `er2`, unless said otherwise. */
+/** A circuit from `er1` over the link `l1` to `er2`, unless `more` changes this. */
 export function circuitOf(id: string, more: Partial<Circuit> = {}): Circuit {
   return {
     live: {
@@ -158,7 +158,9 @@ export function circuitOf(id: string, more: Partial<Circuit> = {}): Circuit {
   }
 }
 
-/** A router asks for a circuit by service, with an id that it has drawn or ''. */
+/**
+ * Simulates a router's request for a circuit by service, with a circuit ID of the router, or ''.
+ */
 export async function askByService(pipe: Pipe, id: string): Promise<void> {
   const headers = new Map([
     [14, encodeText('access token')],
@@ -174,7 +176,7 @@ export function routes(pipe: Pipe): Route[] {
   return pipe.ofType(1005).map(({ body }) => fromBinary(RouteSchema, body))
 }
 
-/** As `circuit now` of each. */
+/** The unroute messages that a router has received, each as `circuit now`. */
 export function unroutes(pipe: Pipe): string[] {
   return pipe.ofType(1006).map(({ body }) => {
     const { circuitId, now } = fromBinary(UnrouteSchema, body)

@@ -42,7 +42,7 @@ let hosts: Host[]
 let links: LinkTable
 let handler: CircuitHandler
 let nowMs: number
-/** Effect of the latest commit, which a test sets. */
+/** Runs when the latest state is read; set by a test. */
 let onLatest: () => void
 
 beforeEach(() => {

@@ -110,7 +110,7 @@ describe('a link', () => {
     expect(table.list().map(({ id }) => id)).toEqual(['l2'])
     const told = er1.ofType(1004).map(({ body }) => fromBinary(FaultSchema, body).id)
     expect(told).toEqual(['l1'])
-    // Where its maker is another router, the one that repeats its id ends nothing.
+    // If another router dialed the link, a router that reports the same ID does not end it.
     barred.add('er4')
     await report(await stage.dial('er5'), [{ ...link, id: 'l2', destRouterId: 'er4' }])
     expect(table.get('l2')?.sourceRouterId).toBe('er1')

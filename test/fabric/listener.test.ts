@@ -33,8 +33,8 @@ import { commandData } from '../support/commands.ts'
 import { onLoopback } from './loopback.ts'
 import { clientKey, serverKey, TlsListener } from '../api/support/tls.ts'
 
-// Goal: the APIs show exactly the connected routers, by TLS and the records of a real state; all
-// others are refused.
+// Goal: the APIs list exactly the routers that are connected, which TLS and the records of a real
+// state admit; all other routers are refused.
 
 const edgeRouters = `${management}/edge-routers`
 
@@ -122,7 +122,7 @@ async function enrolled(name: string): Promise<Enrolled> {
 
 interface Dialed {
   readonly socket: TLSSocket
-  /** Null when the socket closes without one. */
+  /** Null when the socket closes without an answer. */
   readonly answer: ChannelMessage | null
 }
 
@@ -168,7 +168,7 @@ async function close(dialed: Dialed): Promise<void> {
   await closed(dialed.socket)
 }
 
-/** A router of a migrated network, whose record has the SHA-1 of its certificate alone. */
+/** A router of a migrated network, whose record contains only the SHA-1 of its certificate. */
 async function migrated(name: string): Promise<Enrolled> {
   const router = await enrolled(name)
   const { fingerprint } = await shown(root, `${edgeRouters}/${router.id}`)
@@ -239,7 +239,7 @@ describe('an enrolled router', () => {
       version: 'v2.0.3',
       versionInfo,
       capabilities: ['MULTI_CHANNEL', 'CONNECT_V2', 'BIND_SUCCESS'],
-      // Beyond bit 52 a number of JSON is not exact.
+      // A JSON number above 2^53 is not exact, so higher bits are omitted.
       capabilitiesMask: 2 + 4 + 64 + 2 ** 20,
     })
     expect(await shown(root, `${management}/routers/${id}`)).toMatchObject({ isOnline: true })
@@ -337,7 +337,7 @@ describe('a router’s connection is refused if it is made', () => {
       socket.destroy()
       await closed(socket)
     }
-    // The listener hears of their end a little later.
+    // The listener notices their end a little later.
     await expect
       .poll(async () => {
         const dialed = await dial(id, key)

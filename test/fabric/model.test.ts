@@ -24,7 +24,7 @@ import { type Pipe, settle } from '../channel/pipe.ts'
 import { until } from '../process/support/client.ts'
 import { RouterStage } from './stage.ts'
 
-/** A model of services that are made one after the other, an entry each. */
+/** A data model whose services are created one after the other, with a log entry for each. */
 class Model implements RouterModel {
   appliedIndex = 10
   readonly events: ModelEvent[] = []

@@ -72,7 +72,10 @@ describe('the path of a circuit', () => {
   })
 })
 
-/** By going over all links again and again until nothing is cheaper (Bellman and Ford). */
+/**
+ * Computes all costs by iterating over all links until nothing becomes cheaper (Bellman-Ford
+ * algorithm).
+ */
 function everyCost(ids: readonly string[], links: readonly LiveLink[]): Map<string, number> {
   const costs = new Map([['a', 0]])
   for (const _ of ids) {

@@ -22,7 +22,7 @@ const status = {
   interfaces: [],
 }
 
-/** The routers as a controller that has just started knows them, and its log of their presence. */
+/** The routers as a controller that has just started knows them, with its presence log. */
 function started() {
   const topic = new LocalTopic<RouterStatusMessage>('ctrl1')
   const statuses = new RouterStatusTopic('ctrl1', topic, clock)
@@ -100,7 +100,7 @@ test('a router shows its offline-since time at once, and the leader stores the t
   clock.advance(minute)
   await first.log.write()
   expect(entries()).toBe(2)
-  // An administrator who edits the router at this time can still save.
+  // An administrator who is editing the router at this time can still save.
   const stored = { revision, updatedAt, onlineSince: null, offlineSince: offlineMs }
   expect(machine.get('router', routerId)).toMatchObject(stored)
 })

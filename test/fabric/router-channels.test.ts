@@ -158,7 +158,7 @@ describe('a router that is admitted', () => {
       ['ctrl2', keySha256(2)],
       ['ctrl3', keySha256(3)],
     ])
-    // Wire type 2 with numbers from 29000 on, beyond all that OpenZiti uses.
+    // A field number from 29000 on, which is above all that OpenZiti uses.
     expect(UpdateCtrlAddressesSchema.field.removed.number).toBe(29_000)
     expect(UpdateCtrlAddressesSchema.field.isInterim.number).toBe(29_001)
   })
@@ -221,13 +221,14 @@ describe('a router that is admitted', () => {
       .ofType(1037)
       .map(({ body }) => fromBinary(UpdateCtrlAddressesSchema, body))
       .map(({ index, isInterim, addresses }) => [index, isInterim, ...addresses])
-    // Without the controller that has moved in between: OpenZiti routers keep dialing a known
-    // controller at its old address.
+    // The list is first sent without the controller whose address has changed: OpenZiti routers
+    // continue to dial a known controller at its old address.
     expect(told.slice(1)).toEqual([
       [22n, true, 'tls:two:1380'],
       [23n, false, 'tls:moved:1380', 'tls:two:1380'],
     ])
-    // It loses leadership and leads again, and the log has not passed what the router knows.
+    // The controller loses leadership and leads again, and its log index is not greater than the
+    // index that the router has.
     stage.addresses = { ...at('tls:moved:1380'), configurationIndex: 7, isLeader: false, index: 7 }
     stage.channels.sweep()
     stage.addresses = { ...at('tls:moved:1380'), ...leading, index: 23 }

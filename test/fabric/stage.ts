@@ -14,7 +14,7 @@ import { Pipe, settle } from '../channel/pipe.ts'
 import type { LatestReads } from '../../src/ports/latest-reads.ts'
 import { ManualFeed } from '../support/manual-feed.ts'
 
-/** Reads of a controller that lags, with what becomes known at the latest commit. */
+/** Reads of a controller that lags behind; `onLatest` applies the entries that it lacks. */
 export function readsThat(onLatest: () => void): Pick<LatestReads, 'reachLatest'> {
   return {
     reachLatest: async () => {
@@ -24,16 +24,16 @@ export function readsThat(onLatest: () => void): Pick<LatestReads, 'reachLatest'
   }
 }
 
-/** Those of one that does not lag. */
+/** Reads of a controller that does not lag behind. */
 export const upToDate = readsThat(() => undefined)
 
 const version = 'v2.0.3|abc|2026-01-01|linux|amd64'
 
-/** Channels of routers over pipes, to which a test adds what it tries. Every router is admitted. */
+/** Channels of routers over pipes, to which a test adds handlers. Every router is admitted. */
 export class RouterStage {
   readonly lines: string[] = []
   readonly routerIds = new Set<string>()
-  /** Those that may not be connected any more. */
+  /** IDs of routers that may no longer be connected. */
   readonly revoked = new Set<string>()
   readonly statuses = new RouterStatusTopic(
     'ctrl1',
@@ -72,7 +72,7 @@ export class RouterStage {
     })
   }
 
-  /** The certificate of the next socket is that of this router. */
+  /** Makes the next socket present the certificate of this router. */
   admitNext(id: string): void {
     this.#next = id
   }

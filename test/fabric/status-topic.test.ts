@@ -25,7 +25,7 @@ const statusOf = (hostname: string): RouterStatus => ({
   interfaces: [lan],
 })
 
-/** A topic whose other controllers are the test. */
+/** A status topic for which the test publishes in place of other controllers. */
 function heard() {
   const clock = new ManualClock()
   const topic = new LocalTopic<RouterStatusMessage>('ctrl2')

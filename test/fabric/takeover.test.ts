@@ -11,11 +11,12 @@ import { decodeCircuit, encodeCircuit } from '../../src/fabric/circuits/circuit-
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { circuitOf, HeirStage, routes, unroutes } from './heir-stage.ts'
 
-// Goal: a circuit belongs to one controller, and the next one takes over when it fails. Method: the
-// handlers of ctrl1 with routers on pipes; the test plays the publications of the others.
+// Goal: a circuit belongs to one controller, and the next one takes it over when that controller
+// fails. Method: the handlers of ctrl1 with routers that are connected by pipes; the test publishes
+// in place of the other controllers.
 
 const REROUTE_ATTEMPT = 99_969_996
-/** Time for which a claim is published to the other controllers. */
+/** Time for which a takeover is published to the other controllers. */
 const TOLD_MS = 5000
 let stage: HeirStage
 let [er1, er2]: Pipe[] = []

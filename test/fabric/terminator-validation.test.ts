@@ -14,13 +14,13 @@ import type { RouterTerminator } from '../../src/ports/hosted-terminators.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from './stage.ts'
 
-// Goal: terminators that their router does not have are removed; no router can affect those of
-// others.
+// Goal: terminators that their own router does not have are removed; no router can affect
+// terminators of other routers.
 
 let stage: RouterStage
 let validation: TerminatorValidation
 let ofRouters: Record<string, RouterTerminator[]>
-/** As `router terminator …` of each removal. */
+/** Each removal as `router terminator …`. */
 let removed: string[]
 let outcome: string
 let isLeader: boolean
@@ -136,7 +136,7 @@ test('the controller queries a router again if removing a terminator failed', as
 describe('a validation of terminators', () => {
   const { terminatorLookMs } = routerLimits
 
-  /** By a follower: any controller may look. */
+  /** Runs a validation on a follower, because any controller may do it. */
   async function looked(pipe: Pipe, ids: readonly string[], isFixing = false) {
     isLeader = false
     const connection = stage.channels.connection('er1') ?? expect.unreachable('er1 is connected')

@@ -5,8 +5,8 @@ import { TracedIdentities, traceLimits } from '../../src/fabric/circuits/traced-
 import { LocalTopic } from '../api/support/local-topic.ts'
 import { ManualClock } from '../api/support/manual-time.ts'
 
-// Goal: if one controller is requested to trace an identity, all trace it, until one of them ends
-// the trace or it expires.
+// Goal: if one controller is requested to trace an identity, all controllers trace it, until one of
+// them ends the trace or it expires.
 
 const ids = ['ctrl1', 'ctrl2', 'ctrl3']
 let clocks: ManualClock[]
@@ -23,7 +23,7 @@ beforeEach(() => {
   })
 })
 
-/** Delivers each one's publications and removals to the others. */
+/** Delivers the publications and removals of each controller to the others. */
 function carry(key = 'alice'): void {
   for (const [from, owner] of ids.entries()) {
     for (const [to, topic] of topics.entries()) {
@@ -44,7 +44,7 @@ describe('a trace of an identity', () => {
     begin(0, 'mine')
     carry()
     expect(seen()).toEqual(['mine', 'mine', 'mine'])
-    // The clocks of the others say nothing about it.
+    // The clocks of other controllers have no influence on the trace.
     clocks[1]?.advance(3_600_000)
     expect(seen()).toEqual(['mine', 'mine', 'mine'])
     clocks[0]?.advance(60_000)

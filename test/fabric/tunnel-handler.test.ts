@@ -31,10 +31,10 @@ let tunnels: Tunnels
 let proposals: ProposalInput[]
 let propose: () => ReturnType<Proposer['propose']>
 let isLeader: boolean
-/** How often circuits were looked at. */
+/** Number of checks of circuits. */
 let looks: number
 let clock: ManualClock
-/** Effect of the latest commit, which a test sets. */
+/** Runs when the latest state is read; set by a test. */
 let onLatest: () => void
 let pipe: Pipe
 

@@ -5,7 +5,7 @@ import type {
   TunnelTerminator,
 } from '../../src/ports/router-tunnels.ts'
 
-/** Tunnels of routers, each with the rights that a test gives it. */
+/** Tunnels of routers; a test sets the permissions of each. */
 export class Tunnels implements RouterTunnels {
   readonly claims: TunnelAccessRequest[] = []
   judged: TunnelAccessDecision = { ok: true, serviceId: 's1', identityName: 'er1' }

@@ -18,12 +18,12 @@ import {
 } from './support/access-twin.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// Random networks with random changes. After each entry the content of the access indexes is
-// compared with all records recomputed: `node test/fsm/access-campaign.ts --networks 2000 --seed
-// 1`.
+// Creates random networks with random changes. After each entry, compares the content of the access
+// indexes with a computation over all records: `node test/fsm/access-campaign.ts --networks 2000
+// --seed 1`.
 
 const clock = { nowMs: () => 0, monotonicMs: () => 0 }
-/** In which the network is built up. */
+/** Number of entries with which the network is created. */
 const earlyEntries = 35
 const everything = { limit: -1 } as const
 
@@ -38,19 +38,21 @@ function idsOf(records: readonly EntityRecord[]): string[] {
 export interface CampaignFigures {
   entries: number
   refused: number
-  /** Views that moved, and views that an entry left as they were. */
+  /** Number of views that an entry changed, and of views that an entry did not change. */
   moved: number
   unmoved: number
   sessionsOpened: number
   sessionsEnded: number
 }
 
-/** One network from its beginning. Throws an AssertionError where index and twin disagree. */
+/**
+ * One network from its creation. Throws an AssertionError if the index and the computation differ.
+ */
 class Run {
   readonly #network: RandomNetwork
   readonly #figures: CampaignFigures
   readonly #reader: StateReader
-  /** By identity: its view, and when it moved last. */
+  /** For each identity, its view, and the time of its last change. */
   #views = new Map<string, string>()
   readonly #movedAt = new Map<string, number>()
 
@@ -66,7 +68,7 @@ class Run {
       else this.#change(at < earlyEntries)
       this.#holdMarks()
       this.#holdAccess()
-      // All views: changes maintain them only after their first use.
+      // Reads all views, because entries update a view only after its first use.
       if (at % 3 === 0) this.#holdLists()
     }
     this.#holdReload()
@@ -94,8 +96,8 @@ class Run {
   }
 
   /**
-   * Records that each session depends on, and that may be deleted and created again with the same
-   * ID within one entry.
+   * Records on which each session depends, and that one entry may delete and create again with the
+   * same ID.
    */
   #livedBy(sessions: Iterable<EntityRecord>): ReadonlyMap<string, string> {
     const { state } = this.#network
@@ -114,8 +116,8 @@ class Run {
   }
 
   /**
-   * Sessions stay if their dependencies and a grant exist, or their identity is an administrator;
-   * nothing else ends them.
+   * Checks the sessions: a session must stay if its dependencies and a grant exist, or if its
+   * identity is an administrator; otherwise it must end.
    */
   #holdSessions(
     before: ReadonlyMap<string, EntityRecord>,
@@ -212,7 +214,7 @@ class Run {
     }
   }
 
-  /** One identity and one service of all, each time others. */
+  /** Compares the access of one identity and of one service, which are different each time. */
   #holdAccess(): void {
     const { state } = this.#network
     const some = <T>(from: readonly T[]): T | undefined =>
@@ -279,7 +281,7 @@ class Run {
     }
   }
 
-  /** A controller that starts from the stored state gives the same answers. */
+  /** Checks that a controller that starts from the stored state gives the same answers. */
   #holdReload(): void {
     const { state } = this.#network
     const loaded = new ClusterState()
@@ -301,7 +303,7 @@ function slowChecks(state: ClusterState, policy: EntityRecord): string[] {
   return ids(reader.subList('servicePolicy', policy.id, 'posture-checks', everything))
 }
 
-/** @throws {AssertionError} naming the seed of the network that it was found in. */
+/** @throws {AssertionError} with the seed of the network in which the difference was found. */
 export function runCampaign(networks: number, firstSeed: number, entries = 110): CampaignFigures {
   const figures: CampaignFigures = {
     entries: 0,

@@ -19,7 +19,10 @@ const endMs = startMs + 7 * DAY_MS
 const textOf = (ms: number): string => new Date(ms).toISOString()
 const clock = { nowMs: () => startMs, monotonicMs: () => 0 }
 
-/** Ann has the attribute contractors; a policy lets #contractors dial the wiki. */
+/**
+ * The identity Ann has the attribute contractors; a policy permits #contractors to dial the service
+ * wiki.
+ */
 function network(ends: { readonly policy?: JsonObject; readonly identity?: JsonObject } = {}) {
   const { state, log } = formedState()
   log.raiseLevel()
@@ -303,7 +306,7 @@ describe('Expiries of access', () => {
     const { log, rights } = network(policyEnd)
     log.timeMs = endMs - 1
     log.endAccess()
-    // A log never contains an earlier time: the leader repeats its last one.
+    // Log time never decreases: the leader repeats the last time.
     for (let n = 0; n < 3; n += 1) log.endAccess()
     expect(rights()).toEqual(['Dial'])
     log.timeMs = endMs

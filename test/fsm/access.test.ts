@@ -7,7 +7,7 @@ import { formedState, identity, policy, service, startMs } from './support/log.t
 
 test('on random networks, the access indexes and a full evaluation of the records agree after each log entry', () => {
   const figures = runCampaign(12, 900_001)
-  // A campaign with few changes would prove little.
+  // A campaign with few changes would prove little, so this checks their number.
   expect(figures.moved).toBeGreaterThan(100)
   expect(figures.unmoved).toBeGreaterThan(1000)
   expect(figures.refused).toBeGreaterThan(100)
@@ -17,7 +17,7 @@ test('on random networks, the access indexes and a full evaluation of the record
 
 const clock = { nowMs: () => startMs, monotonicMs: () => 0 }
 
-/** Ten identities that are logged in and may all dial every service, by one policy. */
+/** Ten identities with sessions that may all dial every service, by one policy. */
 function crowd() {
   const { state, log } = formedState()
   log.create('servicePolicy', 'p', policy('p', ['#crowd'], ['#all']))
@@ -60,7 +60,7 @@ describe('Service update markers of classes (identities with the same access)', 
     log.create('service', 's', service('s'))
     const moved = log.timeMs
     log.timeMs += 1000
-    // The rest of the crowd alone has a mark of now.
+    // After this entry, only the mark of the other identities equals the current log time.
     log.create('configType', 'type', { name: 'type' })
     log.create('config', 'c', { name: 'c', configTypeId: 'type', data: {} })
     log.serviceConfigs('associate', 'i0', [['s', 'c']])
@@ -132,7 +132,7 @@ describe('Cached views of services for classes (identities with the same access)
     expect(seen(2)).toEqual(['a', 'b'])
     log.delete('service', 'b')
     expect(seen(3)).toEqual(['a'])
-    // All of them come to another class, and their view with them.
+    // All identities move to another class, and their view changes with it.
     log.create('servicePolicy', 'host', policy('host', ['#crowd'], ['@a'], { type: 'Bind' }))
     expect(state.access.size).toMatchObject({ classes: 1, views: 1, viewIds: 3 })
     expect(reader.permissions('i4', 'a')).toEqual(['Bind', 'Dial'])

@@ -9,7 +9,10 @@ import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 type CommandInit = MessageInitShape<typeof CommandSchema>
 
-/** Every kind that apply has a handler for: the table of handlers is total over the enum. */
+/**
+ * Every command kind for which apply has a handler: the type of the table requires one for each
+ * kind.
+ */
 const kinds = CommandKindSchema.values
   .map(({ name, number }) => [name.replace('COMMAND_KIND_', ''), number as CommandKind] as const)
   .filter(([, kind]) => kind !== CommandKind.UNSPECIFIED)
@@ -20,7 +23,10 @@ function session(given: Partial<Record<keyof typeof admin | 'permission', string
   return { actor: { case: 'session', value: { ...admin, permission: 'admin', ...given } } }
 }
 
-/** Actors without any right. The administrator has a session, so nothing else causes a refusal. */
+/**
+ * Actors without any permission. The administrator has a session, so that only the missing
+ * permission can cause a refusal.
+ */
 const powerless: readonly (readonly [string, CommandInit, RegExp])[] = [
   ['no actor', {}, /names no actor/],
   ['no permission', session({ permission: '' }), /has no permission/],
@@ -41,8 +47,8 @@ const powerless: readonly (readonly [string, CommandInit, RegExp])[] = [
 ]
 
 /**
- * The actor as entries held it before it was a union, field 3: the administrator's, with and
- * without a permission.
+ * The actor in the old form (field 3), before it was a union: the administrator's, with and without
+ * a permission.
  */
 const oldForms = [
   Buffer.concat([text(1, admin.identityId), text(2, admin.sessionId), text(4, 'admin')]),
@@ -50,12 +56,12 @@ const oldForms = [
   text(5, 'controller:ctrl1'),
 ]
 
-/** A text, or bytes, as field `number` of a message on the wire. */
+/** A string or bytes as field `number` of an encoded message. */
 function text(number: number, value: string | Uint8Array): Uint8Array {
   return Buffer.concat([Buffer.from([(number << 3) | 2, value.length]), Buffer.from(value)])
 }
 
-/** A formed cluster whose administrator is logged in, and a way to apply one command to it. */
+/** A new cluster whose administrator is logged in, and a function that applies one command. */
 function formed() {
   const { state, log } = formedState()
   log.logIn(admin.sessionId)

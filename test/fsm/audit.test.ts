@@ -14,7 +14,7 @@ import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 const actor = anySession({ sessionId: 's1', address: '10.0.0.1', permission: 'admin' })
 
-/** The actor of the tests has its session. */
+/** Opens the session of the actor that the tests use. */
 function withSession() {
   const formed = formedState()
   formed.log.logIn('s1')

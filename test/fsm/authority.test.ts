@@ -16,12 +16,15 @@ function actor(permission: SessionPermission, identityId = 'alice', sessionId = 
   return anySession({ identityId, sessionId, permission })
 }
 
-/** A command that any session may propose, as far as its permission allows. */
+/**
+ * Why a command is refused that any session may propose if it has the permission; null if it is not
+ * refused.
+ */
 function authority(state: ClusterState, by: Actor): string | null {
   return actorRights(state, by, CommandKind.ENTITY_PATCH)?.authority ?? null
 }
 
-/** Alice with the permissions given, in a session. */
+/** The identity Alice with the given permissions, in a session. */
 function withAlice(...permissions: readonly string[]) {
   const { state, log } = formedState()
   log.create('identity', 'alice', { ...identity('Alice'), permissions })
@@ -118,8 +121,8 @@ test('a permission for an action covers only that action, a permission for a kin
 })
 
 test('each kind with an identity ID declares its owner, or this test lists it with a reason', () => {
-  // A permission can end sessions, and no more; no API writes certificates of sessions or counts of
-  // attempts.
+  // With a permission, a caller can only end sessions; the API writes neither certificates of
+  // sessions nor counts of attempts.
   const notOwned = ['apiSession', 'mfaAttempts', 'session', 'sessionCertificate']
   const belonging = entities.filter((one) => one.fieldNames.includes('identityId'))
   const names = belonging.map(({ name }) => name)

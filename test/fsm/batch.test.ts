@@ -5,7 +5,7 @@ import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 const { ENTITY_CREATE, ENTITY_DELETE, ENTITY_PATCH, ENTITY_REPLACE } = CommandKind
 
-/** All that a batch may have touched. */
+/** All data that a batch may have changed. */
 function looks(state: ClusterState): unknown {
   return {
     entities: state.entitiesDigest(),

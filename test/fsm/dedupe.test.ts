@@ -217,7 +217,7 @@ describe('stored deduplication records', () => {
 
 const noHash = '00'.repeat(32)
 
-/** Remembers requests of `caller` until one more is refused, or as many as `countMax`. */
+/** Stores request IDs of `caller` until one is refused, at most `countMax`. */
 function fill(
   table: RequestDeduplication,
   { caller, level, id, countMax }: { caller: string; level: number; id: string; countMax: number },
@@ -253,7 +253,7 @@ test('one caller cannot use up the request ids of other callers, and can use mor
   expect(fill(table, greedy)).toBeGreaterThan(0.9 * each)
   expect(fill(table, greedy)).toBe(0)
   expect(judgeNew(table, 'other', 2)).toBe('new')
-  // Before the level was raised, all of them had 128 MiB, whichever caller they are of.
+  // Before the level was raised, all callers together could use 128 MiB.
   expect(judgeNew(table, 'greedy', 1)).toBe('new')
   fill(table, { ...greedy, caller: 'other' })
   expect(judgeNew(table, 'third', 2)).toMatchObject(tooMany)
@@ -278,7 +278,7 @@ test('below feature level 2, a caller may use as many request ids as the control
   expect(judgeNew(table, 'third', 2)).toBe('new')
 })
 
-/** The garbage collector of V8, which is no function of a program by default. */
+/** The garbage collector of V8, which programs cannot call by default. */
 function exposedCollect(): () => void {
   setFlagsFromString('--expose-gc')
   return runInNewContext('gc') as () => void
@@ -299,6 +299,6 @@ test('remembered request ids use no more memory than the limit assumes', () => {
   const bytesEach = (process.memoryUsage().heapUsed - before) / table.size
   expect(table.size).toBe(80_000)
   expect(bytesEach).toBeGreaterThan(100)
-  // Some 320, where 347 are counted.
+  // About 320 bytes, where the limit counts 347.
   expect(bytesEach).toBeLessThan(requestIdsBytesMax / 265_000)
 })

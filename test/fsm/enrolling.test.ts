@@ -22,8 +22,8 @@ import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import type { Outcome } from '../../src/ports/proposer.ts'
 import { formedState, identity, type LogWriter, startMs } from './support/log.ts'
 
-// Goal: the first command in the log uses a token; its results appear with the same entry or not at
-// all.
+// Goal: the first command in the log uses the token; its results are in the same entry, or there
+// are none.
 
 const refusedWith = (code: string): object => ({ ok: false, code })
 const print = (name: string): object => ({

@@ -18,9 +18,9 @@ import { NEXT_LEVEL, withNextFields } from '../support/next-fields.ts'
 import { LogWriter, formedState, identity, policy, service } from './support/log.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// Goal: two releases that apply one log hold one state, whatever fields the newer one has, until
-// every voter knows them. Method: the modules of apply are loaded a second time with more fields
-// and the next feature level, and both generations apply the same entries.
+// Goal: two releases that apply the same log have the same state, whatever fields the newer one
+// has, until every voter knows them. Method: the modules of apply are loaded a second time with
+// more fields and the next feature level, and both versions apply the same entries.
 
 interface Generation {
   readonly apply: typeof applyLogEntry
@@ -82,7 +82,7 @@ function raiseTo(level: number): Uint8Array {
   return toBinary(FeatureLevelRaiseSchema, create(FeatureLevelRaiseSchema, { level }))
 }
 
-/** Writes entries that nobody has applied. */
+/** Writes entries without applying them. */
 function unappliedLog(): LogWriter {
   const log = new LogWriter((entry) => ({
     index: entry.index,
@@ -103,8 +103,8 @@ const later: JsonObject = {
 }
 
 /**
- * Each way in which a service is created and changed; the newer release has put its fields into
- * some commands.
+ * Commands for each way in which a service is created and changed; some contain the fields of the
+ * newer release.
  */
 function writeServices(log: LogWriter, name: string): void {
   log.create('identity', `${name}-i`, identity(`${name}-i`, ['staff']))

@@ -5,8 +5,8 @@ import { historyFields } from '../../src/entities/history-kinds.ts'
 
 const path = join(import.meta.dirname, 'history-fields.json')
 
-// Controllers of two versions keep the same text of an entry only if the lists of both are equal.
-// So a field of a released level stays in its list; a new field has a `since`.
+// Controllers of two versions store the same text for an entry only if both have the same list. So
+// a field of a released level stays in its list, and a new field has a `since`.
 test('the fields whose values the audit log retains are exactly those in the recorded list', () => {
   const lists = Object.fromEntries(historyFields)
   const text = `${JSON.stringify(lists, null, 2)}\n`

@@ -6,8 +6,8 @@ import { initialRecords } from '../../src/fsm/seed/seed.ts'
 import { LogWriter, formedState, identity } from './support/log.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// Goal: from feature level 2 on the type of an identity is kept as given, also in a cluster that an
-// earlier release formed; before that, every version stores the same.
+// Goal: from feature level 2 on, an identity keeps the type that it was given, also in a cluster
+// that an earlier release created; below that level, every version stores the same.
 
 const { ENTITY_CREATE, ENTITY_PATCH, ENTITY_REPLACE, FEATURE_LEVEL_RAISE, FORM } = CommandKind
 
@@ -16,7 +16,7 @@ function raise(log: LogWriter): void {
   log.command(FEATURE_LEVEL_RAISE, toBinary(FeatureLevelRaiseSchema, message))
 }
 
-/** A cluster as release 0.1.0 formed it: with two types, at level 1. */
+/** A cluster that release 0.1.0 created: with two types, at level 1. */
 function clusterOfOld(): { readonly state: ClusterState; readonly log: LogWriter } {
   const state = new ClusterState()
   const log = new LogWriter((entry) => applyLogEntry(state, entry))

@@ -15,7 +15,7 @@ import { type IntegrityRepair, IntegrityScan } from '../../src/fsm/cluster/integ
 import { formedState, identity, type LogWriter, policy, service } from './support/log.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-/** A state with some of everything that is derived. */
+/** A state with every kind of derived data. */
 function filled() {
   const { state, log } = formedState()
   log.create('identity', 'alice', identity('Alice', ['staff']))
@@ -26,7 +26,7 @@ function filled() {
   return { state, log }
 }
 
-/** A terminator `host` of the service `inner`, both of which exist for the fabric alone. */
+/** A terminator `host` of the service `inner`; both exist only in the fabric API. */
 function withFabricTerminator(log: LogWriter): void {
   const inner = { name: 'inner', isFabricOnly: true }
   log.raw(CommandKind.ENTITY_CREATE, 'fabricService', 'inner', inner)

@@ -119,7 +119,7 @@ test.each([
   ])
   cluster.invite('ticket-a')
   expect(cluster.redeem('ticket-a', joiner)).toMatchObject({ code: 'MEMBERSHIP_REFUSED' })
-  // Refused, it is not used up.
+  // A refused redemption does not use up the ticket.
   expect(cluster.redeem('ticket-a', ann).ok).toBe(true)
 })
 

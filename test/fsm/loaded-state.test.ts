@@ -22,7 +22,8 @@ function loadedAgain(state: ClusterState): ClusterState {
 
 test('a loaded state finds the same records as the state that stored them', () => {
   const { state, log } = formedState()
-  // Neither names nor ids come in order, and one name is above all that UTF-16 orders by itself.
+  // Neither names nor IDs are added in order, and one name sorts differently by UTF-16 units than
+  // by code points.
   for (const name of ['zoë', '\u{1F600}', '\uFF5E', 'bob', 'alice']) {
     log.create('identity', `id-${name.codePointAt(0)}`, identity(name, ['staff', name]))
   }

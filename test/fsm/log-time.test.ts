@@ -98,7 +98,7 @@ test('records stored while log time was wrong keep their intended lifetime', () 
   const ann = state.get('identity', 'ann')
   expect(ann).toMatchObject({ disabledAt: targetMs, disabledUntil: targetMs + 10 * MINUTE_MS })
   expect(ann !== undefined && isDisabled(ann, targetMs + 10 * MINUTE_MS)).toBe(false)
-  // Values that follow the views of clients continue as well.
+  // Values that depend on the views of clients also continue.
   log.timeMs += 1000
   log.patch('servicePolicy', 'p1', { serviceRoles: [] })
   expect(log.touch('s1', targetMs + 1000).ok).toBe(true)
@@ -108,7 +108,7 @@ test('records stored while log time was wrong keep their intended lifetime', () 
 test('a request whose outcome was discarded while log time was ahead does not take effect twice', () => {
   const { state, log } = restorableState()
   log.timeMs += MINUTE_MS
-  // The clock of its maker is ahead as far as is allowed.
+  // The clock of the client that made the request ID is ahead by the maximum that is permitted.
   const early = request(newUuidv7(log.timeMs + requestIdAheadMsMax))
   expect(log.create('service', 'one', service('one'), { request: early }).ok).toBe(true)
   log.delete('service', 'one')
@@ -130,7 +130,7 @@ test('a request whose outcome was discarded while log time was ahead does not ta
   log.timeMs += requestIdAheadMsMax
   const fresh = request(newUuidv7(floorMs))
   expect(log.create('service', 'three', service('three'), { request: fresh }).ok).toBe(true)
-  // Later request IDs are forgotten in due time.
+  // Request IDs from after the reset expire as usual.
   log.timeMs += 60 * MINUTE_MS
   log.create('service', 'four', service('four'))
   expect(state.requests.size).toBe(0)

@@ -23,11 +23,11 @@ import {
 } from './support/access-twin.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// Random networks and random writes. Each preview is compared with all pairs before and after the
-// same writes: `node test/fsm/preview-campaign.ts --networks 1000 --seed 1`.
+// Creates random networks and random writes. Compares each preview with all pairs before and after
+// the same writes: `node test/fsm/preview-campaign.ts --networks 1000 --seed 1`.
 
 const clock = { nowMs: () => 0, monotonicMs: () => 0 }
-/** In which the network is built up. */
+/** Number of entries with which the network is created. */
 const earlyEntries = 35
 const caller = { isAdmin: true, permissions: [] }
 
@@ -44,7 +44,7 @@ function writeOf([kind, entity, id, fields]: Step): PreviewedWrite {
   return { mode, entity: findEntity(entity).name, id, fields }
 }
 
-/** Every pair that has a right, as text, by looking at all records. */
+/** Every pair of identity and service with access, as text, computed from all records. */
 function slowPairs(state: ClusterState): ReadonlyMap<string, ReadonlySet<string>> {
   const pairs = new Map(accessRights.map((right) => [right as string, new Set<string>()]))
   const add = (right: string, one: EntityRecord, other: EntityRecord): void => {
@@ -71,7 +71,7 @@ function slowPairs(state: ClusterState): ReadonlyMap<string, ReadonlySet<string>
   return pairs
 }
 
-/** Posture checks of each service policy in force, with their requirements. */
+/** Posture checks that each service policy requires now, computed from all records. */
 function slowChecks(state: ClusterState): ReadonlyMap<string, ReadonlySet<string>> {
   const reader = new StateReader(state, clock)
   const everything = { limit: -1 } as const
@@ -94,7 +94,7 @@ export function completedPreview(preview: AccessPreview): AccessDifference {
   }
 }
 
-/** All pairs of a change, taken page by page. */
+/** All pairs of a change, read page by page. */
 export function pairsOf({ count, page }: PairChanges, limit: number): string[] {
   const found: string[] = []
   for (let offset = 0; offset < count; offset += limit) {
@@ -190,7 +190,7 @@ class Run {
   }
 }
 
-/** @throws {AssertionError} naming the seed of the network that it was found in. */
+/** @throws {AssertionError} with the seed of the network in which the difference was found. */
 export function runPreviewCampaign(
   networks: number,
   firstSeed: number,

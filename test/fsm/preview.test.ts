@@ -15,7 +15,7 @@ const caller = { isAdmin: true, permissions: [] }
 
 test('on random networks, a preview predicts the effect of the same writes', () => {
   const figures = runPreviewCampaign(15, 700_001)
-  // A campaign with few changes would prove little.
+  // A campaign with few changes would prove little, so this checks their number.
   expect(figures.refused).toBeGreaterThan(100)
   expect(figures.given).toBeGreaterThan(100)
   expect(figures.taken).toBeGreaterThan(100)
@@ -59,7 +59,7 @@ test('for records that many policies select, the preview finds the same changed 
   const [given, taken] = difference.pairs.map((change) => pairsOf(change, 1000).sort())
   log.patch('servicePolicy', 'p1', fields)
   const after = slowDials(state)
-  // Not by `expect`, which prints a difference of tens of thousands.
+  // Not compared with `expect`, which would print a difference of tens of thousands of lines.
   deepStrictEqual(given, [...after].filter((one) => !before.has(one)).sort())
   deepStrictEqual(taken, [...before].filter((one) => !after.has(one)).sort())
   expect(given?.length).toBeGreaterThan(1000)

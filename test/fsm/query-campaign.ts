@@ -20,7 +20,10 @@ const QUERIES_A_NETWORK = 20
 export interface Campaign {
   readonly rounds: number
   readonly seed: number
-  /** Ends after the round that is under way then, but not before `roundsMin`. */
+  /**
+   * The campaign ends after the round in which this time is over, but not before `roundsMin`
+   * rounds.
+   */
   readonly msMax?: number
   readonly roundsMin?: number
 }
@@ -28,7 +31,7 @@ export interface Campaign {
 export interface Tally {
   readonly rounds: number
   readonly networks: number
-  /** Queries that found something, but not everything. */
+  /** Number of queries that found some records and not all. */
   readonly telling: number
   readonly difference: string | null
 }

@@ -25,7 +25,7 @@ const codes: ReadonlySet<string> = new Set([
   'COULD_NOT_VALIDATE',
 ])
 
-/** Filters by the name of their file. */
+/** Example filters, by the name of their file. */
 export function corpus(): ReadonlyMap<string, readonly string[]> {
   const folder = join(import.meta.dirname, 'query-corpus')
   const filters = new Map<string, string[]>()
@@ -48,7 +48,7 @@ export interface FuzzTally {
   readonly refused: ReadonlyMap<string, number>
   readonly slowest: { readonly ms: number; readonly filter: string }
   readonly heapBytesMax: number
-  /** The first filter that did something else, made smaller, and what it did. */
+  /** The first filter with an unexpected result, reduced to a small one, and the result. */
   readonly failure: { readonly filter: string; readonly what: string } | null
 }
 
@@ -63,7 +63,7 @@ const pieces = (
   'service.name "a" "" 0 -1 1e999 datetime(2024-02-29T00:00:00Z) datetime( é 😀 \u0000 \ud800 \n \t'
 ).split(' ')
 
-/** One filter made of others by cutting, doubling, joining and strewing in. */
+/** A filter that is made from others by cutting, repeating, joining and inserting. */
 function mutated(random: Random, filters: readonly string[]): string {
   let text = pick(random, filters)
   for (let i = pick(random, [1, 1, 1, 2, 4]); i > 0; i -= 1) {
@@ -124,7 +124,7 @@ class Fuzzer {
     }
   }
 
-  /** The shortest of several times. */
+  /** The shortest time of several runs. */
   msOf(kind: string, query: ListQuery): number {
     let ms = Infinity
     for (let i = 0; i < 5 && ms > slowMs; i += 1) {
@@ -135,7 +135,7 @@ class Fuzzer {
     return ms
   }
 
-  /** Removes every part without which the filter still fails, in ever smaller pieces. */
+  /** Removes every part without which the filter still fails, in smaller and smaller pieces. */
   minimised(text: string, fails: (text: string) => boolean): string {
     let left = text
     for (let length = left.length >>> 1; length > 0; length >>>= 1) {
@@ -154,14 +154,15 @@ export function fuzz(count: number, seed: number, told: (filters: number) => voi
   const fuzzer = new Fuzzer()
   const files = corpus()
   const originals = [...files.values()].flat()
-  // Long ones are drawn rarely: they take the most time and differ the least.
+  // Long filters are chosen rarely: they take the most time and differ the least.
   const short = originals.filter((filter) => filter.length <= 300)
   const good = files.get('good.txt') ?? []
   const names = ['identity', 'service', 'service', ...Object.keys(kinds)]
   const refused = new Map<string, number>()
   let answered = 0
   let slowest = { ms: 0, filter: '' }
-  // Memory of the filters alone: tests of other files may have left uncollected garbage.
+  // Measures only the memory of the filters, because tests of other files may have left garbage
+  // that is not collected.
   const heapBytesBefore = process.memoryUsage().heapUsed
   let heap = 0
   const tally = (filters: number, failure: FuzzTally['failure']): FuzzTally => ({

@@ -15,7 +15,7 @@ import { Problem } from '../../src/lib/problems.ts'
 import type { ListQuery } from '../../src/ports/state-view.ts'
 import { formedState, identity, policy, service, startMs } from './support/log.ts'
 
-// The query language rule by rule, in the order of its reference.
+// Tests the query language rule by rule, in the order of its reference.
 
 const clock = { nowMs: () => startMs, monotonicMs: () => 0 }
 

@@ -16,7 +16,7 @@ import { formedState, identity, policy, service, startMs } from './support/log.t
 
 const clock = { nowMs: () => startMs, monotonicMs: () => 0 }
 
-/** Shape of an expression, with every grouping written out. */
+/** Form of an expression with every grouping written out. */
 function grouped(expression: Expression | null): string {
   switch (expression?.type) {
     case 'and':
@@ -347,7 +347,7 @@ describe('the evaluation of a filter', () => {
 })
 
 describe('an unpaged list', () => {
-  // Without a log: one of so many entries would be replayed after each test.
+  // Has no log, because a log with this number of entries would be replayed after each test.
   const table = new Table(configType)
   const noLanes = digestLanes('', '')
   for (let i = 0; i <= pageLimits.wholeListRowsMax; i += 1) {

@@ -5,7 +5,7 @@ import { Replay } from '../support/replayed.ts'
 import { LogWriter, formedState, service } from './support/log.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// Requirements for every test that writes a log (test/support/after-each.ts), and proof that the
+// Tests the check that replays the log of every test (test/support/after-each.ts), and that this
 // check can fail.
 
 test('a replay detects a state that cannot result from its log', async () => {

@@ -18,7 +18,7 @@ test('request records are returned unchanged from the store, and removed in orde
     const one = [`r/ann/${n}`, record(n)] as const
     records.add(...one)
     twin.push(one)
-    // Now and then all of them.
+    // Sometimes removes all request IDs.
     const isEmptied = random.next() < 0.002
     while (isEmptied || random.next() < (n < 4000 ? 0.3 : 0.6)) {
       const oldest = twin.shift() ?? null

@@ -7,14 +7,14 @@ import { service } from './support/log.ts'
 import { contentOf, restorableState, Restore } from './support/restoring.ts'
 
 // Goal: a member that restarts or receives a snapshot while a restore is staged takes the same step
-// as all others.
-// Method: three machines apply one log; each is disturbed after a different entry of the restore.
+// as all others. Method: three state machines apply one log; each is interrupted after a different
+// entry of the restore.
 
 const clock = { nowMs: () => 1_700_000_000_000, monotonicMs: () => 0 }
 
 /**
- * Two services in the backup, of which one is lost since. @returns the log up to the end of a
- * restore.
+ * A backup with two services, one of which has been deleted since. @returns the log up to the end
+ * of the restore.
  */
 function restoringLog(): { readonly entries: readonly Entry[]; readonly from: number } {
   const then = restorableState()
@@ -40,7 +40,7 @@ function applyTo(machine: StateMachine, entries: readonly Entry[]): void {
   for (const entry of entries) machine.apply(entry)
 }
 
-/** The state of one machine takes the place of that of another, as when a snapshot is received. */
+/** Replaces the state of one machine with that of another, as when a snapshot is received. */
 async function install(from: StateMachine, to: StateMachine): Promise<void> {
   const snapshot = await from.snapshot()
   const receiver = await to.receive()

@@ -14,12 +14,12 @@ import { contentOf, restorableState, Restore } from './support/restoring.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // Goal: a restore is one entry: before it every reader sees the old records, after it the new ones,
-// and nothing in between. Method: a log stands for the backup, another one for the cluster since;
-// each is replayed, and loaded from its records.
+// and never a mixture. Method: one log represents the backup, another one the cluster after the
+// backup; each state is both replayed from its log and loaded from its records.
 
 const refusedRestore = { ok: false, code: 'RESTORE_REFUSED' }
 
-/** Records of both: the cluster as it was before the backup. */
+/** Records that both have: the state of the cluster at the time of the backup. */
 function write(log: LogWriter): void {
   log.create('identity', 'alice', identity('alice', ['staff']))
   log.create('identity', 'bob', identity('bob'))
@@ -35,16 +35,16 @@ function write(log: LogWriter): void {
   }
 }
 
-/** The same cluster, after harmful changes. */
+/** The same cluster after harmful changes. */
 function since(): { readonly state: ClusterState; readonly log: LogWriter } {
   const made = restorableState()
   write(made.log)
   const { log } = made
   log.delete('service', 'wiki')
   log.patch('service', 'mail', { name: 'post' })
-  // The name of a restored record must be free before.
+  // The name of a restored record belongs to another record.
   log.create('service', 'other', service('mail'))
-  // Two that have taken each other's names.
+  // Two identities have exchanged their names.
   log.patch('identity', 'alice', { name: 'nobody' })
   log.patch('identity', 'bob', { name: 'alice' })
   log.patch('identity', 'alice', { name: 'bob' })
@@ -62,7 +62,7 @@ function backup(): { readonly state: ClusterState; readonly content: RestoreCont
   return { state, content: contentOf(state) }
 }
 
-/** Some text that hardly compresses, the same at each run. */
+/** A text that is hard to compress, and the same in each run. */
 function incompressible(seed: number): string {
   const texts = Array.from({ length: 16 }, (_, n) => createHash('sha512').update(`${seed} ${n}`))
   return texts.map((text) => text.digest('base64')).join('')

@@ -4,12 +4,12 @@ import { defaultApiLimits } from '../../src/api/limits.ts'
 import type { WriteConsequences } from '../../src/fsm/apply/command-context.ts'
 import { revocationLimits, revokeSession } from '../../src/fsm/sessions/revocation-rules.ts'
 
-// Goal: ends of sessions never fill the table permanently, and no access token outlives the
-// revocation that routers keep of its session.
+// Goal: ended sessions never fill the table of revocations permanently, and no access token
+// outlives the revocation of its session, which routers store.
 
 const { sessionRevocationsMax, sessionRevocationMs } = revocationLimits
 
-/** The table of revocations alone, at a log time. */
+/** Only the table of revocations, at a given log time. */
 function tableAt(clock: { logTimeMs: number }) {
   const rows = new Map<string, { id: string; expiresAt: number }>()
   const consequences = {

@@ -49,7 +49,7 @@ function ids(result: { readonly records: readonly EntityRecord[] } | null): stri
   return (result?.records ?? []).map(({ id }) => id)
 }
 
-/** Grants of policies, computed the slow way: every policy against every pair. */
+/** Grants of policies, computed by checking every policy for every pair. */
 function slowGrants(state: ClusterState, identityId: string): Map<string, Set<string>> {
   const caller = state.get('identity', identityId)
   const grants = new Map<string, Set<string>>()

@@ -10,7 +10,7 @@ import { RandomNetwork } from './support/access-network.ts'
 import { FollowedModel } from './support/model-twin.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-/** The events of what the last entries changed. */
+/** The data model events for the changes of the last entries. */
 function changed(state: ClusterState): readonly ModelEvent[] {
   return modelChanges(state, state.changes.take(state.tables))
 }

@@ -60,7 +60,7 @@ describe('the last administrator', () => {
     authenticator(log, 'a1', updb('i1', 'anna'))
     expect(log.disable('i1', 10).ok).toBe(true)
     expect(log.patch('identity', 'admin', { isAdmin: false }).ok).toBe(false)
-    // Log time, not the clock, ends it.
+    // It expires by log time, not by the clock of a controller.
     log.timeMs += 10 * 60_000
     expect(log.patch('identity', 'admin', { isAdmin: false }).ok).toBe(true)
   })
@@ -166,8 +166,8 @@ describe('an authenticator', () => {
 })
 
 /**
- * Two services, a config of each of two types of services, a second one of the first, and one for
- * routers.
+ * Two services, configs of two types for services (two of the first type, one of the second), and a
+ * config for routers.
  */
 function withConfigs(): { readonly state: ClusterState; readonly log: LogWriter } {
   const made = formedState()
@@ -284,7 +284,7 @@ describe('config overrides of an identity', () => {
     log.serviceConfigs('associate', 'i1', [['s1', 'c2']])
     expect(state.table('serviceConfig').rows.size).toBe(1)
     expect(shown(state, 's1', 'i1', 'all')).toMatchObject({ 'proxy.v1': { port: 2 } })
-    // By type: naming the first one takes the second away.
+    // Configs are removed by type: the first config also removes the second one of its type.
     expect(log.serviceConfigs('disassociate', 'i1', [['s1', 'c1']]).ok).toBe(true)
     expect(state.table('serviceConfig').rows.size).toBe(0)
     expect(log.serviceConfigs('disassociate', 'i1', []).ok).toBe(true)

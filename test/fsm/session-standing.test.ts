@@ -12,9 +12,12 @@ import type { ValidityRecords } from '../../src/ports/state-view.ts'
 import { formedState, identity, type LogWriter, service } from './support/log.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// Goal: a session is checked once, and again as soon as a record that affects it is written.
+// Goal: a session is checked once, and again only after a record that affects it was written.
 
-/** Alice, in a session that was opened by a certificate of a CA and needs both second factors. */
+/**
+ * The identity Alice, in a session that was opened with a certificate of a CA and needs both second
+ * factors.
+ */
 function withAlice() {
   const { state, log } = formedState()
   const policy = requirePresent(state.get('authPolicy', 'default'), 'the default policy')
@@ -156,7 +159,7 @@ test('validity in a layer over the state is evaluated with the layer’s records
   const { state } = withAlice()
   const layer = state.layer(100)
   write(layer, 'ca', 'of-alices', { isAuthEnabled: false })
-  // As many writes as there were of the state, so that the two differ in nothing but their records.
+  // Makes as many writes as the state has had, so that the two differ only in their records.
   while (layer.standingVersion < state.standingVersion) write(layer, 'mfa', 'alice')
   expect(layer.standingVersion).toBe(state.standingVersion)
   expect(alice(state).isHonoured).toBe(true)

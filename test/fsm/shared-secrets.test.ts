@@ -67,8 +67,8 @@ test('key versions that a compromised controller never knew keep their overlap',
   cluster.rotate('clusterKey', 2, ['ctrl1'])
   cluster.join('ctrl3')
   cluster.rotate('clusterKey', 3, ['ctrl1', 'ctrl3'])
-  // It was admitted after version 3 and could open all versions at that time; one admitted after
-  // the next rotation could not.
+  // The controller was admitted after version 3 and could decrypt all versions of that time; one
+  // that is admitted after the next rotation cannot.
   expect(cluster.versions('clusterKey').map(({ exposure }) => exposure)).toEqual([
     'left',
     'none',

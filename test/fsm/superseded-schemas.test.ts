@@ -9,8 +9,9 @@ import { formedState, type LogWriter } from './support/log.ts'
 import { Restore, contentOf, restorableState } from './support/restoring.ts'
 import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// Goal: a cluster of release 0.1.0 gets the schemas of today by the entry that raises its level, on
-// all controllers alike. Method: the config types as that release left them behind.
+// Goal: the entry that raises the level of a cluster of release 0.1.0 replaces its schemas with the
+// current ones, in the same way on all controllers. Method: the config types as that release stored
+// them.
 
 const released = JSON.parse(
   readFileSync(join(import.meta.dirname, 'config-types-0.1.0.json'), 'utf8'),

@@ -1,16 +1,19 @@
 import type { Piece } from './match.ts'
 import { isTree, parse, type Tree } from './tree.ts'
 
-/** A form of code that a fragment may be. */
+/** A syntactic form that a fragment of code may have. */
 interface Form {
   readonly name: string
   readonly before: string
   readonly after: string
-  /** Finds the fragment in what the parser makes of it and the text around it. */
+  /**
+   * Returns the nodes of the fragment from the program that consists of the fragment and the text
+   * around it.
+   */
   readonly nodesIn: (program: Tree) => unknown
 }
 
-/** Where a statement may await, yield, break and ask its super class. */
+/** Context in which a statement may use await, yield, break and super. */
 const METHOD = 'class A extends B { async *a() { for (;;) {\n'
 const METHOD_END = '\n} } }'
 
@@ -25,7 +28,7 @@ function statementsOfMethod(program: Tree): unknown {
   return at(program, 'body', 0, 'body', 'body', 0, 'value', 'body', 'body', 0, 'body', 'body')
 }
 
-/** In the order in which a fragment is tried. */
+/** Forms in the order in which they are tried. */
 const forms: readonly Form[] = [
   { name: 'statements', before: METHOD, after: METHOD_END, nodesIn: statementsOfMethod },
   { name: 'statements', before: '', after: '', nodesIn: (program) => at(program, 'body') },
@@ -67,15 +70,15 @@ const forms: readonly Form[] = [
   },
 ]
 
-/** A fragment in one of the forms; its nodes are empty when it has no text. */
+/** A fragment that was parsed in one of the forms; it has no nodes if its text is empty. */
 export interface FormedPiece extends Piece {
   readonly form: string
-  /** The text has these before and behind the fragment. */
+  /** Length of the text in front of the fragment. */
   readonly start: number
   readonly end: number
 }
 
-/** @returns the fragment in each form that its text has, where the order decides which is meant. */
+/** @returns the fragment in each form in which it can be parsed, the preferred form first. */
 export function piecesOf(fragment: string): FormedPiece[] {
   return forms.flatMap(({ name, before, after, nodesIn }) => {
     const text = before + fragment + after

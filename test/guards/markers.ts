@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { type Comment, isListed, parse, type Parsed, type Visit, walk } from './tree.ts'
 
-/** A file of the source, parsed when it is first asked about. */
+/** A source file, which is parsed when it is first needed. */
 export class SourceFile {
-  /** From the root of the project. */
+  /** Path relative to the root of the project. */
   readonly path: string
   readonly text: string
   #parsed: Parsed | null = null
@@ -21,16 +21,19 @@ export class SourceFile {
   }
 }
 
-/** A name in a comment `// @guard NAME, NAME`, and the statement or member that follows it. */
+/**
+ * A name in a comment `// @guard NAME, NAME`, with the statement or member that follows the
+ * comment.
+ */
 export interface Marker {
   readonly name: string
   readonly file: SourceFile
   readonly line: number
-  /** null: nothing follows that could be marked. */
+  /** null: no statement or member follows that could be marked. */
   readonly marked: Visit | null
 }
 
-/** All files of the source and the markers in them. */
+/** All source files, with the markers in them. */
 export class MarkedSource {
   readonly markers: readonly Marker[]
   readonly #words: ReadonlySet<string>
@@ -40,7 +43,7 @@ export class MarkedSource {
     this.#words = new Set(files.flatMap(({ text }) => text.match(/[\w$]+/g) ?? []))
   }
 
-  /** @param root the folder that has the source in `src`. */
+  /** @param root folder that contains the sources in `src`. */
   static read(root: string): MarkedSource {
     const entries = readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })
     const paths = entries
@@ -51,7 +54,7 @@ export class MarkedSource {
     )
   }
 
-  /** @returns whether any file has the word, as a name or otherwise. */
+  /** @returns whether any file contains the word, as a name or otherwise. */
   has(word: string): boolean {
     return this.#words.has(word)
   }
@@ -78,7 +81,7 @@ function markersIn(file: SourceFile): Marker[] {
   })
 }
 
-/** @returns where the code after a comment and those that follow it begins. */
+/** @returns the start of the code after a comment and the comments that follow it directly. */
 function startAfter(comment: Comment, comments: readonly Comment[], text: string): number {
   let end = comment.end
   for (;;) {

@@ -1,17 +1,20 @@
 import { isTree, membersOf, nameOf, type Role, type Tree } from './tree.ts'
 
-/** A piece of code with its text. */
+/** A piece of code: its nodes and its text. */
 export interface Piece {
   readonly text: string
   readonly nodes: readonly Tree[]
 }
 
-/** The source code that the names and gaps of a fragment match. */
+/** The source code that the names and placeholders of a fragment match. */
 export interface Bound {
   readonly variables: Map<string, string>
-  /** By name and by preceding expression: `a.x` and `b.x` may be two properties. */
+  /**
+   * Matched properties by name and by the expression before them: `a.x` and `b.x` may be two
+   * different properties.
+   */
   readonly properties: Map<string, Map<string, string>>
-  /** By `$name` or `$$$name`. */
+  /** Matched nodes by placeholder, `$name` or `$$$name`. */
   readonly gaps: Map<string, readonly Tree[]>
 }
 
@@ -20,8 +23,8 @@ export function nothingBound(): Bound {
 }
 
 /**
- * @returns `$name`, which stands for any node, or `$$$name`, which stands for any run of a list;
- * null for other nodes.
+ * @returns the placeholder: `$name`, which stands for any node, or `$$$name`, which stands for any
+ * number of list elements; null for other nodes.
  */
 export function gapOf(node: unknown): string | null {
   if (!isTree(node)) return null
@@ -34,15 +37,15 @@ export function gapOf(node: unknown): string | null {
 }
 
 /**
- * @returns the expression before a property, as `a.b` before `.c`; empty for a key of an object or
- * a class.
+ * @returns the expression before a property, such as `a.b` before `.c`; empty for a key of an
+ * object or class.
  */
 export function ownerOf(parent: Tree | null, text: string): string {
   const object = parent?.type === 'MemberExpression' ? parent['object'] : null
   return isTree(object) ? text.slice(object.start, object.end).replaceAll(/[\s?!()]/g, '') : ''
 }
 
-/** @returns the bindings if the nodes have the form of the fragment; null otherwise. */
+/** @returns the matched code if the nodes have the form of the fragment; null otherwise. */
 export function match(
   fragment: Piece,
   nodes: readonly Tree[],
@@ -55,7 +58,7 @@ export function match(
     : null
 }
 
-/** Parents of the compared nodes: in the fragment, and in the source. */
+/** Parent nodes of the two compared nodes, in the fragment and in the source. */
 interface Place {
   readonly parent: Tree | null
   readonly member: string
@@ -76,7 +79,8 @@ class Matcher {
     if (wanted.length === 0) return given.length === 0
     const gap = gapOf(first)
     if (gap?.startsWith('$$$') === true) {
-      // All that the rest leaves: a list has one such gap.
+      // The placeholder matches all elements that the others leave; a list has only one such
+      // placeholder.
       const count = given.length - rest.length
       if (count < 0) return false
       this.#bound.gaps.set(gap, given.slice(0, count).filter(isTree))

@@ -8,7 +8,7 @@ function sourceOf(...texts: readonly string[]): MarkedSource {
   return new MarkedSource(texts.map((text, at) => new SourceFile(`src/${'abc'[at]}.ts`, text)))
 }
 
-/** @returns the mutated text of the one file. */
+/** @returns the mutated text of the only file. */
 function mutated(text: string, mutation: string): string | undefined {
   return applyMutation(parseMutation('m', path, mutation), sourceOf(text))[0]?.text
 }

@@ -8,31 +8,34 @@ import { isTree, nameOf, parse, type Tree, type Visit, walk } from './tree.ts'
 const root = resolve(import.meta.dirname, '../..')
 
 /**
- * One place of the source and what it becomes. The form of the file is described in
- * test/guards/README.md.
+ * One place of the source, and the code that replaces it. test/guards/README.md describes the
+ * format of the file.
  */
 export interface Change {
   /** Name of the marked statement or member. */
   readonly marker: string
-  /** Which one of how many matches is meant. */
+  /** Number of the match to change, and the number of all matches. */
   readonly ordinal: { readonly at: number; readonly of: number } | null
   readonly before: string
-  /** Empty: the matched code is deleted. */
+  /** The new code; empty if the matched code is deleted. */
   readonly after: string
-  /** Names of `after` that the source need not have. */
+  /** Names in `after` that need not exist in the source. */
   readonly newNames: readonly string[]
 }
 
 export interface Mutation {
   readonly name: string
-  /** Fault that the mutated code prevents; empty if another list has it. */
+  /** The fault that the mutated code prevents; empty if another list contains it. */
   readonly reason: string
-  /** The file of the mutation, from the root of the project. */
+  /** Path of the mutation file, relative to the root of the project. */
   readonly path: string
   readonly changes: readonly Change[]
 }
 
-/** The name of a mutation is its path below the folder, without the ending. */
+/**
+ * Reads the mutations of a folder. The name of a mutation is its path below the folder, without the
+ * extension.
+ */
 export function readMutations(folder: string): Mutation[] {
   const all = readdirSync(folder, { recursive: true, encoding: 'utf8' })
   const files = all.filter((file) => file.endsWith('.mutation')).sort()
@@ -45,14 +48,14 @@ export function readMutation(folder: string, name: string): Mutation {
 }
 
 /**
- * The test of an attack, by the name of the mutation that removes its guard: `a` and
- * `a--second-guard` both belong to `test/attacks/a.test.ts`.
+ * The attack test for a mutation that removes its guard, by the name of the mutation: both `a` and
+ * `a--second-guard` belong to `test/attacks/a.test.ts`.
  */
 export function attackTestOf(mutationName: string): string {
   return `test/attacks/${mutationName.split('--')[0] ?? ''}.test.ts`
 }
 
-/** @throws when the text has not the form that test/guards/README.md describes. */
+/** @throws if the text does not have the format that test/guards/README.md describes. */
 export function parseMutation(name: string, path: string, text: string): Mutation {
   const lines = text.trimEnd().split('\n')
   const reason = /^# Guard: (.+)$/.exec(lines[0] ?? '')?.[1] ?? ''
@@ -77,7 +80,7 @@ function parseChange(
     const own = lines.filter((line) => line.startsWith(sign))
     return own.map((line) => line.slice(1).replace(/^ /, '')).join('\n')
   })
-  // First the heads, then the old code, then the new code.
+  // The lines must be in this order: heads, old code, new code.
   const order = lines.map((line) => '@-+'.indexOf(line[0] ?? ''))
   const isOrdered = order.every((rank, k) => rank >= Math.max(0, order[k - 1] ?? 0))
   let ordinal: Change['ordinal'] = null
@@ -97,12 +100,12 @@ function malformed(path: string): Error {
   return new Error(`${path}: not the form that test/guards/README.md describes`)
 }
 
-/** A mutation does not apply to the current source; the message says why and what to do. */
+/** A mutation does not fit the current source. The message contains the reason and the remedy. */
 export class MutationMisfit extends Error {}
 
-/** A file of the source with a mutation in it. */
+/** A source file to which a mutation was applied. */
 export interface MutatedFile {
-  /** From the root of the project. */
+  /** Path relative to the root of the project. */
   readonly path: string
   readonly text: string
 }
@@ -127,7 +130,7 @@ export function applyMutation(mutation: Mutation, source: MarkedSource): Mutated
   })
 }
 
-/** @returns a sentence for each mutation that does not apply. */
+/** @returns a sentence for each mutation that does not fit the source. */
 export function misfitsOf(mutations: readonly Mutation[], source: MarkedSource): string[] {
   return mutations.flatMap((mutation) => {
     try {
@@ -140,7 +143,7 @@ export function misfitsOf(mutations: readonly Mutation[], source: MarkedSource):
   })
 }
 
-/** @returns a sentence for each marker of the source that belongs to no mutation, or to several. */
+/** @returns a sentence for each marker in the source to which no mutation belongs, or several. */
 export function markerMisfits(mutations: readonly Mutation[], source: MarkedSource): string[] {
   const paths = new Map<string, string[]>()
   for (const { path, changes } of mutations) {
@@ -180,7 +183,7 @@ function findMarked(
   return { marker, marked: marker.marked }
 }
 
-/** A run of nodes that has the form of a fragment. */
+/** Consecutive nodes that have the form of a fragment. */
 interface Match extends Omit<Visit, 'node'> {
   readonly nodes: readonly Tree[]
   readonly bound: Bound
@@ -202,7 +205,7 @@ function edited(text: string, edits: readonly Edit[]): string {
 
 const COMMA_LISTS = new Set(['properties', 'elements', 'arguments', 'params'])
 
-/** Brings one change to its place. */
+/** Applies one change to its place in the source. */
 class Placement {
   readonly #path: string
   readonly #change: Change
@@ -293,7 +296,7 @@ class Placement {
       const semicolon = this.#text.slice(start, last.end).endsWith(';') ? ';' : ''
       return { start, end: last.end, text: place.list === null ? '{}' : semicolon }
     }
-    // The parser gives a semicolon on the next line to the statement before it.
+    // If a semicolon is on the next line, the parser includes it in the statement before it.
     const hadSemicolon = this.#text.slice(start, last.end).endsWith(';') && !text.endsWith(';')
     const ended = hadSemicolon ? `${text};` : text
     return { start, end: last.end, text: place.list === null ? ended : separated(ended) }
@@ -310,7 +313,8 @@ class Placement {
   }
 
   /**
-   * An operand has parentheses, unless it needs none anywhere: they would break an optional chain.
+   * Puts an operand in parentheses unless it never needs them, because parentheses would break an
+   * optional chain.
    */
   #asOperand({ parent, member }: Match, put: FormedPiece, text: string): string {
     const isPlain =
@@ -324,7 +328,10 @@ class Placement {
     return isTree(key) ? `${this.#text.slice(key.start, key.end)}: ${operand}` : operand
   }
 
-  /** @returns the text of the fragment with all names and gaps as they are in the source. */
+  /**
+   * @returns the text of the fragment, with all names and placeholders replaced by the source code
+   * that they match.
+   */
   #written(put: FormedPiece, bound: Bound): string {
     const declared = declaredIn(put)
     const edits: Edit[] = []
@@ -359,7 +366,7 @@ class Placement {
       }
       const name = nameOf(node, parent, member)
       if (name === null) return true
-      // A name may be followed by its type.
+      // A type annotation may follow the name.
       const end = node.type === 'Identifier' ? node.start + name.name.length : node.end
       edits.push({
         start: node.start,
@@ -440,7 +447,10 @@ class Placement {
   }
 }
 
-/** Without semicolons, such a beginning would continue the line before it. */
+/**
+ * Without semicolons, a statement that begins with such a character would continue the previous
+ * line.
+ */
 function separated(statement: string): string {
   return /^[([`/+-]/.test(statement) ? `;${statement}` : statement
 }
@@ -459,8 +469,8 @@ function isShortSpecifier({ type, imported, local }: Tree): boolean {
 }
 
 /**
- * @returns the variables that a fragment declares itself: parameters, and all names left of an
- * assigned value.
+ * @returns the variables that a fragment declares: parameters, and all names to the left of an
+ * assignment.
  */
 function declaredIn({ nodes }: FormedPiece): ReadonlySet<string> {
   const names = new Set<string>()
@@ -484,7 +494,7 @@ function declaredIn({ nodes }: FormedPiece): ReadonlySet<string> {
   return names
 }
 
-/** Types of the language itself. */
+/** Types that the language defines. */
 const types =
   'Record Readonly Partial Required Pick Omit Exclude Extract NonNullable ReturnType Parameters Awaited ReadonlyArray ReadonlyMap ReadonlySet Iterable AsyncIterable Iterator Generator ArrayLike PromiseLike NodeJS'
 const globals: ReadonlySet<string> = new Set([

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 import { MarkedSource } from './markers.ts'
 import { attackTestOf, markerMisfits, misfitsOf, readMutations } from './mutation.ts'
 
-// `make guards` and `make attacks` show that a test notices each mutation. These tests show that
-// each still applies.
+// `make guards` and `make attacks` check that a test detects each mutation. These tests check that
+// each mutation still fits the source.
 
 const root = resolve(import.meta.dirname, '../..')
 const source = MarkedSource.read(root)

@@ -5,18 +5,22 @@ import { join, relative, resolve } from 'node:path'
 import { MarkedSource } from './markers.ts'
 import { applyMutation, attackTestOf, type Mutation, readMutations } from './mutation.ts'
 
-// Deletes one guard at a time from a copy of the project and runs the tests that should detect it,
-// narrow ones first. An undetected deletion is a failure, and so is a mutation that no longer
-// applies. Names as arguments: only those. With --attacks it uses the mutations of test/attacks:
-// each must make its attack succeed, so the attack's test must fail.
+// Deletes one guard at a time in a copy of the project and runs the tests that should detect this,
+// the most specific ones first. A deletion that no test detects is a failure, and so is a mutation
+// that no longer fits. Arguments limit the run to mutations with these names. With --attacks, it
+// uses the mutations of test/attacks: each must make its attack succeed, so that the attack's test
+// fails.
 
 const root = resolve(import.meta.dirname, '../..')
 const source = MarkedSource.read(root)
 const runTimeoutMs = 300_000
-/** Time limit for all tests together, with every guard in place. */
+/** Time limit for all tests together, before any guard is deleted. */
 const wholeRunTimeoutMs = 6 * runTimeoutMs
 
-/** Tests that run one after another until one fails. The first one should detect a deletion. */
+/**
+ * Test files that run one after the other until one fails. The first one should detect the
+ * deletion.
+ */
 const quickTests: Readonly<Record<string, readonly string[]>> = {
   raft: ['scripts', 'paper', 'durability', 'quorum', 'owed', 'log-time'].map(
     (name) => `test/raft/${name}.test.ts`,
@@ -40,10 +44,10 @@ interface Report {
 
 interface Outcome {
   readonly ran: number
-  /** File and name. */
+  /** Each failed test, as file and name. */
   readonly failed: readonly string[]
   readonly seconds: number
-  /** Why the run says nothing; null when it does. */
+  /** Why the result of the run is meaningless; null if it is valid. */
   readonly trouble: string | null
 }
 
@@ -55,7 +59,8 @@ class Copy {
     const left = new Set(['node_modules', '.git', '.test', '.flotilla'])
     const filter = (from: string): boolean => !left.has(relative(root, from))
     cpSync(root, this.#dir, { recursive: true, filter })
-    // A guard may be missing here, and then its mutation does not apply; that is not tested here.
+    // Removes the tests of guards, because with a missing guard its mutation does not fit, which is
+    // not the subject of this run.
     rmSync(join(this.#dir, 'test/guards'), { recursive: true })
     symlinkSync(join(root, 'node_modules'), join(this.#dir, 'node_modules'))
   }
@@ -89,18 +94,18 @@ class Copy {
     return { ...this.#judge(reportPath), seconds }
   }
 
-  /** @returns false when it had to be ended. */
+  /** @returns false if the run was killed at the time limit. */
   async #vitest(words: readonly string[], timeoutMs: number): Promise<boolean> {
     const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-    // One test that notices is enough: the others may each wait out their patience where the guard
-    // is gone.
+    // Stops at the first failure: without a guard, all other tests might also wait until their
+    // timeouts.
     const child = spawn(
       process.execPath,
       [vitest, 'run', '--bail=1', '--project', 'unit', '--project', 'mocked', ...words],
       {
         cwd: this.#dir,
         stdio: 'ignore',
-        // A separate process group, so that its workers end with it.
+        // A separate process group, so that the workers of the tests can be killed with it.
         detached: true,
       },
     )
@@ -134,7 +139,7 @@ class Copy {
       const file = relative(this.#dir, name)
       if (assertionResults.length === 0) {
         const trouble = `${file} did not run: ${message.split('\n')[0]}`
-        // A file that cannot be read notices any change whatever, and so none.
+        // A test file that cannot be loaded fails for any change, so its failure proves nothing.
         if (message !== '') return { ran, failed: [], trouble }
         skipped = trouble
       }
@@ -143,13 +148,13 @@ class Copy {
         if (status === 'failed') failed.push(`${file}: ${fullName}`)
       }
     }
-    // After the first failure Vitest skips the files that it has not begun.
+    // After the first failure, Vitest skips the files that it has not started.
     return { ran, failed, trouble: failed.length > 0 ? null : skipped }
   }
 }
 
 /**
- * The sets of tests that are run for a guard, one after another, until one notices its deletion.
+ * The sets of tests to run for a guard, one set after the other, until one detects the deletion.
  */
 type TestsOf = (mutation: Mutation) => readonly (readonly string[])[]
 
@@ -161,7 +166,7 @@ const testsOfGuard: TestsOf = (mutation) => {
 
 const testsOfAttack: TestsOf = ({ name }) => [[attackTestOf(name)]]
 
-/** @returns whether its deletion was noticed. */
+/** @returns whether a test detected the deletion. */
 async function tryMutation(copy: Copy, mutation: Mutation, testsOf: TestsOf): Promise<boolean> {
   const sets = testsOf(mutation)
   let seconds = 0
@@ -194,7 +199,7 @@ async function main(words: readonly string[]): Promise<number> {
   const unknown = wanted.filter((name) => all.every((mutation) => mutation.name !== name))
   if (unknown.length > 0) throw new Error(`no such guard: ${unknown.join(', ')}`)
   const copy = new Copy()
-  // The tests run in a separate process group, so an interruption does not reach them by itself.
+  // The tests run in a separate process group, so signals to this process do not reach them.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
       copy.remove()

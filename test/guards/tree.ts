@@ -1,6 +1,6 @@
 import { parseSync } from 'rolldown/utils'
 
-/** A node of ESTree: its members are values, nodes, and lists of them. */
+/** A node of an ESTree syntax tree. Each member is a value, a node, or a list. */
 export interface Tree {
   readonly type: string
   readonly start: number
@@ -9,7 +9,7 @@ export interface Tree {
 }
 
 export interface Comment {
-  /** Without the slashes. */
+  /** Text of the comment without its slashes. */
   readonly value: string
   readonly start: number
   readonly end: number
@@ -20,17 +20,17 @@ export interface Parsed {
   readonly comments: readonly Comment[]
 }
 
-/** A name stands for a variable or type, for a property, or for itself, as `undefined` does. */
+/** Meaning of a name: a variable or type, a property, or a fixed word such as `undefined`. */
 export type Role = 'variable' | 'property' | 'itself'
 
 export function isTree(value: unknown): value is Tree {
   return typeof (value as Tree | null | undefined)?.type === 'string'
 }
 
-/** Members about the notation of a node, not its meaning. */
+/** Members that describe the notation of a node and not its meaning. */
 const WRITTEN = new Set(['raw', 'shorthand', 'start', 'end', 'range', 'directive'])
 
-/** @returns null when the text is no TypeScript. */
+/** @returns null if the text is not valid TypeScript. */
 export function parse(text: string, lang: 'ts' | 'tsx' = 'ts'): Parsed | null {
   const { program, comments, errors } = parseSync(`source.${lang}`, text, {
     lang,
@@ -39,7 +39,7 @@ export function parse(text: string, lang: 'ts' | 'tsx' = 'ts'): Parsed | null {
   return errors.length > 0 ? null : { program: program as unknown as Tree, comments }
 }
 
-/** @returns the members of a node that define its meaning. */
+/** @returns the members of a node that determine its meaning. */
 export function membersOf(node: Tree): [string, unknown][] {
   const isByText = node.type === 'Literal' && ('regex' in node || 'bigint' in node)
   return Object.entries(node).filter(
@@ -57,7 +57,7 @@ const PROPERTIES: Readonly<Record<string, string>> = {
   TSEnumMember: 'id',
   TSNamedTupleMember: 'label',
 }
-/** Identifiers to the parser, and words of the language to a reader. */
+/** Words that the parser treats as identifiers and that belong to the language. */
 const WORDS = new Set(['undefined', 'NaN', 'Infinity', 'const', 'this', 'arguments', 'constructor'])
 
 function isPropertyName(parent: Tree | null, member: string): boolean {
@@ -66,8 +66,8 @@ function isPropertyName(parent: Tree | null, member: string): boolean {
 }
 
 /**
- * @returns null for a node that is no name. A property named by a text, as in `{ 'a': 1 }`, has a
- * name, too.
+ * @returns null for a node that is not a name. A property whose name is a string, as in `{ 'a': 1
+ * }`, also has a name.
  */
 export function nameOf(
   node: Tree,
@@ -86,19 +86,19 @@ export function nameOf(
   return { name, role: isProperty ? 'property' : 'variable' }
 }
 
-/** A node, or a run of nodes of one list, with what it belongs to. */
+/** A node, or consecutive nodes of a list, with its context. */
 export interface Visit {
   readonly node: Tree
   readonly parent: Tree | null
   readonly member: string
-  /** The list that the node is in, and its place there. */
+  /** The list that contains the node, and the node's index in it. */
   readonly list: readonly unknown[] | null
   readonly at: number
 }
 
 /**
- * Visits a node and all below it; if a visitor returns false, the walk skips the children of its
- * node.
+ * Visits a node and all nodes below it. If the visitor returns false, the children of the node are
+ * skipped.
  */
 export function walk(
   node: Tree,
@@ -118,8 +118,7 @@ export function walk(
 const LISTS = new Set(['body', 'consequent', 'cases', 'properties', 'members'])
 
 /**
- * @returns whether the node is a statement of a list, or a member of a class, an object or an
- * interface.
+ * @returns whether the node is a statement in a list, or a member of a class, object or interface.
  */
 export function isListed({ list, member }: Visit): boolean {
   return list !== null && LISTS.has(member)

@@ -59,7 +59,7 @@ describe('The proxy that the environment configures', () => {
 })
 
 describe('A connection through a proxy', () => {
-  /** @param answer written when the request has arrived. */
+  /** @param answer bytes that the proxy sends when the request has arrived. */
   async function through(answer: string | null, timeoutMs = 20_000): Promise<Socket> {
     const sockets: Socket[] = []
     const server = createServer((socket) => {

@@ -32,7 +32,7 @@ test('a latency above the last bucket bound is recorded with its full duration',
 test('a blocked event loop is visible as timer delay', async () => {
   const delay = new EventLoopDelay()
   try {
-    // The delay is measured from the last sample, so wait for a first one.
+    // Waits for a first sample, because the delay is measured from the last sample.
     await new Promise((resolve) => setTimeout(resolve, 300))
     const endMs = performance.now() + 500
     while (performance.now() < endMs);

@@ -41,7 +41,7 @@ describe('A linked list', () => {
     list.remove(a)
     list.append(a)
     expect(namesOf(list)).toEqual(['b', 'a'])
-    // The last member as well, after the one before it was removed.
+    // Also the last member must be found after the member before it was removed.
     list.remove(a)
     list.append(a)
     expect(namesOf(list)).toEqual(['b', 'a'])

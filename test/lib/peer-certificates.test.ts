@@ -17,8 +17,8 @@ import {
 import { type Certificate, parseCertificates } from '../../src/pki/certificate.ts'
 import { networkAuthorities, newCa } from '../support/authorities.ts'
 
-// Method: real handshakes with a server that trusts no authority, as when clients of any CA may
-// connect.
+// Method: real handshakes with a server that trusts no authority, as in a listener for clients of
+// any CA.
 
 const nowMs = Date.now()
 const { issuing, anchorsPem } = await networkAuthorities(nowMs)

@@ -53,14 +53,14 @@ test('scheduled runs that were missed while the process stalled are skipped', as
   while (performance.now() < endMs);
   await eventually(() => expect(ranAtMs.length).toBeGreaterThanOrEqual(10))
   stop()
-  // The first run is late, and the last may be, especially on a busy machine. Twenty missed runs
-  // would take only a few ms if they were repeated.
+  // The first and the last run may be late, especially on a busy machine. If missed runs were
+  // repeated, twenty of them would take only a few ms.
   const [first = 0, tenth = 0] = [ranAtMs[0], ranAtMs[9]]
   expect(tenth - first).toBeGreaterThanOrEqual(70)
 })
 
 test('a scheduled task runs even if another task was added under fake timers', async () => {
-  // Another instance of the module has no timer yet.
+  // A second instance of the module, which has no timer yet.
   const another = new URL('../../src/lib/periodic-scheduler.ts?another', import.meta.url).href
   const { periodicScheduler: fresh } = (await import(another)) as {
     readonly periodicScheduler: typeof periodicScheduler

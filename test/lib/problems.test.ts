@@ -13,7 +13,8 @@ import { readCodes } from '../contract/facts.ts'
 const page = join(import.meta.dirname, '../../docs/integrate/errors.md')
 
 /**
- * The problem table of the code, each row with the page's remedy for its code, status and message.
+ * The table of problems in the code; each row has the remedy that the page contains for its code,
+ * status and message.
  */
 function table(remedies: ReadonlyMap<string, string>): string {
   const rows = Object.entries(problems).map(([code, { http, retry, message }]) => {
@@ -38,7 +39,7 @@ ${rows.join('\n')}
 `
 }
 
-/** Remedies of the page by code, status and message; people write them there. */
+/** Remedies in the page, which people write there, by code, status and message. */
 function remediesOf(text: string): Map<string, string> {
   const rows = text.matchAll(/^\| `([A-Z_]+)` \| (\d+) \| [a-z-]+ \| ([^|]*) \| ([^|]*) \|$/gm)
   return new Map(

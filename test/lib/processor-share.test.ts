@@ -9,7 +9,7 @@ const limits = {
   waitingRequestsMax: 16,
 }
 
-/** A share whose clock advances only when a test advances it. */
+/** A processor share with a clock that the test advances. */
 function shareOf(): { share: ProcessorShare; pass: (ms: number) => void } {
   let nowMs = 0
   const share = new ProcessorShare(limits, { monotonicMs: () => nowMs })

@@ -105,7 +105,7 @@ test('a log file that another program moves away is created again', async () => 
 
 test('lines continue in the open log file while it cannot be renamed, and older log files are retained', async () => {
   const writer = new LineWriter(openFile(20, 3))
-  // A non-empty folder in the place of an earlier file makes the rename fail.
+  // The rename fails, because a non-empty folder has the name of an earlier file.
   mkdirSync(join(`${path}.3`, 'in the way'), { recursive: true })
   writeFileSync(`${path}.1`, 'first\n')
   writeFileSync(`${path}.2`, 'second\n')

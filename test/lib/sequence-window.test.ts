@@ -34,7 +34,7 @@ describe('A sequence window', () => {
     let random = 1
     for (let step = 0; step < 20_000; step += 1) {
       random = (random * 48_271) % 2_147_483_647
-      // The window grows to hundreds of values and is emptied again.
+      // The window alternately grows to hundreds of values and becomes empty.
       const isGrowing = Math.floor(step / 1000) % 2 === 0
       if (random % 10 < (isGrowing ? 7 : 2)) {
         const number = window.add(random)

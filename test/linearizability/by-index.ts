@@ -13,7 +13,7 @@ import { firstInexplicable, upTo } from './prefix.ts'
 import type { Undecided, Verdict, Violation } from './verdict.ts'
 
 /**
- * Operations that took effect at one index: usually one change, or the reads of the resulting
+ * Operations that took effect at one log index: usually one change, or reads of the resulting
  * state.
  */
 interface Slot {
@@ -23,23 +23,26 @@ interface Slot {
 }
 
 /**
- * For each operation by its position in the history: its index, or the bounds of real time if it
- * has none.
+ * For each operation, by its position in the history: its index or, if it has none, the bounds that
+ * follow from real time.
  */
 interface Bounds {
-  /** The last slot of the operations that had returned before its call; -1 if none. */
+  /**
+   * Index of the last slot with an operation that returned before this one was called; -1 if there
+   * is none.
+   */
   readonly lowest: readonly number[]
-  /** The first slot of operations that were invoked after it had returned. */
+  /** Index of the first slot with an operation that was called after this one returned. */
   readonly highest: readonly number[]
 }
 
 /**
- * Whether the order of the log, as the system names it, keeps real time and explains every answer:
- * n log n, where all have their index. Those that have none are searched for among the others, as
- * {@link checkBySearch} does.
+ * Checks whether the order of the log agrees with real time and explains every response. This takes
+ * n log n steps if all operations have an index. Operations without an index are inserted by a
+ * search like that of {@link checkBySearch}.
  *
- * Stricter than the search: an index that contradicts real time is a fault, even where another
- * order would do.
+ * This check is stricter than the search: an index that contradicts real time is a fault, even if
+ * another order would explain the responses.
  */
 export function checkByIndex(
   operations: readonly Operation[],
@@ -74,7 +77,7 @@ class LogOrder {
     this.#slotOf = slotOf
   }
 
-  /** @returns an order that explains everything, or null when that is not decided. */
+  /** @returns an order that explains all responses, or null if the search did not finish. */
   judged(statesMax: number): Operation[] | Violation | null {
     const bounds = this.#bounds()
     if ('kind' in bounds) return bounds
@@ -84,7 +87,7 @@ class LogOrder {
     return isDetermined ? this.#replayed() : this.#searched(bounds, statesMax)
   }
 
-  /** @returns a violation when the log contradicts real time. */
+  /** @returns a violation if the log contradicts real time. */
   #bounds(): Bounds | Violation {
     const operations = this.#operations
     const called = sortedBy(operations, ({ invokedAt }) => invokedAt)
@@ -149,7 +152,9 @@ class LogOrder {
     return partUpTo(culprit).#violation(stuckReason(this.#model, states), culprit)
   }
 
-  /** @returns the possible states of the object if no order continues, or null if one does. */
+  /**
+   * @returns the possible states of the object where no order continues; null if an order exists.
+   */
   #stuckIn(statesMax: number): readonly unknown[] | null {
     const bounds = this.#bounds()
     if ('kind' in bounds) return null
@@ -167,8 +172,8 @@ class LogOrder {
   }
 
   /**
-   * Slot by slot. An operation without an index is called before the first slot that it may follow,
-   * and returns after the last.
+   * Events in the order of the slots. An operation without an index is called before the first slot
+   * that it may follow, and returns after the last one.
    */
   #events({ lowest, highest }: Bounds): HistoryEvent[] {
     const calls = this.#slots.map((): HistoryEvent[] => [])
@@ -193,7 +198,10 @@ class LogOrder {
     return [...events, ...lastCalls, ...lastReturns]
   }
 
-  /** Constraints of real time on operations without an index, beyond the order of the slots. */
+  /**
+   * Constraints that real time imposes on operations without an index, in addition to the order of
+   * the slots.
+   */
   #after({ lowest, highest }: Bounds): Map<number, number[]> {
     const after = new Map<number, number[]>()
     const order = (before: number, at: number): void => {
@@ -219,7 +227,7 @@ class LogOrder {
     return this.#violation(reason, this.#operation(second), [first, second])
   }
 
-  /** @param shown operations that lead to the fault, in the order of the log; all if absent. */
+  /** @param shown operations that lead to the fault, in the order of the log; absent: all. */
   #violation(reason: string, culprit: Operation, shown?: readonly number[]): Violation {
     const places = shown ?? sortedBy(this.#operations, ({ index }) => index ?? Infinity)
     const operations = [
@@ -241,13 +249,13 @@ class LogOrder {
   }
 }
 
-/** An operation in the log took effect, whether or not anybody saw it. */
+/** Operations that a response or the log shows to have taken effect. */
 function seenOrLogged(operations: readonly Operation[], model: Model): Operation[] {
   const relevant = new Set(model.relevant(operations))
   return operations.filter((operation) => operation.index !== null || relevant.has(operation))
 }
 
-/** By index, a change before the reads of its result. */
+/** Groups operations by log index; a change comes before the reads of its result. */
 function slotted(
   operations: readonly Operation[],
   model: Model,
@@ -277,7 +285,7 @@ function sortedBy(
   value: (operation: Operation) => number,
 ): number[] {
   const values = operations.map(value)
-  // Two of Infinity have no difference.
+  // Compared instead of subtracted, because Infinity minus Infinity is not a number.
   return values.map((_, at) => at).sort((a, b) => compare(values[a] ?? 0, values[b] ?? 0))
 }
 

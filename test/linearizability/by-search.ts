@@ -5,16 +5,16 @@ import { type HistoryEvent, type Placement, PlacementSearch } from './placement.
 import type { Undecided, Verdict, Violation } from './verdict.ts'
 
 export interface CheckOptions {
-  /** Configurations tried for one object before it is left undecided. */
+  /** Maximum number of configurations to try for one object; beyond it, the result is undecided. */
   readonly statesMax?: number
 }
 
 export const STATES_MAX = 500_000
 
 /**
- * Whether there is, for each object, an order of its operations that keeps real time and explains
- * every answer (Herlihy and Wing 1990). Needs nothing of the system but its answers. In the worst
- * case exponential, hence the budget.
+ * Whether each object has an order of its operations that agrees with real time and explains every
+ * response (Herlihy and Wing 1990). Needs only the responses of the system. Exponential in the
+ * worst case, so the number of steps is limited.
  */
 export function checkBySearch(
   operations: readonly Operation[],
@@ -38,7 +38,7 @@ function searched(operations: readonly Operation[], model: Model, statesMax: num
   return new PlacementSearch(model, { operations, events }).run(statesMax)
 }
 
-/** Calls before returns of the same time: those operations overlap. */
+/** At equal times, calls come before returns: those operations overlap. */
 export function inRealTime(
   operations: readonly { readonly operation: Operation; readonly at: number }[],
 ): HistoryEvent[] {
@@ -97,8 +97,9 @@ const TRIES_MAX = 64
 const TRY_STATES_MAX = 20_000
 
 /**
- * A look may be left out, for that only makes a history easier to explain; a change may not. In
- * ever smaller parts, so that few tries do for a long history.
+ * Removes reads that the counterexample does not need. Leaving out a read only makes a history
+ * easier to explain; leaving out a change does not. It removes smaller and smaller parts, so that
+ * few attempts are sufficient for a long history.
  */
 function withoutNeedlessLooks(
   operations: readonly Operation[],

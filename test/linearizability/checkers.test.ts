@@ -12,7 +12,8 @@ const SMALL_SEEDS = 2000
 const LARGE_SEEDS = 40
 
 /**
- * Another result or other times for one operation, drawn by chance: right or wrong, nobody knows.
+ * Replaces the result or the times of one operation at random; the history may then be right or
+ * wrong.
  */
 function disturbed(subject: Subject, operations: readonly Operation[], seed: number): Operation[] {
   const random = seededRandom(seed)

@@ -2,8 +2,8 @@ import { answer, type Subject } from './generate.ts'
 import type { Operation, Scalar } from './history.ts'
 
 /**
- * The slow twin of the checkers: tries every order of one object's operations, and shares no code
- * with them.
+ * A slow checker to compare with the others: tries every order of one object's operations, and
+ * shares no code with them.
  */
 export function isExplained(subject: Subject, operations: readonly Operation[]): boolean {
   const candidates = operations.filter(({ outcome }) => outcome !== 'failed')

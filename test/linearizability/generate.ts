@@ -18,14 +18,15 @@ export interface Shape {
 }
 
 type Draft = { -readonly [F in keyof Operation]: Operation[F] } & {
-  /** Infinity: never. */
+  /** Time at which the operation takes effect; Infinity: never. */
   effectAt: number
 }
 
 /**
- * A right history with its true indexes: overlapping operations of processes that work one after
- * the other, each taking effect at one moment between call and return. Half of the unknown ones
- * take effect, some of them much later. No value is ever written twice.
+ * A linearizable history with its true log indexes. Processes perform one operation after the
+ * other; operations of different processes overlap, and each takes effect at one moment between
+ * call and return. Half of the operations with an unknown outcome take effect, some of them much
+ * later. No value is written twice.
  */
 export function rightHistory(subject: Subject, shape: Shape, seed: number): Operation[] {
   const random = seededRandom(seed)
@@ -74,7 +75,9 @@ function draftsOf(process: number, shape: Shape, random: Random): Draft[] {
   })
 }
 
-/** Drawn when it takes effect, so that about half of the compare-and-sets succeed. */
+/**
+ * Chooses the operation when it takes effect, so that about half of the compare-and-sets succeed.
+ */
 function ask(
   subject: Subject,
   draft: Draft,
@@ -95,7 +98,9 @@ function ask(
   }
 }
 
-/** The effect of each kind, written again in the simplest way to check the models against it. */
+/**
+ * The effect of each kind of operation, implemented again in the simplest way, to check the models.
+ */
 export function answer(
   subject: Subject,
   { kind, argument }: Pick<Operation, 'kind' | 'argument'>,

@@ -1,30 +1,29 @@
-/** Type of a value, an element or an answer; compared by `===`. */
+/** Type of a value, an element or a result; compared with `===`. */
 export type Scalar = null | boolean | number | string
 
 /**
- * `ok`: answered, with `result`. `failed`: it certainly took no effect, and must never become
- * visible. `unknown`: it took effect once, at any time after its call, or never.
+ * `ok`: answered, with `result`. `failed`: certainly without effect, and must never become visible.
+ * `unknown`: took effect once, at any time after its call, or never.
  */
 export type Outcome = 'ok' | 'failed' | 'unknown'
 
 /** Operation that a client requests. */
 export interface Request {
-  /** Client of the operation; only for readers of a counterexample. */
+  /** Client that requested the operation; only shown in a counterexample. */
   readonly process: string | number
   /**
-   * The object it is on. Objects are judged one by one, for a history is right when each of its
-   * objects is (P-compositionality).
+   * The object of the operation. Objects are checked separately, because a history is linearizable
+   * if the history of each object is (P-compositionality).
    */
   readonly key: string
-  /** A word of the model. */
+  /** Kind of operation; a word that the model defines. */
   readonly kind: string
   /** Argument of the operation in the model; `[from, to]` for a compare-and-set. */
   readonly argument: Scalar | readonly [Scalar, Scalar]
 }
 
 /**
- * Result and times of the operation. Times come from any clock that never runs backwards, the same
- * one for all operations.
+ * Result and times of an operation. All times come from one clock, which must never run backwards.
  */
 export interface Operation extends Request {
   readonly outcome: Outcome
@@ -32,18 +31,17 @@ export interface Operation extends Request {
   readonly result: Scalar | readonly Scalar[]
   readonly invokedAt: number
   /**
-   * Infinity when unknown. One that returns at the very time at which another is invoked overlaps
-   * it.
+   * Infinity if the outcome is unknown. An operation that returns at the time of another one's call
+   * overlaps it.
    */
   readonly returnedAt: number
-  /** Log index at which it took effect, or whose state it read; null when not known. */
+  /**
+   * Log index at which the operation took effect, or whose state it read; null if it is not known.
+   */
   readonly index: number | null
 }
 
-/**
- * The operations that may have taken effect, object by object. @throws on a history that nothing
- * can have recorded.
- */
+/** The operations that may have taken effect, by object. @throws if the history is impossible. */
 export function byKey(operations: readonly Operation[]): Map<string, Operation[]> {
   const objects = new Map<string, Operation[]>()
   for (const operation of operations) {

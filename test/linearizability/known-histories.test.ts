@@ -5,14 +5,14 @@ import type { Operation } from './history.ts'
 import { appendList, type Model, register, uniqueSet } from './models.ts'
 import { print, type Verdict } from './verdict.ts'
 
-// Histories with a known verdict. Each line is an operation: process, request, answer. Its columns
-// between `[` and `]` are its time; without `]` it never learns its outcome.
+// Histories with a known result. Each line is an operation: process, request, response. The columns
+// between `[` and `]` are its time; without `]`, its outcome stays unknown.
 
 type Line = readonly [string, string]
 
 /**
- * `A write 1`, `B read -> 2`, `C cas 1 2 -> true`, `A add x`, `A append x`, `B read -> x,y`; `!` at
- * the end: it failed.
+ * Parses lines such as `A write 1`, `B read -> 2`, `C cas 1 2 -> true`, `A add x`, `A append x`, `B
+ * read -> x,y`. An operation with `!` at its end has failed.
  */
 function history(lines: readonly Line[], indexes: readonly (number | null)[] = []): Operation[] {
   return lines.map(([text, bar], n) => {
@@ -42,7 +42,7 @@ function history(lines: readonly Line[], indexes: readonly (number | null)[] = [
 
 function bySearch(model: Model, lines: readonly Line[]): Verdict {
   const verdict = checkBySearch(history(lines), model)
-  // Without any index the other checker has nothing but real time, too.
+  // Without log indexes, the other checker must also decide only by real time.
   expect(checkByIndex(history(lines), model).kind).toBe(verdict.kind)
   return verdict
 }

@@ -1,47 +1,47 @@
 import type { Operation, Scalar } from './history.ts'
 
-/** Sequential behavior of one object. Pure: states are never changed, only followed by others. */
+/** Sequential behavior of one object. Pure: a step returns a new state and never changes one. */
 export interface Model<State = unknown> {
   readonly name: string
   readonly initial: State
   /**
-   * The state after the operation, or undefined if its answer is impossible. An unknown operation
-   * may have any answer. An operation without effect returns the same state object.
+   * The state after the operation; undefined if its result is impossible. An operation with an
+   * unknown outcome may have any result. An operation without effect returns the same state object.
    */
   step(state: State, operation: Operation): State | undefined
   /**
-   * False: it only looks. Two looks may share a log index with each other and with the change that
-   * they see.
+   * False for an operation that only reads. Two reads may have the same log index, which may also
+   * be that of the change that they see.
    */
   changes(operation: Operation): boolean
   /**
-   * Removes the unknown operations that no answer could reveal: they are correct in every position,
-   * so removing them changes no verdict and shortens the search. @throws if the model cannot check
-   * an operation.
+   * Removes operations with an unknown outcome that no result can reveal: they are correct in every
+   * position, so removing them changes no verdict and makes the search shorter. @throws if the
+   * model cannot check an operation.
    */
   relevant(operations: readonly Operation[]): Operation[]
-  /** Facts about the states that follow from all operations of one object together. */
+  /** Facts about the states that follow from the set of all operations on one object. */
   outlook(operations: readonly Operation[]): Outlook<State>
   describe(state: State): string
 }
 
 export interface Outlook<State> {
   /**
-   * Compared by `===`. If the same operations in two orders lead to the same identity, the same
-   * later answers are correct. It may omit everything that follows from the set of these operations
-   * alone.
+   * Key of a state, compared with `===`. If the same operations in two orders lead to the same key,
+   * the same later results are correct. The key may omit everything that follows from the set of
+   * these operations.
    */
   identity(state: State): unknown
   /**
-   * False when some answer can not be right any more once this change has followed this state:
-   * found out early.
+   * False if a later result can no longer be correct once this change has followed this state, so
+   * that the search notices this early.
    */
   mayFollow(state: State, change: Operation): boolean
 }
 
 /**
- * `write v`; `read`, answered with the value; `cas [from, to]`, answered with whether it took
- * place.
+ * Operations: `write v`; `read`, whose result is the value; `cas [from, to]`, whose result is
+ * whether the value was replaced.
  */
 export function register(initial: Scalar = null): Model<Scalar> {
   return {
@@ -67,7 +67,7 @@ export function register(initial: Scalar = null): Model<Scalar> {
         if (kind !== 'cas') continue
         if (!Array.isArray(argument)) throw new Error('a cas needs [from, to]')
         seen.add((argument as readonly Scalar[])[0])
-        // It may be refused because of a value that nobody read.
+        // A failed compare-and-set may be due to a value that no operation has read.
         if (result === false) isRefused = true
       }
       return operations.filter(({ kind, argument, outcome }) => {
@@ -80,7 +80,7 @@ export function register(initial: Scalar = null): Model<Scalar> {
   }
 }
 
-/** Added elements, the newest first: successive states share all but one node. */
+/** Added elements, the newest first: successive states share all nodes except one. */
 interface Chain {
   readonly before: Chain | null
   readonly element: Scalar
@@ -90,7 +90,8 @@ interface Chain {
 const empty: Chain = { before: null, element: null, size: 0 }
 
 /**
- * `add e`, each element at most once in a history; `read`, answered with all elements in any order.
+ * Operations: `add e`, each element at most once in a history; `read`, whose result contains all
+ * elements in any order.
  */
 export function uniqueSet(): Model<Chain> {
   const asSets = new WeakMap<object, ReadonlySet<Scalar>>()
@@ -106,7 +107,7 @@ export function uniqueSet(): Model<Chain> {
       if (operation.kind === 'add') return follow(set, operation)
       if (operation.outcome === 'unknown') return set
       const read = setOf(operation)
-      // An answer that names one twice is longer than its set.
+      // A result that contains an element twice is longer than its set.
       if (elementsRead(operation).length !== set.size || read.size !== set.size) return undefined
       for (let at = set; at.before !== null; at = at.before)
         if (!read.has(at.element)) return undefined
@@ -117,7 +118,7 @@ export function uniqueSet(): Model<Chain> {
     outlook: (operations) => {
       const reads = operations.filter(isAnsweredRead).map(setOf)
       reads.sort((a, b) => a.size - b.size)
-      // A read without the element comes before it is added.
+      // A read without an element must come before the element is added.
       const sizeMin = new Map<unknown, number>()
       for (const { kind, argument } of operations) {
         if (kind === 'add') sizeMin.set(argument, sizeOfLastWithout(argument as Scalar, reads))
@@ -133,7 +134,8 @@ export function uniqueSet(): Model<Chain> {
 }
 
 /**
- * `append e`, each element at most once in a history; `read`, answered with all elements in order.
+ * Operations: `append e`, each element at most once in a history; `read`, whose result contains all
+ * elements in order.
  */
 export function appendList(): Model<Chain> {
   return {
@@ -152,11 +154,12 @@ export function appendList(): Model<Chain> {
     changes: ({ kind }) => kind === 'append',
     relevant: (operations) => relevantUnique(operations, 'append'),
     outlook: (operations) => {
-      // A list only grows, so the longest answer gives the position of each of its elements.
+      // A list only grows, so the longest result shows the position of each of its elements.
       const reads = operations.filter(isAnsweredRead).map(elementsRead)
       const longest = reads.reduce((a, b) => (b.length > a.length ? b : a), [])
       return {
-        // Up to that position only one order is possible, and nobody read what follows.
+        // Up to that position, only one order is possible; later elements were read by no
+        // operation.
         identity: () => null,
         mayFollow: ({ size }, { argument }) => size >= longest.length || longest[size] === argument,
       }
@@ -179,8 +182,8 @@ function isAnsweredRead({ kind, outcome }: Operation): boolean {
 }
 
 /**
- * By bisection: in a correct history each read contains all smaller ones. In a wrong one any read
- * without it is sufficient.
+ * Finds the size by bisection: in a correct history, each read contains all smaller ones. In an
+ * incorrect history, the size of any read without the element is sufficient.
  */
 function sizeOfLastWithout(element: Scalar, bySize: readonly ReadonlySet<Scalar>[]): number {
   let low = 0

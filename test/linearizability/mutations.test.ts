@@ -5,13 +5,13 @@ import { checkBySearch } from './by-search.ts'
 import { modelOf, rightHistory, type Subject, subjects } from './generate.ts'
 import type { Operation, Scalar } from './history.ts'
 
-// Right histories made wrong for certain, as no value is ever written twice. Both checkers must
-// find each of them.
+// Makes correct histories incorrect; the change is certainly wrong, because no value is written
+// twice. Both checkers must find each of them.
 
 const shape = { operations: 120, processes: 6, keys: 1, failedPerMille: 60, unknownPerMille: 40 }
 const SEEDS = 30
 
-/** The history made wrong, or null where it offers no occasion. */
+/** Returns an incorrect history, or null if this history has no suitable place. */
 type Mutation = (operations: readonly Operation[], random: Random) => Operation[] | null
 
 const mutations: readonly (readonly [string, readonly Subject[], Mutation])[] = [
@@ -143,8 +143,8 @@ function changed(
 }
 
 /**
- * After all returned operations. The index belongs to a log in which only unknown operations could
- * come later.
+ * Times after all operations that returned. The log index is one that only operations with an
+ * unknown outcome could have.
  */
 function atTheEnd(operations: readonly Operation[]): Partial<Operation> {
   const times = operations.map((one) =>
@@ -169,7 +169,7 @@ for (const [title, on, mutate] of mutations) {
         expect([seed, bySearch.kind]).toEqual([seed, 'violation'])
         expect([seed, checkByIndex(wrong, model).kind]).toEqual([seed, 'violation'])
         if (bySearch.kind !== 'violation') continue
-        // The counterexample is wrong by itself, and its last answer is what makes it so.
+        // The counterexample is incorrect by itself, and it becomes so by its last result.
         const { operations, culprit } = bySearch
         expect([seed, checkBySearch(operations, model).kind]).toEqual([seed, 'violation'])
         const before = operations.filter((one) => one !== culprit)

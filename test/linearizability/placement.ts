@@ -10,13 +10,11 @@ export interface HistoryEvent {
 export interface Puzzle {
   readonly operations: readonly Operation[]
   /**
-   * Each operation is called once. One that returns must be placed between the two; another may be,
-   * at any time after.
+   * Each operation is called once. An operation that returns must be placed between its call and
+   * its return; any other operation may be placed at any time after its call.
    */
   readonly events: readonly HistoryEvent[]
-  /**
-   * Further operations that must be placed before this one, although the events do not require it.
-   */
+  /** Operations that must be placed before this one although the events do not require it. */
   readonly after?: ReadonlyMap<number, readonly number[]>
 }
 
@@ -25,11 +23,11 @@ export type Placement =
   | { readonly kind: 'undecided' }
   | {
       readonly kind: 'stuck'
-      /** The first to return of those that no order could place in time. */
+      /** Among the operations that no order could place in time, the one that returns first. */
       readonly culprit: number
       /**
-       * Some possible states of the object where the search got furthest, in the order of
-       * discovery.
+       * Some possible states of the object at the point where the search advanced furthest, in the
+       * order of discovery.
        */
       readonly before: readonly unknown[]
     }
@@ -38,19 +36,18 @@ interface Frame {
   readonly at: number
   readonly before: unknown
   readonly frontier: number
-  /** There was nothing else to try. */
+  /** True if the search had no alternative. */
   readonly isForced: boolean
 }
 
 const STATES_SHOWN_MAX = 4
 
 /**
- * Wing and Gong's search (1993) in Lowe's form (2017): it places operations one by one among the
- * possible next ones, removes them in the opposite order, and tries no set of placed operations
- * twice with the same state.
- * An operation that must be placed and does not change the state is placed as soon as possible and
- * never reconsidered: every order with it later stays correct if it is moved here. Optional
- * operations are tried last.
+ * The search of Wing and Gong (1993) in the form of Lowe (2017). It places operations one after the
+ * other, chosen from those that can come next, and removes them in the opposite order. It tries no
+ * set of placed operations twice with the same state. An operation that must be placed and does not
+ * change the state is placed as soon as possible and never moved: every order with a later position
+ * stays correct if the operation is moved here. Optional operations are tried last.
  */
 export class PlacementSearch {
   readonly #model: Model
@@ -58,8 +55,8 @@ export class PlacementSearch {
   readonly #after: ReadonlyMap<number, readonly number[]>
   readonly #outlook: Outlook<unknown>
   /**
-   * Unplaced events, in a list: the call of operation i is node 2i, its return 2i+1; the last node
-   * is head and end.
+   * Linked list of the events that are not placed: the call of operation i is node 2i, its return
+   * is node 2i+1; the last node is both head and end.
    */
   readonly #next: Int32Array
   readonly #previous: Int32Array
@@ -67,15 +64,15 @@ export class PlacementSearch {
   /** Position of each node among the events. */
   readonly #position: Int32Array
   readonly #isPlaced: Uint8Array
-  /** It returns. */
+  /** For each operation, 1 if it returns and must be placed. */
   readonly #isRequired: Uint8Array
   readonly #seen = new Map<unknown, Set<string>>()
   readonly #frames: Frame[] = []
   #state: unknown
-  /** The last call, by position, that is placed. */
+  /** Position of the last call that is placed. */
   #frontier = -1
   #missing = 0
-  /** The last return that blocked, and the states that it blocked in. */
+  /** Position of the furthest return that blocked the search, and the states in which it did. */
   #furthest = -1
   #blockedIn = new Map<unknown, unknown>()
 
@@ -104,7 +101,7 @@ export class PlacementSearch {
     this.#link(last, this.#end)
   }
 
-  /** @param statesMax configurations tried before it gives up. */
+  /** @param statesMax maximum number of configurations to try. */
   run(statesMax: number): Placement {
     let states = 0
     this.#placeForced()
@@ -132,8 +129,8 @@ export class PlacementSearch {
   }
 
   /**
-   * The next candidate after `previous`: an operation called before the return of any unplaced
-   * operation.
+   * The next candidate after `previous`: an operation that was called before any operation that is
+   * not placed has returned.
    */
   #candidate(previous: number | null): number | null {
     const isRequired = previous === null ? 1 : this.#isRequired[previous]
@@ -160,7 +157,8 @@ export class PlacementSearch {
         this.#isFree(at) &&
         this.#model.step(this.#state, this.#operation(at)) === this.#state
       if (isForced) this.#place(at, this.#state, true)
-      // Its return may have been the end of the candidates, and others may have waited for it.
+      // The return of the placed operation may have ended the list of candidates, and other
+      // operations may have waited for it.
       node = this.#following(isForced ? this.#end : node)
     }
   }
@@ -168,7 +166,7 @@ export class PlacementSearch {
   #tryToPlace(at: number): boolean {
     const operation = this.#operation(at)
     const next = this.#model.step(this.#state, operation)
-    // An operation without effect was already placed, or need not be placed.
+    // An operation without effect was placed earlier, or need not be placed.
     if (next === undefined || next === this.#state) return false
     if (!this.#outlook.mayFollow(this.#state, operation)) return false
     this.#place(at, next, false)
@@ -206,7 +204,8 @@ export class PlacementSearch {
   }
 
   /**
-   * The last placed call and the unplaced calls before it identify the set of placed operations.
+   * The last placed call, and the calls before it that are not placed, identify the set of placed
+   * operations.
    */
   #isNew(): boolean {
     let key = `${this.#frontier}`
@@ -263,7 +262,10 @@ export class PlacementSearch {
     this.#link(this.#previous[node] ?? this.#end, this.#following(node))
   }
 
-  /** Only in the opposite order of unlinking: a node still knows its place. */
+  /**
+   * Nodes must be linked again in the opposite order of unlinking, because a node keeps the links
+   * to its former neighbors.
+   */
   #relink(node: number): void {
     this.#next[this.#previous[node] ?? this.#end] = node
     this.#previous[this.#following(node)] = node

@@ -1,8 +1,8 @@
 import type { Operation } from './history.ts'
 
 /**
- * The history up to the return of this operation; operations that had not returned may still get
- * any answer.
+ * The history up to the return of this operation; operations that had not returned by that time may
+ * still have any result.
  */
 export function upTo(
   operations: readonly Operation[],
@@ -15,8 +15,8 @@ export function upTo(
 }
 
 /**
- * Finds the answer that made the history inexplicable, by bisection: a later answer cannot explain
- * an inexplicable history.
+ * Finds the result from which on the history cannot be explained, by bisection: later results
+ * cannot explain a history that earlier ones have made impossible.
  * @param isExplicable checks the history up to this operation.
  */
 export function firstInexplicable(

@@ -1,32 +1,32 @@
 import type { Operation, Outcome, Request } from './history.ts'
 
-/** An operation under way; ended once. */
+/** An operation in progress; the caller reports its end once. */
 export interface Pending {
-  /** @param index log index in the answer: that of the effect itself, not of a repetition. */
+  /** @param index log index in the response: that of the effect, not that of a repeated request. */
   ok(result?: Operation['result'], index?: number | null): void
-  /** It certainly took no effect. */
+  /** Reports that the operation certainly had no effect. */
   failed(): void
   /**
-   * The client does not know the outcome. @param index if another source shows that it took effect,
-   * and where.
+   * Reports that the client does not know the outcome. @param index log index of its effect, if
+   * another source shows it.
    */
   unknown(index?: number | null): void
 }
 
 interface Options {
   /**
-   * Any clock that never runs backwards. Without one the recorder counts its own events, which is
-   * the exact order of one thread; a clock that stands still between an answer and the next request
-   * hides that one came before the other.
+   * A clock that never runs backwards. Without a clock, the recorder counts its own events, which
+   * is the exact order for one thread. If the clock stood still between a response and the next
+   * request, the history would not show which of the two came first.
    */
   readonly now?: () => number
-  /** More than so many operations are a mistake of the caller. */
+  /** Maximum number of operations; more are a mistake of the caller. */
   readonly operationsMax?: number
 }
 
 /**
- * Records the history of one run, from any number of clients. Operations without an end when it is
- * read are unknown.
+ * Records the history of one run with any number of clients. An operation that has no end when the
+ * history is read has an unknown outcome.
  */
 export class Recorder {
   readonly #now: () => number
@@ -40,7 +40,10 @@ export class Recorder {
     this.#operationsMax = operationsMax
   }
 
-  /** To be called before anything is sent; the end, after the whole answer has come. */
+  /**
+   * Must be called before anything is sent; the end must be reported after the whole response has
+   * arrived.
+   */
   begin(request: Request): Pending {
     if (this.#ended.length + this.#pending.size >= this.#operationsMax) {
       throw new Error(`more than ${this.#operationsMax} operations in one history`)
@@ -67,7 +70,7 @@ export class Recorder {
     return this.#ended.length
   }
 
-  /** By the time of invocation. */
+  /** All operations, sorted by the time of their call. */
   operations(): Operation[] {
     return [...this.#ended, ...this.#pending.values()].sort((a, b) => a.invokedAt - b.invokedAt)
   }

@@ -5,15 +5,15 @@ export type Verdict = Linearizable | Violation | Undecided
 export interface Linearizable {
   readonly kind: 'linearizable'
   /**
-   * For each object one order that explains every answer; unknown operations are in it where they
-   * took effect.
+   * For each object, one order that explains every result. Operations with an unknown outcome are
+   * included if they took effect.
    */
   readonly orders: ReadonlyMap<string, readonly Operation[]>
 }
 
 /**
- * The budget ran out before the search ended. This says nothing about the history, and must never
- * count as correct.
+ * The search reached its limit. This neither confirms nor refutes the history, and must never count
+ * as correct.
  */
 export interface Undecided {
   readonly kind: 'undecided'
@@ -28,12 +28,12 @@ export interface Violation {
   /** One sentence. */
   readonly reason: string
   /**
-   * The smallest inexplicable part, of this object alone: no order explains the answers up to here,
-   * and every listed operation is needed for that. It includes failed operations that should not
-   * have been visible.
+   * The smallest part that cannot be explained, of this object only: no order explains the results
+   * up to here, and every listed operation is necessary for this. It includes failed operations
+   * that became visible.
    */
   readonly operations: readonly Operation[]
-  /** The one that cannot be placed. */
+  /** The operation that cannot be placed. */
   readonly culprit: Operation
 }
 
@@ -41,8 +41,8 @@ const LINES_MAX = 40
 const LINE_CHARACTERS_MAX = 160
 
 /**
- * For a person: the operation that cannot be placed, and the last operations before it. At most
- * some forty lines.
+ * Text for a person: the operation that cannot be placed, and the last operations before it, about
+ * forty lines at most.
  */
 export function print(verdict: Verdict): string {
   if (verdict.kind === 'linearizable') return 'linearizable'
@@ -51,7 +51,7 @@ export function print(verdict: Verdict): string {
   }
   const { operations, culprit, model, key, reason } = verdict
   const from = Math.max(0, operations.length - LINES_MAX)
-  // Whatever is left out, the culprit is not.
+  // The operation that cannot be placed is always shown, even if others are omitted.
   const shown = operations.filter((operation, at) => at >= from || operation === culprit)
   const hidden = operations.length - shown.length
   const lines = shown.map((operation) => `${operation === culprit ? '>' : ' '} ${line(operation)}`)
@@ -68,7 +68,7 @@ function line(operation: Operation): string {
   return cut(`[${time(invokedAt)}, ${time(returnedAt)}] ${process}: ${asked} -> ${answer}${at}`)
 }
 
-/** The end of a long list is where histories differ. */
+/** Shows the end of a long list, because histories differ there. */
 function tail(result: Operation['result']): string {
   const text = JSON.stringify(result)
   return text.length <= 80 ? text : `[${(result as unknown[]).length}] …${text.slice(-70)}`

@@ -27,7 +27,7 @@ const tree = bucketOf({
   long: bucketOf({ value: text('y'.repeat(20_000)), none: Buffer.alloc(0) }),
 })
 
-/** A bucket as plain values, buckets as objects. */
+/** The content of a bucket as plain values; nested buckets become objects. */
 function contents(file: BoltFile, bucket: Bucket): Record<string, unknown> {
   const visited = file.visitedPages()
   const read = (one: Bucket): Record<string, unknown> =>
@@ -49,7 +49,7 @@ function plain({ entries }: BoltTree): Record<string, unknown> {
   )
 }
 
-/** Message of the fault of opening and checking these bytes. */
+/** Message of the fault when these bytes are opened and checked. */
 function faultOf(bytes: Uint8Array): string {
   try {
     new BoltFile(new MemorySource(bytes)).check()
@@ -60,7 +60,7 @@ function faultOf(bytes: Uint8Array): string {
   return 'none'
 }
 
-/** Changes both metas and corrects their checksums. */
+/** Changes both meta pages and corrects their checksums. */
 function withMeta(file: Buffer, change: (meta: Buffer) => void): Buffer {
   const made = Buffer.from(file)
   for (const at of [0, 4096]) {
@@ -150,7 +150,7 @@ describe('A bbolt file', () => {
       freePages: 0,
     })
     const [leaf = 0] = pagesWith(file, 2)
-    // The last element is as long as all before it, and so is the one before it.
+    // Makes each of the last two elements as long as all elements before it.
     for (const back of [1, 2]) {
       const element = leaf + 16 + (60 - back) * 16
       file.writeUInt32LE(16 * back, element + 4)

@@ -8,9 +8,9 @@ import { writeBolt } from '../support/bolt-writer.ts'
 import { runMutations } from './mutated-files.ts'
 import { databaseOf, sampleStores } from './sample-network.ts'
 
-// Many damaged databases: `node test/migrate/fuzz-campaign.ts --files 100000 [--seed 1] [--from 0]
-// [--data FOLDER]`, where FOLDER has databases of OpenZiti controllers (*.db, *.db.gz) to damage
-// besides those that the tests write.
+// Migrates many damaged databases: `node test/migrate/fuzz-campaign.ts --files 100000 [--seed 1]
+// [--from 0] [--data FOLDER]`. FOLDER contains databases of OpenZiti controllers (*.db, *.db.gz),
+// which are damaged in addition to those that the tests create.
 
 const BATCH = 1000
 const { values } = parseArgs({

@@ -18,7 +18,7 @@ beforeAll(async () => {
   originals = [48, 41].map((version) => writeBolt(databaseOf(stores, version)))
 })
 
-// A longer run: node test/migrate/fuzz-campaign.ts --files 100000
+// For a longer run: node test/migrate/fuzz-campaign.ts --files 100000
 test('migrate reads every damaged database without losing a record silently, or refuses it with a sentence', () => {
   const figures = runMutations(originals, { count: 600, seed: 1 })
   expect(figures.files).toBe(600)

@@ -8,22 +8,22 @@ import { convertDatabase } from '../../src/migrate/database-conversion.ts'
 import { MigrationReport } from '../../src/migrate/report.ts'
 import { IntegrityScan } from '../../src/fsm/cluster/integrity-scan.ts'
 
-// Databases that were damaged in many ways. Each one is refused with a sentence, or read: then its
-// content is no larger than the file, no record is unaccounted for, and the converted state is
-// consistent.
+// Damages databases in many ways. Each must be refused with a sentence, or read. If it is read, its
+// content must not be larger than the file, every record must be converted or reported, and the
+// converted state must be consistent.
 
 const HEADER = 16
 
-/** Figures of a run, so that a test sees that both outcomes occurred. */
+/** Counts of a run, by which a test sees that both outcomes occurred. */
 export interface MutationFigures {
   files: number
   refused: number
   converted: number
-  /** Longest time of one file. */
+  /** Longest time for one file. */
   slowestMs: number
 }
 
-/** @throws {Error} with the number of the file, if one is handled wrongly. */
+/** @throws {Error} with the number of the file, if one does not meet these conditions. */
 export function runMutations(
   originals: readonly Buffer[],
   {
@@ -95,7 +95,7 @@ function contentBytes(file: BoltFile): number {
   return read(file.root)
 }
 
-/** One to four changes of a copy. */
+/** Makes one to four changes to a copy. */
 function mutate(original: Buffer, random: Random): Buffer {
   let bytes: Buffer = Buffer.from(original)
   const changes = random.integer(1, 4)
@@ -110,7 +110,7 @@ type Mutation = (bytes: Buffer, random: Random) => Buffer
 
 const PAGE = 4096
 
-/** Offset of a page. */
+/** Offset of a random page. */
 function somePage(bytes: Buffer, random: Random): number {
   return random.integer(0, Math.max(0, Math.floor(bytes.length / PAGE) - 1)) * PAGE
 }
@@ -119,7 +119,7 @@ function inside(bytes: Buffer, at: number, length: number): boolean {
   return at >= 0 && at + length <= bytes.length
 }
 
-/** Numbers at which bounds are off by one, and extremes. */
+/** A number at or next to a limit, or an extreme one. */
 function someNumber(random: Random, bytes: Buffer): number {
   const pages = Math.floor(bytes.length / PAGE)
   const choices = [0, 1, 2, 3, pages - 1, pages, pages + 1, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff]
@@ -134,38 +134,39 @@ function pick<T>(values: readonly T[], random: Random): T {
 }
 
 const mutations: readonly Mutation[] = [
-  // A bit anywhere.
+  // Changes a random bit.
   (bytes, random) => {
     const at = random.integer(0, bytes.length - 1)
     bytes[at] = (bytes[at] ?? 0) ^ (1 << random.integer(0, 7))
     return bytes
   },
-  // A field of the header of a page: id, flags, count, overflow.
+  // Changes a field in the header of a page: ID, flags, count, overflow.
   (bytes, random) => {
     const at = somePage(bytes, random) + pick([0, 8, 10, 12], random)
     if (inside(bytes, at, 4)) bytes.writeUInt32LE(someNumber(random, bytes) >>> 0, at)
     return bytes
   },
-  // A field of an element.
+  // Changes a field of an element.
   (bytes, random) => {
     const at = somePage(bytes, random) + HEADER + random.integer(0, 255) * 4
     if (inside(bytes, at, 4)) bytes.writeUInt32LE(someNumber(random, bytes) >>> 0, at)
     return bytes
   },
-  // A page over another one.
+  // Copies a page over another one.
   (bytes, random) => {
     const [to, from] = [somePage(bytes, random), somePage(bytes, random)]
     bytes.copy(bytes, to, from, from + PAGE)
     return bytes
   },
-  // The same, with the id of the place: a page of another moment.
+  // Copies a page over another one but keeps the ID of the latter, as if the page were from another
+  // time.
   (bytes, random) => {
     const [to, from] = [somePage(bytes, random), somePage(bytes, random)]
     bytes.copy(bytes, to, from, from + PAGE)
     if (inside(bytes, to, 8)) bytes.writeBigUInt64LE(BigInt(to / PAGE), to)
     return bytes
   },
-  // A root, free list or mark of both metas, with a correct checksum.
+  // Changes a root, free list or mark in both meta pages, with correct checksums.
   (bytes, random) => {
     const field = pick([16, 32, 40], random)
     const number = BigInt(someNumber(random, bytes) >>> 0)
@@ -177,17 +178,17 @@ const mutations: readonly Mutation[] = [
     }
     return bytes
   },
-  // Cut off, or longer.
+  // Truncates or extends the file.
   (bytes, random) => bytes.subarray(0, random.integer(0, bytes.length)),
   (bytes, random) => Buffer.concat([bytes, Buffer.alloc(random.integer(1, 2 * PAGE), 0xa5)]),
-  // Random bytes over a stretch.
+  // Writes random bytes over a range.
   (bytes, random) => {
     const at = random.integer(0, bytes.length - 1)
     const end = Math.min(bytes.length, at + random.integer(1, 200))
     for (let one = at; one < end; one += 1) bytes[one] = random.integer(0, 255)
     return bytes
   },
-  // The type of a value, or a part of a text, without any change of the structure.
+  // Changes the type of a value, or a part of a text, but not the structure.
   (bytes, random) => {
     const text = pick(fieldNames, random)
     const at = bytes.indexOf(text, random.integer(0, bytes.length))

@@ -67,20 +67,20 @@ function convert(stores: SampleStores, version = 48): Converted {
   return { state, report }
 }
 
-/** The sample with fields of one record replaced. */
+/** The sample network with fields of one record replaced. */
 function withFields(store: string, id: string, fields: StoredFields): SampleStores {
   const sample = sampleStores(pem)
   return { ...sample, [store]: { ...sample[store], [id]: { ...sample[store]?.[id], ...fields } } }
 }
 
-/** Findings as `kind store id field: reason`. */
+/** Findings of a conversion as `kind store id field: reason`. */
 function findings({ report }: Converted): string[] {
   return report.stores.flatMap(({ findings: found }) =>
     found.map(({ kind, store, id, field, reason }) => `${kind} ${store} ${id} ${field}: ${reason}`),
   )
 }
 
-/** Findings that the sample itself does not have. */
+/** Findings that the sample network does not cause. */
 function newFindings(stores: SampleStores, version?: number): string[] {
   const usual = new Set(findings(convert(sampleStores(pem))))
   return findings(convert(stores, version)).filter((one) => !usual.has(one))

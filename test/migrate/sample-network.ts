@@ -13,7 +13,7 @@ import {
 } from '../support/boltz-values.ts'
 import { type BoltTree, bucketOf } from '../support/bolt-writer.ts'
 
-// The buckets of a small network of OpenZiti with every store, as version 2.1 writes them.
+// The buckets of a small OpenZiti network with every store, as version 2.1 writes them.
 
 type Stored = Uint8Array | BoltTree
 export type StoredFields = Readonly<Record<string, Stored>>
@@ -43,7 +43,7 @@ export function sha1Of(pem: string): string {
   return createHash('sha1').update(new X509Certificate(pem).raw).digest('hex')
 }
 
-/** The file's root with these records. */
+/** The root bucket of a database with these records. */
 export function databaseOf(stores: SampleStores, version = 48, cluster?: ClusterFacts): BoltTree {
   const records = Object.entries(stores).map(([store, byId]) => [
     store,

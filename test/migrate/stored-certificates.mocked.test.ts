@@ -27,7 +27,8 @@ const { databaseOf, sampleStores, sha1Of } = await import('./sample-network.ts')
 
 const NOW = Date.parse('2026-03-03T00:00:00Z')
 
-// Only a full garbage collection frees Node's form of a certificate, 8 KB outside of the heap.
+// Node.js stores a parsed certificate in 8 KB outside of the heap, which only a full garbage
+// collection frees.
 test("certificates of identities are read without Node's form of a certificate", async () => {
   const [network, partner] = [await newCa('network', NOW), await newCa('partner', NOW)]
   const stores = sampleStores({
@@ -57,7 +58,7 @@ test("certificates of identities are read without Node's form of a certificate",
   parsed.mockClear()
   const state = convertDatabase(new OpenZitiDatabase(source, () => undefined), options)
   expect(state.table('authenticator').rows.size).toBe(43)
-  // Those of the CA and of a router.
+  // The certificates of the CA and of a router.
   expect(parsed.mock.calls.length).toBeLessThanOrEqual(3)
   const { caId } = { ...state.get('authenticator', 'partner-1-7') }
   expect(caId).toBe('ca-1')

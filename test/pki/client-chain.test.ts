@@ -287,7 +287,7 @@ describe('A leaf in a client’s chain', () => {
 
 describe('The work for verifying a client’s certificate chain', () => {
   const keys = Array.from({ length: 6 }, () => newEcKey())
-  /** Authorities that are all cross-signed by one another. */
+  /** Authorities of which each has signed all others. */
   const crossed = keys.flatMap((own, to) =>
     keys.flatMap((issuerKeys, from) => {
       if (from === to) return []
@@ -303,7 +303,7 @@ describe('The work for verifying a client’s certificate chain', () => {
     const presented = crossed.slice(0, clientChainLimits.presentedMax - 1)
     expect(verify([client, ...presented], [root])).toMatchObject({ ok: false })
     expect(verify([client, ...presented], [issuer])).toMatchObject(path(client, issuer))
-    // The anchor is above all of them, and each of their paths fails at the leaf.
+    // The trust anchor is above all of them, and each path to it fails at the leaf.
     const wrong = makeClient('client', makeAuthority('ca0'))
     const anchors = [makeAuthority('ca5', { keys: keys[5] ?? own })]
     expect(verify([wrong, ...presented], anchors)).toMatchObject({ ok: false })
@@ -362,7 +362,7 @@ describe('X.509 name constraints', () => {
     const through = makeAuthority('through', { issuer: bound })
     const far = makeClient('client', through, { extensions: [named] })
     const answer = verify([client, bound], [root])
-    // Constraints apply down to the leaf, also those of an anchor.
+    // Constraints of all authorities apply to the leaf, also those of a trust anchor.
     expect(verify([far, through, bound], [root]).ok).toBe(answer.ok)
     expect(verify([client], [bound]).ok).toBe(answer.ok)
     return answer

@@ -54,7 +54,7 @@ test('an RSA-PSS certificate request is accepted, unless its parameters specify 
 })
 
 test('an EC certificate request whose algorithm has NULL as parameters is accepted', () => {
-  // The C SDK writes it so up to 0.29, with mbed TLS 2.
+  // The C SDK up to 0.29 writes requests in this form, with mbed TLS 2.
   const keys = newEcKey()
   const pem = requestPem({ keys, signing: withNullParameters(keys) })
   expect(readEnrollmentRequest(pem).commonName).toBe('somebody')
@@ -80,7 +80,7 @@ test('the names in a certificate request are listed by type', () => {
   }
   const pem = requestPem({ extensions: [alternativeNames(names)] })
   expect(readEnrollmentRequest(pem).names).toMatchObject(names)
-  // A request may ask for no extensions.
+  // A certificate request may contain no extensions.
   expect(readEnrollmentRequest(requestPem({ attributes: [] })).names.dnsNames).toEqual([])
 })
 

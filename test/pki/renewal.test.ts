@@ -29,7 +29,7 @@ import {
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const SECOND_MS = 1000
-/** Midnight, so that days are whole. All times below are days after this. */
+/** Midnight; all times below are whole days after this. */
 const start = Date.UTC(2030, 0, 1)
 const at = (days: number): number => start + days * DAY_MS
 const days = (from: number, to: number): ValidityPeriod => ({

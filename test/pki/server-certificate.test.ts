@@ -7,8 +7,8 @@ import { issueLeaf, validityStartingAt } from '../../src/pki/authority/authority
 import { readServerCertificate } from '../../src/pki/verify/server-certificate.ts'
 import { newCa } from '../support/authorities.ts'
 
-// Goal: an operator whose server certificate is a CA certificate reads what to do: the remedy
-// depends on the rest of the file.
+// Goal: if an operator configures a CA certificate as server certificate, the message contains a
+// remedy that depends on the rest of the file.
 
 let folder: string
 beforeAll(() => {

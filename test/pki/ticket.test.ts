@@ -34,7 +34,7 @@ function faultOf(candidate: string): string {
   }
 }
 
-/** A ticket with any JSON and a valid checksum, as only deliberate forgery produces. */
+/** A ticket with any JSON content and a valid checksum, which only a deliberate forgery has. */
 function forged(change: object): string {
   const body = text.split('.')[1] ?? ''
   const value = JSON.parse(Buffer.from(body, 'base64url').toString()) as object

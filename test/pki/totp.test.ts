@@ -12,7 +12,8 @@ import {
 import { codeOf, secretOf } from '../support/totp.ts'
 
 /**
- * RFC 6238, appendix B, SHA-1: the secret and, by Unix seconds, the last six of the eight digits.
+ * RFC 6238, appendix B, SHA-1: the secret and, for each Unix time, the last six of the eight
+ * digits.
  */
 const rfcSecret = Buffer.from('12345678901234567890')
 const rfcCodes = [

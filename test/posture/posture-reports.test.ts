@@ -24,7 +24,7 @@ const process = (path: string, isRunning = true, checkId = 'c3'): PostureReport 
 })
 const woken: PostureReport = { kind: 'endpoint', isWoken: true, isUnlocked: false }
 
-/** Controllers whose soft state is delivered when the test says so. */
+/** Controllers whose soft state the test delivers. */
 class Boards {
   readonly clocks: ManualClock[]
   readonly topics: LocalTopic<Uint8Array>[]
@@ -55,7 +55,9 @@ class Boards {
     return board
   }
 
-  /** Delivers what one controller has published of an identity to another. */
+  /**
+   * Delivers the values that one controller has published about an identity to another controller.
+   */
   carry(from: number, to: number, key = 'alice'): void {
     if (from !== to) this.topic(to).hear(`ctrl${from + 1}`, key, this.topic(from).own.get(key))
   }
@@ -70,7 +72,7 @@ describe('a posture report from a device', () => {
     const them = new Boards(3)
     them.board(0).report('alice', 's1', [os('1.0.0'), domain('corp')])
     them.carryAll()
-    // The clock of the controller with the later report is slow.
+    // The clock of the controller with the later report is behind.
     them.clock(1).advance(-5000)
     them.board(1).report('alice', 's1', [os('2.0.0')])
     them.carryAll()

@@ -13,10 +13,10 @@ import { type Client, pause, until } from './support/client.ts'
 import { MonitoredNetwork } from './support/monitored-network.ts'
 import { missingPrometheus, type Prometheus, shippedAlerts } from './support/prometheus.ts'
 
-// Goal: each alert of deploy/prometheus/rules.yml fires by its cause, and resolves when the cause
-// is gone. Method: a real Prometheus scrapes three controllers, a router and two tunnels; only the
-// `for` of the rules is left out. An alert over a rate of some minutes resolves after these
-// minutes, for which nobody waits.
+// Goal: each alert in deploy/prometheus/rules.yml fires if its cause occurs, and resolves when the
+// cause is gone. Method: a real Prometheus scrapes three controllers, a router and two tunnels;
+// only the `for` durations of the rules are removed. An alert about a rate over some minutes
+// resolves after these minutes; the test does not wait for that.
 
 const missing = missingPrometheus()
 const SLOW_MS = 1_800_000
@@ -36,7 +36,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
     if (isStarted) await network[Symbol.asyncDispose]()
   }, SLOW_MS)
 
-  /** Two followers, and the leader. */
+  /** Numbers of the leader and the two followers. */
   async function roles(): Promise<{ leader: number; followers: readonly [number, number] }> {
     const leader = await network.fleet.leader(1)
     const [one = 0, other = 0] = [1, 2, 3].filter((k) => k !== leader)
@@ -218,7 +218,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
         Promise.resolve(taken().length > 0 ? taken() : null),
       )
       await network.fleet.stop(2)
-      // A backup has its time in its name.
+      // The name of a backup contains its time.
       const [time = ''] = /\d{8}T\d{6}Z/.exec(name) ?? []
       const old = new Date(Date.now() - 27 * HOUR_MS).toISOString().replaceAll(/[-:]|\.\d+/g, '')
       renameSync(join(folder, name), join(folder, name.replace(time, old)))
@@ -336,7 +336,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
       await lead(1)
       network.fleet.signal(3, 'SIGSTOP')
       const clients = await Promise.all([1, 2].map((k) => network.client(k)))
-      // Changes of one record, so that the state does not grow with the log.
+      // Changes the same record each time, so that the log grows and the state does not.
       const { id } = await network.post('config-types', { name: 'changed', schema: {} })
       const firing = prometheus.fires('FlotillaMemberLags', { member: 'ctrl3' })
       await Promise.all(
@@ -370,7 +370,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
     const create = async (): Promise<void> => {
       const text = randomBytes(300_000).toString('base64url')
       const body = { name: text.slice(0, 16), configTypeId: type.id, data: { text } }
-      // A controller takes few large bodies of one caller at once.
+      // A controller processes only few large bodies of one caller at the same time.
       const made = await until('a large record is created', async () => {
         const answer = await client.request('POST', '/edge/management/v1/configs', { body })
         expect([201, 429]).toContain(answer.status)
@@ -389,7 +389,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
     async () => {
       await lead(1)
       {
-        // Each read of at most 64 KiB takes half a second; the member itself keeps sending.
+        // Delays each read of at most 64 KiB by half a second; the member can still send.
         const thread = threadNamed(network.fleet.pid(3), 'raft')
         await using _slow = slowCalls(['-p', thread], 'read', 500)
         await whileNotFiring(
@@ -406,9 +406,9 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
     'fires for a controller in quarantine, which applies no entries, until it has the state of the others',
     async () => {
       await lead(1)
-      // 27 MiB when compressed, which the member receives in no less than 27 seconds.
+      // Compressed, the records have 27 MiB, which the member needs at least 27 seconds to receive.
       const remove = await createLargeRecords(96)
-      // While the others are frozen, nothing can lift the quarantine.
+      // While the other controllers are frozen, the quarantine cannot end.
       await network.fleet.stop(3)
       for (const other of [1, 2]) network.fleet.signal(other, 'SIGSTOP')
       new QuarantineFile(network.fleet.data(3)).set('set by a test')
@@ -485,7 +485,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   })
 })
 
-/** Sends one write, whatever its answer. */
+/** Sends one write and ignores the response. */
 async function write(client: Client, name: string): Promise<void> {
   const body = { name, schema: {} }
   await client
@@ -493,7 +493,9 @@ async function write(client: Client, name: string): Promise<void> {
     .catch(() => undefined)
 }
 
-/** Delays each call of this name in the threads that the words select, until it is disposed. */
+/**
+ * Delays each system call of this name in the threads that the words select, until it is disposed.
+ */
 function slowCalls(threads: readonly string[], name: string, delayMs: number): AsyncDisposable {
   const delay = ['-e', `trace=${name}`, '-e', `inject=${name}:delay_enter=${delayMs * 1000}`]
   const tracer = spawn('strace', [...delay, ...threads], { stdio: 'ignore' })
@@ -516,14 +518,14 @@ function threadNamed(pid: number, name: string): string {
   return found[0] ?? ''
 }
 
-/** Repeats a cause until all of these alerts fire. */
+/** Repeats an action until all of these alerts fire. */
 async function whileNotFiring(
   alerts: readonly Promise<unknown>[],
   cause: (count: number) => Promise<void>,
 ): Promise<void> {
   let isOver = false
   const all = Promise.all(alerts).finally(() => (isOver = true))
-  // Awaited below, after the last cause.
+  // Awaited below, after the last action.
   all.catch(() => undefined)
   for (let count = 0; !isOver; count += 1) await cause(count)
   await all

@@ -14,8 +14,8 @@ import { Fleet } from './support/fleet.ts'
 import { run } from './support/page.ts'
 
 // Goal: a reader who follows docs/operate/backup-and-restore.md backs up a cluster, corrects a
-// mistake and restores the cluster after the loss of all controllers.
-// Method: runs each line unchanged. Hosts are folders: the old controller, the restored one, the
+// mistake and restores the cluster after the loss of all controllers. Method: the test runs each
+// line unchanged. Folders represent the hosts: of the old controller, the restored one, and the
 // joining one.
 
 const page = 'operate/backup-and-restore.md'
@@ -41,14 +41,14 @@ afterAll(async () => {
   await fleet[Symbol.asyncDispose]()
 })
 
-/** @returns the blocks below a heading, one a step. */
+/** @returns the code blocks below a heading, one for each step. */
 function blocksOf(heading: string, count: number): string[] {
   const blocks = shellBlocksBelow(page, heading)
   expect(blocks, heading).toHaveLength(count)
   return blocks
 }
 
-/** Paths, addresses and noted values as they are on that host. */
+/** Replaces paths, addresses and noted values in a text with those on that host. */
 function onHost(k: number, text: string): string {
   return text
     .replaceAll('/etc/flotilla/config.yml', fleet.config(k))

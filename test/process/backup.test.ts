@@ -11,9 +11,8 @@ import { expectMembers, Fleet } from './support/fleet.ts'
 import { Load } from './support/load.ts'
 
 // Goal: a cluster that was lost completely is restored from its backup, with the same users and
-// records.
-// Method: three controllers are backed up under writes and killed; a fourth is restored elsewhere,
-// and a fifth joins it.
+// records. Method: three controllers are backed up while clients write, and killed; a fourth
+// controller is restored elsewhere, and a fifth joins it.
 
 const management = '/edge/management/v1'
 const kinds = ['identities', 'authenticators', 'configs', 'config-types', 'auth-policies'] as const
@@ -53,9 +52,7 @@ async function enrolled(client: Client): Promise<{ id: string; key: CertifiedKey
   return { id, key: certifiedKey(keys, dataOf(answer)['cert']) }
 }
 
-/**
- * Every record of a kind as an administrator sees it, without the fields about current connections.
- */
+/** Every record of a kind as an administrator sees it, without fields about current connections. */
 async function recordsOf(client: Client, path: string): Promise<unknown[]> {
   const answer = await client.request('GET', `${management}/${path}?limit=500&sort=id`)
   const records = dataOf(answer) as unknown as Record<string, unknown>[]
@@ -106,7 +103,7 @@ test('three controllers are backed up while writes continue, lost, and restored 
   expect(result).toMatchObject({ id: 'ctrl4', generation: 2, isIdentityKept: false })
   await fleet.start(4)
 
-  // No session from before works, and every credential does.
+  // No earlier session is valid, and every credential is.
   const second = fleet.client(4)
   second.token = client.token
   await until('ctrl4 leads', async () => (await fleet.leader(4)) === 4)

@@ -12,7 +12,7 @@ import { expectMembers, Fleet } from './support/fleet.ts'
 // Goal: an attacker with the disk and the key of a removed controller cannot capture a router, even
 // if the router was off during the removal and reaches the attacker before all others. Method: the
 // folder of ctrl3 is copied while it is a member; the copy is recovered as a separate cluster and
-// answers at the address of ctrl3. Each test continues where the previous one ended.
+// listens at the address of ctrl3. Each test continues where the previous one ended.
 
 let fleet: Fleet
 let folder: string
@@ -53,8 +53,8 @@ async function stopRouter(): Promise<void> {
 }
 
 /**
- * Waits for a condition on the output of the router and its cluster, and prints both if it does not
- * occur.
+ * Waits for a condition about the router and its cluster, and prints the output of both if it does
+ * not occur.
  */
 async function eventually(what: string, look: () => boolean | Promise<boolean>): Promise<void> {
   await until(what, () => Promise.resolve(look()), 60_000).catch((error: unknown) => {

@@ -3,10 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { until } from './support/client.ts'
 import { CircuitNetwork } from './support/circuit-network.ts'
 
-// Goal: circuits survive faults of controllers, links and routers; those that cannot continue end
-// at both sides.
-// Method: three real controllers and four real routers under streams of numbered words; `make
-// circuits` runs more of them.
+// Goal: circuits survive faults of controllers, links and routers; circuits that cannot continue
+// end on both sides. Method: three real controllers and four real routers with streams of numbered
+// words; `make circuits` runs more of them.
 
 const FAR = 12
 const NEAR = 8

@@ -17,7 +17,7 @@ beforeEach(() => patch('external-jwt-signers', signerId, open))
 const newRequest = (): Promise<string> =>
   createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'anybody' })
 
-/** Somebody whom the provider knows and the controller does not. */
+/** A name that the provider knows and the controller does not. */
 function somebody(): string {
   serial += 1
   return `person-${serial}@idp.test`
@@ -71,7 +71,7 @@ describe('an enrollment by an external JWT', () => {
     const claims = { profile: { name: 'Alice' }, groups: ['staff', 'pilots', 'staff'] }
     expect((await enroll(await provider.token(who, { claims }))).status).toBe(200)
     expect(await identityOf(who)).toMatchObject({
-      // Somebody else has that name already.
+      // Another identity has this name already.
       name: 'Alice000001',
       roleAttributes: ['pilots', 'staff'],
       authPolicyId: policyId,

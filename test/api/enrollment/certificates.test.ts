@@ -13,9 +13,9 @@ import { admin, startController, type TestController } from '../support/controll
 import { type Detail, newIdentity, shown } from '../support/network.ts'
 import { clientKey, TlsListener, type TlsReply } from '../support/tls.ts'
 
-// Goal: a certificate logs its holder in as long as it and its records are valid, and the holder
-// can extend it.
-// Method: the real listener, over TLS; each test enrolls a separate device.
+// Goal: the holder of a certificate can log in as long as the certificate and its records are
+// valid, and can extend it. Method: the real listener, over TLS; each test enrolls a separate
+// device.
 
 const DAY_MS = 24 * 60 * 60_000
 const refusal = (status: number, code: string): object => ({ status, body: { error: { code } } })

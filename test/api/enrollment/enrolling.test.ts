@@ -14,9 +14,9 @@ import { admin, startController, type TestController } from '../support/controll
 import { claimsOf, type Detail, made, newIdentity, shown } from '../support/network.ts'
 import { clientKey, TlsListener, type TlsReply } from '../support/tls.ts'
 
-// Goal: a caller with a token or a certificate of a verified CA enrolls, in the ways of every
-// OpenZiti client, and nobody else does.
-// Method: the real listener, over TLS, as clients use it.
+// Goal: a caller with a token, or with a certificate of a verified CA, can enroll in every way that
+// OpenZiti clients use, and no other caller can. Method: the real listener, over TLS, as clients
+// use it.
 
 const ENROLL = `${client}/enroll`
 const PEM = { 'content-type': 'application/x-pem-file' }

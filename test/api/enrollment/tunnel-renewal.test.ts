@@ -67,7 +67,7 @@ async function enrolled(): Promise<string> {
   return path
 }
 
-/** A tunnel as it starts with an identity file. */
+/** Starts a tunnel with an identity file, as the program does. */
 function started(path: string, isForced: boolean) {
   const identity = readIdentityFile(path)
   const api = new CertificateApi(identity)

@@ -166,7 +166,7 @@ describe('a log-in by an external JWT', () => {
   test('accepts a JWT signed with an Ed25519 key', async () => {
     const key = edKey('ed')
     server.keys = [...server.keys, jwkOf(key)]
-    // An unknown key is looked for at most once a second.
+    // The controller requests an unknown key from the provider at most once a second.
     controller.clock.advance(1000)
     for (const alg of ['EdDSA', 'Ed25519']) {
       const token = await provider.token('alice-id', { key, header: { alg } })
@@ -249,7 +249,7 @@ describe('a log-in by an external JWT', () => {
       expect((await logIn(await provider.token('alice-id', unknown))).status).toBe(401)
     }
     expect(server.requests).toBe(before + 1)
-    // The provider has withdrawn the first key.
+    // The provider no longer publishes the first key.
     expect((await logIn(await provider.token('alice-id'))).status).toBe(401)
     provider.key = next
   })

@@ -72,7 +72,8 @@ describe('a session whose policy requires an external JWT', () => {
     const past = { claims: { exp: Math.floor(controller.clock.nowMs() / 1000) - 60 } }
     const expired = await provider.token('alice-id', past)
     expect(await answered(expired)).toBe(challenge('expired', 'token expired'))
-    // Without the signature, a stranger could learn which times the controller accepts.
+    // If the signature were not checked first, anyone could learn which token times the controller
+    // accepts.
     const forged = await provider.token('alice-id', { ...past, key: ecKey('first') })
     expect(await answered(forged)).toBe(invalid)
   })

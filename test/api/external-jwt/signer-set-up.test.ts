@@ -3,8 +3,8 @@ import { management } from '../support/caller.ts'
 import { controllerWithProvider } from '../support/external-jwt.ts'
 import { ecKey, jwkOf, type TokenWish } from '../../support/identity-provider.ts'
 
-// Goal: an administrator learns what a provider publishes, and for a token the result of each
-// check, which claim decides, and which identity it would log in.
+// Goal: an administrator sees the metadata that a provider publishes and, for a token, the result
+// of each check, the claim that decides, and the identity that would be logged in.
 
 const { root, server, provider, signerId, newSigner, newPolicy, patch } =
   await controllerWithProvider()

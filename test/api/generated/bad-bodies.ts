@@ -14,9 +14,12 @@ import {
 export interface BodyCase {
   readonly why: string
   readonly body: Json
-  /** Names the place in the answer. */
+  /** Field of the body that the response names. */
   readonly field: string
-  /** `edge`: the schema accepts it, so no refusal of its size is expected. */
+  /**
+   * `beyond`: the schema forbids the value. `edge`: the schema just permits it, so no refusal
+   * because of its size is expected.
+   */
   readonly is: 'beyond' | 'edge'
 }
 
@@ -26,7 +29,8 @@ type Make = (value: Json | undefined) => Json
 const VALUES: readonly Json[] = ['text', 5, 1.5, true, {}, [], null]
 
 /**
- * Every way in which a body can violate its schema, one at a time, and the last values that do not.
+ * Every way in which a body can violate its schema, each alone, and the extreme values that do not
+ * violate it.
  */
 export function* bodyCases(schema: Item, valid: JsonObject): Generator<BodyCase> {
   for (const value of VALUES) {
@@ -126,7 +130,7 @@ function* textCases(schema: Item, beyond: Say, edge: Say): Generator<BodyCase> {
   }
   if (most !== null) {
     yield beyond('is too long', 'x'.repeat(most + 1))
-    // Two UTF-16 units a character: bounds count characters.
+    // This character has two UTF-16 units; limits count characters.
     yield edge('is as long as may be', '\u{1f6a2}'.repeat(most))
   }
 }

@@ -22,9 +22,9 @@ import {
 import { Prober } from './prober.ts'
 import { propertiesOf, sample, typesOf, uniqueText } from './schemas.ts'
 
-// Goal: whatever is wrong with a request, its answer is a documented refusal and nothing is
-// changed. Method: for every operation of the served documents, everything that its schemas, its
-// kind and its path allow to get wrong, one thing at a time, against a whole controller.
+// Goal: the response to any faulty request is a documented refusal, and nothing changes. Method:
+// for every operation in the served documents, each fault that its schemas, its kind and its path
+// permit, one at a time, with a complete controller.
 
 const GARBAGE = ['x', 'null', `1.${'a'.repeat(12)}.${'b'.repeat(43)}`, 'a.b.c']
 
@@ -39,7 +39,7 @@ for (const operation of operations.filter(({ isSocketOnly }) => isSocketOnly)) {
 }
 const maker = new Maker(operations, (method, url, body) => prober.ask(method, url, body))
 await maker.openAll()
-// Passwords that the schema allows, the policy allows as well.
+// The password policy must permit every password that the schema permits.
 const shortest = { primary: { updb: { minPasswordLength: 5 } } }
 await prober.root.call('PATCH', '/edge/management/v1/auth-policies/default', shortest)
 const permissions = new Map(
@@ -55,12 +55,12 @@ afterAll(async () => {
   await controller.close()
 })
 
-/** With IDs of existing records, and the required query. */
+/** A valid URL, with IDs of existing records and the required query parameters. */
 async function goodUrl(operation: ServedOperation): Promise<string> {
   return urlOf(operation, await maker.ids(operation)) + (knownQueries[operation.path] ?? '')
 }
 
-/** Registers a test where there is something to ask. */
+/** Registers a test only if the operation has something to test. */
 function when(isAsked: boolean): (title: string, run: () => Promise<void>) => void {
   return isAsked ? (title, run) => test(title, { timeout: 60_000 }, run) : () => undefined
 }
@@ -111,7 +111,7 @@ describe.each(operations)('$api $method $path', (operation) => {
       for (const id of [NOWHERE, 'ä/%', '...', ' ', 'x'.repeat(300)]) {
         const url = urlOf(operation, Object.fromEntries(parameters.map((name) => [name, id])))
         const asking = () => prober.ask(method, url, valid)
-        // Sub-lists of a parent that is not there may be empty.
+        // The list of records below a parent that does not exist may be empty.
         const isSubList = operation.isList && !operation.path.endsWith('}')
         if (!isSubList) await prober.refused(`${method} ${url}`, [400, 404], asking)
         else {
@@ -177,10 +177,10 @@ describe.each(operations)('$api $method $path', (operation) => {
       return
     }
     for (const { why, body: bad, field, is } of bodyCases(schema, valid as JsonObject)) {
-      // Where none is required, `null` counts as no body.
+      // If no body is required, `null` counts as an absent body.
       if (bad === null && !isRequired) continue
       const said = `${method} ${url}: ${field} ${why}`
-      // The values that are sent as JSON, including texts and null.
+      // Sends the value as JSON, also if it is a string or null.
       const asking = () => prober.ask(method, url, JSON.stringify(bad))
       if (is === 'beyond') {
         const reply = await prober.refused(said, [400], asking)
@@ -316,7 +316,7 @@ function isOfKind({ path, method }: ServedOperation): boolean {
   return (path === collection || path === `${collection}/{id}`) && method !== 'DELETE'
 }
 
-/** Members that name other records, with a value that names none. */
+/** Members that refer to other records, each with a value that refers to none. */
 function danglingMembers(entity: Entity, method: string, schema: Item): [string, Json][] {
   return Object.entries(entity.fields).flatMap(([name, field]): [string, Json][] => {
     const member = propertiesOf(schema)[name]

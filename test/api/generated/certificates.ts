@@ -11,22 +11,22 @@ const startMs = Date.now()
 let made = 0
 
 /**
- * Another one for each certificate, in whole seconds, so that a change of it shows in its times
- * too.
+ * A different validity for each certificate, in whole seconds, so that a test also notices a change
+ * by the times.
  */
 function nextValidity(): ValidityPeriod {
   made += 1
   return validityStartingAt(startMs - made * 1000, DAY_MS)
 }
 
-/** A certificate authority that nobody has used before. */
+/** A certificate authority that no other test uses. */
 export async function authorityPem(): Promise<string> {
   const validity = nextValidity()
   return (await createRootAuthority({ commonName: uniqueText('authority'), validity }))
     .certificatePem
 }
 
-/** A certificate whose key may sign, of an authority that nobody has used before. */
+/** A certificate whose key may sign, from an authority that no other test uses. */
 export async function certificatePem(): Promise<string> {
   const validity = nextValidity()
   const root = await createRootAuthority({ commonName: uniqueText('root'), validity })

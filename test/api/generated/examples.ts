@@ -3,25 +3,28 @@ import type { Json } from '../../../src/lib/text/canonical-json.ts'
 import { certificatePem, authorityPem } from './certificates.ts'
 import { uniqueText } from './schemas.ts'
 
-/** The id of a record at a collection of the management API, made if need be. */
+/**
+ * Returns the ID of a record in a collection of the management API, and creates the record if
+ * necessary.
+ */
 export type IdAt = (collection: string) => Promise<string>
 
 /**
- * Members that replace the sampled ones; undefined omits one. A value that is not an object
- * replaces all of it.
+ * Members that replace those of the sampled body; undefined removes a member. A value that is not
+ * an object replaces the whole body.
  */
 export type Example = (id: IdAt) => Promise<Json | Readonly<Record<string, Json | undefined>>>
 
 export const adminPassword = 'correct horse battery'
 
 /**
- * Constraints on valid bodies that a schema cannot express: a line per kind, by its collection, and
- * a line per operation other than create, replace and patch. Everything else is sampled: references
- * are created, lists are empty, texts are unique.
+ * Constraints on valid bodies that a schema cannot express: an entry for each kind, by its
+ * collection, and an entry for each operation other than create, replace and patch. All other
+ * values are sampled: references are created, lists are empty, texts are unique.
  */
 export const examples: Readonly<Record<string, Example>> = {
   '/auth-policies': async () => ({
-    // A shorter least length is raised.
+    // The controller raises a shorter minimum length.
     primary: {
       cert: { allowed: true, allowExpiredCerts: false },
       extJwt: { allowed: true, allowedSigners: [] },
@@ -70,7 +73,7 @@ export const examples: Readonly<Record<string, Example>> = {
     type: 'User',
     enrollment: undefined,
     permissions: [],
-    // Only an attribute of the identity can end.
+    // Only a role attribute that the identity has can have an expiry.
     roleAttributes: ['limited'],
     roleAttributesExpireAt: { limited: '2099-01-02T03:04:05Z' },
   }),
@@ -129,7 +132,7 @@ export const examples: Readonly<Record<string, Example>> = {
   'POST /cluster/transfer-leadership': async () => ({ newLeaderId: '' }),
 }
 
-/** Those that are made on the way are for services. */
+/** Configs that the tests create for other records belong to services. */
 async function noConfigs(): Promise<Json> {
   return { configs: [] }
 }
@@ -138,12 +141,12 @@ async function pairs(id: IdAt): Promise<Json> {
   return [{ serviceId: await id('/services'), configId: await id('/configs') }]
 }
 
-/** Ids for paths whose records are not made at their collection. */
+/** IDs in paths whose records are not created in their collection. */
 export const knownIds: Readonly<Record<string, string>> = {
   '/specs': 'edge-client',
 }
 
-/** Required query of a path. */
+/** Required query parameters of a path. */
 export const knownQueries: Readonly<Record<string, string>> = {
   '/enroll/updb': '?token=00000000-0000-4000-8000-000000000000',
   '/authenticate': '?method=password',
@@ -151,47 +154,49 @@ export const knownQueries: Readonly<Record<string, string>> = {
 }
 
 /**
- * Operations that a probe of a whole cluster calls in a way that must be refused: a success would
+ * Operations that a test of a whole cluster must call in a way that fails, because a success would
  * destroy the cluster.
  */
 export const refusedOnPurpose: readonly string[] = [
-  // There are none before routers connect.
+  // No links exist, because no router is connected.
   'fabric GET /links/{id}',
   'fabric PATCH /links/{id}',
   'fabric DELETE /links/{id}',
   'fabric GET /circuits/{id}',
   'fabric DELETE /circuits/{id}',
-  // One run at a time, in the whole cluster and by whichever API.
+  // The cluster permits one run at a time, over all APIs.
   'management POST /database/fix-data-integrity',
   'fabric POST /database/check-data-integrity',
   'fabric POST /database/fix-data-integrity',
-  // One in a minute on each controller.
+  // Each controller permits one per minute.
   'management POST /database/snapshot',
   'fabric POST /database',
   'fabric POST /database/snapshot',
-  // By the index of an entry, which test/api/history reads from the list.
+  // Needs the index of a log entry; test/api/history reads it from the list.
   'management GET /history/{index}',
   'management GET /history/{index}/undo',
   'management POST /history/{index}/undo',
-  // Of a service or router that carries traffic, which test/api/traffic has.
+  // Needs a service or router that carries traffic, as in test/api/traffic.
   'management GET /traffic/services/{id}',
   'management GET /traffic/routers/{id}',
   'fabric GET /traffic/services/{id}',
   'fabric GET /traffic/routers/{id}',
-  // Need a provider that answers, which test/api/external-jwt and test/attacks/provider-log-in have.
+  // Need an identity provider that responds, as in test/api/external-jwt and
+  // test/attacks/provider-log-in.
   'management POST /jwt-signer-setup/discover',
   'client POST /provider-log-in/endpoint',
   'client POST /provider-log-in/token',
-  // A stream that does not end by itself.
+  // The response is a stream that has no end.
   'fabric GET /events',
-  // Deleted with the record that it was opened for.
+  // Deleted together with the record for which it was opened.
   'client DELETE /sessions/{id}',
   'management DELETE /sessions/{id}',
-  // For an authenticator with a certificate, and a certificate that the CA signed over its token.
+  // Needs an authenticator with a certificate, or a certificate that the CA signed over its
+  // verification token.
   'management POST /authenticators/{id}/request-extend',
   'management POST /cas/{id}/verify',
-  // By tokens, certificates and requests for them, which test/api/enrollment and test/process
-  // bring.
+  // Need enrollment tokens, certificates or certificate requests, as in test/api/enrollment and
+  // test/process.
   'client POST /enroll',
   'client POST /enroll/ca',
   'client POST /enroll/challenge',
@@ -201,7 +206,7 @@ export const refusedOnPurpose: readonly string[] = [
   'client POST /enroll/ottca',
   'client POST /enroll/token',
   'client POST /enroll/updb',
-  // At the admin socket alone.
+  // Available only through the admin socket.
   'fabric POST /cluster/backup',
   'fabric POST /cluster/reset-log-time',
   'fabric POST /cluster/restore/begin',
@@ -221,8 +226,8 @@ export const refusedOnPurpose: readonly string[] = [
   'management POST /current-identity/authenticators/{id}/extend-verify',
   'client POST /authenticators/{id}/extend-verify',
   'management POST /authenticators/{id}/extend-verify',
-  // By codes of a secret that was just made, which test/process/people/mfa.ts brings; tokens by
-  // codes are of other sessions.
+  // Need a code for a secret that was just created, as in test/process/people/mfa.ts. Tokens that a
+  // code returns belong to other sessions.
   'client GET /current-identity/mfa',
   'client DELETE /current-identity/mfa',
   'client POST /current-identity/mfa/verify',
@@ -243,6 +248,6 @@ export const refusedOnPurpose: readonly string[] = [
   'fabric POST /cluster/join',
   'fabric POST /cluster/promote-member',
   'fabric POST /cluster/replace-member',
-  // For a ticket that no controller has joined by; test/api/join.test.ts revokes one.
+  // Needs a ticket with which no controller has joined; test/api/join.test.ts revokes one.
   'fabric POST /cluster/revoke-ticket',
 ]

@@ -12,7 +12,7 @@ import {
 } from './operations.ts'
 import { propertiesOf, requiredOf, sample, sampleObject, typesOf, uniqueText } from './schemas.ts'
 
-/** The id of nothing. */
+/** An ID that no record has. */
 export const NOWHERE = 'no-such-id'
 
 export interface Told {
@@ -20,10 +20,10 @@ export interface Told {
   readonly text: string
   readonly body: { readonly data?: unknown }
 }
-/** As an administrator. */
+/** Sends a request as an administrator. */
 export type Ask = (method: string, url: string, body?: unknown) => Promise<Told>
 
-/** Makes valid bodies for operations, and the records that these and their paths speak of. */
+/** Creates valid bodies for operations, and the records to which bodies and paths refer. */
 export class Maker {
   readonly #operations: readonly ServedOperation[]
   readonly #ask: Ask
@@ -35,9 +35,9 @@ export class Maker {
   }
 
   /**
-   * ID of a record of a collection of the management API: the same one each time, or a new one for
-   * `<collection> fresh`. `NOWHERE` if nothing exists there and nothing can be created.
-   * @throws if none can be created: the collection lacks its line in examples.ts.
+   * ID of a record in a collection of the management API: the same record each time, or a new one
+   * for `<collection> fresh`. `NOWHERE` if no record exists there and none can be created.
+   * @throws if no record can be created because examples.ts has no entry for the collection.
    */
   readonly id = (collection: string): Promise<string> => {
     const [path = '', fresh] = collection.split(' ')
@@ -55,8 +55,9 @@ export class Maker {
   }
 
   /**
-   * Every service and edge router is for everybody then: on the client API even an administrator
-   * sees only what policies open, and a session of a service needs an edge router.
+   * Permits everybody to use every service and edge router: on the client API, even an
+   * administrator sees only records that policies permit, and a service session needs an edge
+   * router.
    */
   async openAll(): Promise<void> {
     await this.id('/edge-routers')
@@ -74,7 +75,7 @@ export class Maker {
     return id
   }
 
-  /** @throws with the missing members of the body, as far as the answer names them. */
+  /** @throws with the missing members of the body, if the response names them. */
   async create(
     operation: ServedOperation,
     body: Json,
@@ -89,7 +90,7 @@ export class Maker {
     return { id: (told.body.data as { id: string }).id, told }
   }
 
-  /** Values for the parameters in its path. */
+  /** Values for the parameters in the path of an operation. */
   async ids(operation: ServedOperation): Promise<Record<string, string>> {
     const ids: Record<string, string> = {}
     for (const name of pathParameters(operation)) {
@@ -146,7 +147,7 @@ export class Maker {
   }
 
   /**
-   * Facts from the descriptor of the kind about its members: above all, which ones refer to other
+   * Facts about the members of a kind from its descriptor, above all which members refer to other
    * records.
    */
   async #described(path: string, names: readonly string[]): Promise<Record<string, Json>> {
@@ -184,8 +185,8 @@ export class Maker {
 }
 
 /**
- * Of `/identities/{id}/disable`: `/identities`; of `/current-identity/authenticators/{id}`: all
- * before the id.
+ * The collection of a path: `/identities` for `/identities/{id}/disable`. For
+ * `/current-identity/authenticators/{id}`, everything before the ID.
  */
 function collectionAbove(path: string): string {
   return path.slice(0, path.indexOf('/{id}'))

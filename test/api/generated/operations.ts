@@ -10,27 +10,27 @@ import {
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** An operation as its document describes it. */
+/** An operation as the OpenAPI document describes it. */
 export interface ServedOperation {
   readonly api: ApiName
   readonly method: Method
-  /** Below the base, with `{name}` parameters. */
+  /** Path below the base path, with parameters as `{name}`. */
   readonly path: string
   readonly operationId: string
   readonly query: readonly Parameter[]
-  /** Its schema with every reference resolved; null if it has no body. */
+  /** Body of the request, its schema with all references resolved; null if it has no body. */
   readonly body: {
     readonly schema: Item
     readonly isRequired: boolean
-    /** Beside JSON. */
+    /** Content types of the body other than JSON. */
     readonly otherTypes: readonly string[]
   } | null
   readonly isPublic: boolean
-  /** Asked of a caller at the admin socket. */
+  /** True if only callers at the admin socket may use it. */
   readonly isSocketOnly: boolean
-  /** Statuses that it declares, `default` left aside. */
+  /** Declared status codes, without `default`. */
   readonly statuses: readonly number[]
-  /** It answers with rows and their pagination. */
+  /** True if the response is a list of records with pagination. */
   readonly isList: boolean
 }
 
@@ -71,7 +71,10 @@ export function operationsIn(api: ApiName, document: ApiDocument): ServedOperati
   )
 }
 
-/** With its references followed; request bodies do not refer to themselves. */
+/**
+ * The schema with all references resolved; this ends, because request bodies do not refer to
+ * themselves.
+ */
 function resolved(document: ApiDocument, schema: Item): Item {
   const ref = schema['$ref']
   if (typeof ref !== 'string') return schema
@@ -79,12 +82,12 @@ function resolved(document: ApiDocument, schema: Item): Item {
   return document.components.schemas[name] ?? {}
 }
 
-/** `/services/{id}/configs` → `/services`. */
+/** The collection of a path, for example `/services` for `/services/{id}/configs`. */
 export function collectionOf(path: string): string {
   return `/${path.split('/')[1] ?? ''}`
 }
 
-/** The kind whose records are made at that collection. */
+/** The kind whose records are created in this collection. */
 export function entityAt(collection: string): Entity | undefined {
   return entities.find((entity) => `/${entity.collection}` === collection)
 }
@@ -99,7 +102,7 @@ export function urlOf(
   )
 }
 
-/** Names of the parameters in its path. */
+/** Names of the parameters in the path of an operation. */
 export function pathParameters({ path }: ServedOperation): string[] {
   return [...path.matchAll(/\{([A-Za-z]+)\}/g)].map((match) => match[1] ?? '')
 }

@@ -14,27 +14,29 @@ import { controllerForFile } from '../support/for-file.ts'
 import { authorityPem, certificatePem } from './certificates.ts'
 import { uniqueText } from './schemas.ts'
 
-// Goal: a PATCH leaves every field that it does not name, for every kind.
-// Method: a record of each kind with a non-default value in every field, and a PATCH of one member
-// at a time, also of one inside a merged object. The stored record may differ only in the named
-// member.
+// Goal: a PATCH keeps every field that it does not contain, for every kind. Method: a record of
+// each kind with a non-default value in every field, and a PATCH of one member at a time, also of a
+// member within a merged object. The stored record may differ only in this member.
 
 const { controller, root } = await controllerForFile()
 
-/** A body with all writable members; for the other turn, each value is different. */
+/** A body with all writable members; for turn 1, each value differs from that for turn 0. */
 type Body = (turn: 0 | 1) => Promise<JsonObject>
 
 interface Example {
   readonly entity: string
   readonly body: Body
-  /** Stored name of a member, if it differs from its own; nothing if the member is ignored. */
+  /**
+   * Names under which the store has a member, if they differ from the member's name; an empty list
+   * if the member is ignored.
+   */
   readonly stored?: Readonly<Record<string, readonly string[]>>
-  /** Members that every PATCH of the kind must name. */
+  /** Members that every PATCH of the kind must contain. */
   readonly always?: JsonObject
 }
 
 const made = new Map<string, Promise<string>>()
-/** The id of a record that others name: the same one for the same words. */
+/** The ID of a record to which other records refer: the same record for the same arguments. */
 function id(collection: string, body: JsonObject, turn = 0): Promise<string> {
   const key = `${collection} ${turn}`
   const known = made.get(key) ?? create('management', collection, body)
@@ -104,7 +106,7 @@ const anyTerminator = async (turn: 0 | 1): Promise<JsonObject> => ({
   precedence: pick(turn, 'required', 'failed'),
   tags: tags(turn),
 })
-/** One that lets its identities log in by whatever they have. */
+/** An auth policy that permits its identities to log in by every method that they have. */
 const openPolicyId = (turn: 0 | 1): Promise<string> =>
   id(
     'auth-policies',
@@ -369,7 +371,9 @@ const examples: readonly Example[] = [
   { entity: 'transitRouter', body: anyRouter },
 ]
 
-/** The API that makes and patches records of a kind; null for a kind without a PATCH. */
+/**
+ * The API with operations to create and patch records of a kind; null for a kind without a PATCH.
+ */
 function apiOf({ operations }: Entity): EntityApi | null {
   for (const api of ['management', 'fabric'] as const) {
     if (operations[api]?.patch !== undefined) return api
@@ -381,7 +385,10 @@ const patched = entities.filter((entity) => apiOf(entity) !== null)
 const membersOf = (entity: Entity): string[] =>
   Object.keys(requestSchema(entity, 'patch')['properties'] as JsonObject)
 
-/** `a`, or `a.b` for a member of an object that a PATCH is merged into. */
+/**
+ * Paths of the members to patch: `a`, or `a.b` for a member of an object into which a PATCH is
+ * merged.
+ */
 function pathsOf(entity: Entity, body: JsonObject): string[] {
   const settable = new Set(membersOf(entity))
   return Object.keys(body)
@@ -419,7 +426,7 @@ function without(value: JsonObject, path: string): JsonObject {
 const storedRecord = (entity: Entity, recordId: string): JsonObject => {
   const record = controller.state.get(entity.name, recordId)
   expect(record).toBeDefined()
-  // Every write moves these two.
+  // Every write changes these two fields.
   const { revision, updatedAt, ...fields } = record as unknown as JsonObject
   return fields
 }
@@ -461,7 +468,7 @@ describe.each(examples.map((example) => [example.entity, example] as const))(
         for (const changed of changes) expect(at(after, changed)).not.toEqual(at(before, changed))
         const rest = (record: JsonObject): JsonObject => changes.reduce(without, record)
         expect(rest(after), `after a PATCH of ${path}`).toEqual(rest(before))
-        // Back, so that the next patch also starts from non-default values.
+        // Restores the value, so that the next patch also starts from non-default values.
         const back = at(await body(0), path) as Json
         const undone = await root.call('PATCH', url, { ...always, ...onlyAt(path, back) })
         expect(undone.status, `${path}: ${undone.text}`).toBe(200)

@@ -3,19 +3,19 @@ import { type ProblemCode, problems, reportedProblemCodes } from '../../../src/l
 import { CallerOf, type Reply } from '../support/caller.ts'
 import type { TestController } from '../support/controller.ts'
 
-/** Status and code of every problem, as they go over the wire. */
+/** Status and code of every problem, as responses contain them. */
 const wire = new Set(
   Object.entries(problems).map(
     ([code, { http }]) => `${http} ${reportedProblemCodes[code as ProblemCode] ?? code}`,
   ),
 )
 
-/** Sends a request that must be refused and checks the refusal, and that nothing changed. */
+/** Sends a request that must be refused, and checks the refusal and that nothing has changed. */
 export class Prober {
   readonly root: CallerOf
-  /** The user of the host. */
+  /** A caller at the admin socket: the user of the host. */
   readonly system: CallerOf
-  /** Requests of the host user only, as `POST /url`. */
+  /** Operations that only the user of the host may call, as `POST /url`. */
   readonly socketOnly = new Set<string>()
   readonly #controller: TestController
   requests = 0
@@ -47,7 +47,7 @@ export class Prober {
     return caller.call(method, url, body, headers)
   }
 
-  /** @param statuses permitted statuses; 4xx if empty. */
+  /** @param statuses permitted status codes; if empty, all 4xx codes. */
   async refused(
     why: string,
     statuses: readonly number[],
@@ -57,7 +57,7 @@ export class Prober {
     const reply = await asking()
     const faults = [...this.#faultsOf(reply, statuses)]
     if (this.#controller.machine.digests().entities !== before) faults.push('changed records')
-    // An assertion for each fact of each request would take a tenth of the time of
+    // One assertion for all facts: separate assertions would take a tenth of the time of
     // bad-input.test.ts.
     if (faults.length > 0) {
       expect(faults, `${why}: ${reply.status} ${reply.text.slice(0, 300)}`).toEqual([])

@@ -3,7 +3,7 @@ import type { Item } from '../../support/served-answers.ts'
 
 export type JsonType = 'string' | 'integer' | 'number' | 'boolean' | 'object' | 'array' | 'null'
 
-/** The types that a schema accepts; all if it names none. */
+/** The types that a schema permits; all types if it restricts none. */
 export function typesOf(schema: Item): ReadonlySet<JsonType> {
   const type = schema['type']
   if (typeof type === 'string') return new Set([type as JsonType])
@@ -17,7 +17,7 @@ function branchesOf(schema: Item): readonly Item[] {
   return (schema['anyOf'] ?? schema['oneOf'] ?? []) as readonly Item[]
 }
 
-/** The branch of the schema for a present value. */
+/** The alternative of the schema for a value that is not null. */
 export function present(schema: Item): Item {
   const branches = branchesOf(schema)
   const branch = branches.find((one) => !(typesOf(one).size === 1 && typesOf(one).has('null')))
@@ -49,7 +49,7 @@ export function numberOf(schema: Item, name: string): number | null {
 
 let serial = 0
 
-/** Never given twice, in this process or another one. */
+/** A text that is different each time, also in other processes. */
 export function uniqueText(prefix: string): string {
   serial += 1
   return `${prefix}-${process.pid.toString(36)}-${serial}`

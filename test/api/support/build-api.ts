@@ -5,7 +5,9 @@ import type { FastifyInstance } from 'fastify'
 import type { ApiDeps } from '../../../src/api/api-deps.ts'
 import { createApi } from '../../../src/api/server.ts'
 
-/** One listener that serves everything: started when the app is ready, stopped when it closes. */
+/**
+ * One listener that serves all APIs; it starts when the app is ready and stops when the app closes.
+ */
 export function buildApi(parts: ApiDeps, https: ServerOptions | null = null): FastifyInstance {
   const api = createApi(parts)
   const app = api.listener({ apis: ['client', 'management', 'fabric', 'host', 'oidc'], https })

@@ -36,19 +36,19 @@ export const management = bases.management
 export const client = bases.client
 export const fabric = bases.fabric
 
-/** A document is a megabyte: each controller prints it once for all who ask it. */
+/** Caches the document, which is a megabyte: each controller creates it once for all callers. */
 const servedBy = new WeakMap<TestController, Map<ApiName, ServedAnswers>>()
 
 /**
- * A client of a controller. It compares every answer with the served document: the status must be
- * declared, and the body must satisfy its schema and show nothing else.
+ * A client of a controller. It compares every response with the served document: the status must be
+ * declared, and the body must match its schema and contain no other members.
  */
 export class CallerOf {
   readonly #controller: TestController
   token: string | null = null
-  /** Where its requests come from. */
+  /** Source address of its requests. */
   address = '127.0.0.1'
-  /** It asks at the admin socket. */
+  /** True if it sends requests through the admin socket. */
   isAtSocket = false
 
   constructor(controller: TestController) {
@@ -117,7 +117,7 @@ export class CallerOf {
     const served = await this.served(place.api)
     const contentType = String(reply.headers['content-type'])
     const faults = served.faultsOf(method, place.path, { ...reply, contentType })
-    // Tests send tens of thousands of requests: an assertion is made only for a fault.
+    // Tests send tens of thousands of requests, so an assertion is made only after a fault.
     if (faults.length > 0) {
       expect(faults, `${method} ${url} answers as the document says`).toEqual([])
     }

@@ -73,14 +73,14 @@ import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 export const admin = { username: 'admin', password: 'correct horse battery' }
 export const user = { username: 'alice', password: 'a staple of alice' }
 
-/** Hashing takes its time: once for all tests of a file. */
+/** Computes the hashes once for all tests of a file, because hashing is slow. */
 const hashes = Promise.all([hashPassword(admin.password), hashPassword(user.password)])
 const ownLeaf = memberLeaf('ctrl1')
 const ownAuthorities = networkAuthorities(new ManualClock().nowMs())
 
 /**
- * A cluster of one: the real state machine, and a log that commits as soon as something is
- * proposed. Faults of a network happen on demand: no leader, a lost answer, entries that arrive
+ * A cluster with one controller: the real state machine, and a log that commits an entry
+ * immediately. A test can simulate network faults: no leader, a lost response, entries that arrive
  * late.
  */
 export class LocalCluster implements Proposer, ClusterView {
@@ -96,20 +96,23 @@ export class LocalCluster implements Proposer, ClusterView {
   hasLeader = true
   /** ID of the leader; null: this controller. */
   leader: string | null = null
-  /** The command takes effect, but its proposer never learns of it. */
+  /** True: a command takes effect, but its proposer receives no response. */
   losesAnswers = false
   contactMs = 0
   readRounds = 0
   /**
-   * So much are the clocks of the members ahead of that of this controller, which stamps by them.
+   * How far the clocks of the members are ahead of this controller's clock; log time follows them.
    */
   aheadMs = 0
-  /** Time that a majority's clocks have reached; undefined: that of this controller's clock. */
+  /** Time of the clocks of a majority; undefined: the time of this controller's clock. */
   clockMs: number | null | undefined = undefined
   proposals: ProposalInput[] = []
-  /** Receives all proposals of this controller, and all earlier refusals. */
+  /** Receives all proposals of this controller, and all refusals before a proposal. */
   audit: AuditTrail | null = null
-  /** Commands of other controllers: applied here with the next proposal or read of the latest state. */
+  /**
+   * Commands of other controllers. They are applied here before the next proposal, or when the
+   * latest state is read.
+   */
   readonly arriving: Uint8Array[] = []
   /** The log so far. */
   readonly entries: Entry[] = []
@@ -121,7 +124,7 @@ export class LocalCluster implements Proposer, ClusterView {
 
   propose(input: ProposalInput): Promise<AppliedProposal> {
     if (!this.hasLeader) return Promise.reject(new Problem('CLUSTER_NO_LEADER'))
-    // The log has them before an entry that is proposed now.
+    // In the log, these entries come before the entry that is proposed now.
     for (const data of this.arriving.splice(0)) this.apply(data)
     this.proposals.push(input)
     const { request, judgedOn = [], ...rest } = input
@@ -139,14 +142,14 @@ export class LocalCluster implements Proposer, ClusterView {
       : Promise.resolve(applied)
   }
 
-  /** An entry of another controller. */
+  /** Applies an entry that another controller has proposed. */
   apply(data: Uint8Array): AppliedProposal {
     return this.#apply(data, null)
   }
 
   #apply(data: Uint8Array, trail: AuditTrail | null): AppliedProposal {
     const index = this.#machine.appliedIndex + 1
-    // Stamps never run back, and follow where log time was brought back.
+    // Log time never runs backwards, and stays corrected after a reset.
     const { setbackMs } = this.#machine
     this.#stampMs = Math.max(this.#stampMs, this.#clock.nowMs() + this.aheadMs + setbackMs)
     const timeMs = this.#stampMs
@@ -255,13 +258,13 @@ export class LocalMembership implements MembershipControl {
   }
 }
 
-/** Records its requests, and gives the answers that the test sets. */
+/** Records its requests, and returns the responses that the test sets. */
 export class TestAdmission implements ControllerAdmission {
   readonly invitations: Parameters<ControllerAdmission['invite']>[0][] = []
   readonly requests: JoinRequest[] = []
-  /** Each with who wanted it. */
+  /** Revoked tickets, each with the actor. */
   readonly revoked: [string, string][] = []
-  /** Thrown in place of an answer. */
+  /** Error to throw instead of returning a response. */
   refusal: Problem | null = null
 
   invite(options: Parameters<ControllerAdmission['invite']>[0]): Promise<Invitation> {
@@ -300,29 +303,29 @@ export class TestAdmission implements ControllerAdmission {
 
 export interface TestController {
   readonly app: FastifyInstance
-  /** Substitute for its admin socket. */
+  /** Requests to this app count as requests at the admin socket. */
   readonly socket: FastifyInstance
-  /** Substitute for its data folder. */
+  /** Folder that serves as the data folder. */
   readonly dir: string
   readonly parts: ApiDeps
   readonly machine: StateMachine
-  /** The store below the machine, so that tests can damage it. */
+  /** The state within the state machine, so that tests can damage it. */
   readonly state: ClusterState
   readonly cluster: LocalCluster
   readonly activity: LocalTopic<number>
   readonly waitingDevices: LocalTopic<DeviceLogIn>
   readonly refreshes: LocalTopic<RefreshUse>
   readonly live: LiveTables
-  /** The counts of all controllers of the cluster. */
+  /** The traffic counts of all controllers of the cluster. */
   readonly traffic: LocalTrafficCluster
-  /** Packed, as the controllers publish it. */
+  /** Posture records, encoded as controllers publish them. */
   readonly posture: LocalTopic<Uint8Array>
   readonly clock: ManualClock
   readonly scheduler: ManualScheduler
   readonly errors: string[]
   refusal: ProblemCode | null
   isHealthy: boolean
-  /** Called when this controller gets the latest soft state of the others. */
+  /** Called when this controller requests the latest soft state of the others. */
   onReachLatest: () => void
   readonly transfers: (string | null)[]
   readonly members: LocalMembership
@@ -333,9 +336,9 @@ export interface TestController {
   readonly events: Events
   readonly admission: TestAdmission
   readonly authorities: TestAuthorities
-  /** The token of a session, as every controller of the cluster would sign it. */
+  /** The token of a session, signed as every controller of the cluster would sign it. */
   tokenOf(sessionId: string): string
-  /** A session without a log-in, and so without a hash. @returns its token. */
+  /** Opens a session without a log-in, which saves a password hash. @returns its token. */
   openSession(identityId: string): string
   close(): Promise<void>
 }
@@ -348,14 +351,16 @@ const noKeyEndpoints: KeyEndpointRules = {
 }
 
 /**
- * A formed controller with an administrator and a plain identity, both with passwords.
- * @param given parts in place of the default ones.
+ * A controller of a new cluster, with an administrator and an ordinary identity, both with
+ * passwords.
+ * @param given components that replace the default ones.
  */
 export async function startController(
   limits: Partial<ApiLimits> = {},
   keyEndpoints: KeyEndpointRules = noKeyEndpoints,
   given: Partial<ApiDeps> = {},
-  // The newest, as of a new cluster; a test that knows a newer one begins below that.
+  // The newest feature level, as in a new cluster; a test that simulates a newer release begins
+  // with the level below.
   featureLevel = NEXT_LEVEL - 1,
 ): Promise<TestController> {
   const clock = new ManualClock()
@@ -394,13 +399,13 @@ export async function startController(
     reachLatest: () => Promise.resolve(controller.onReachLatest()),
   } as unknown as SoftState
   const baseUrl = 'https://localhost:1280'
-  // The clock stands still, so a wait for a router would not end.
+  // The clock stands still unless a test advances it, so a wait for a router would never end.
   const all = apiLimitsWith({ routerReturnMs: 0, ...limits })
   const events = eventsOf(machine, cluster, clock)
   const schemas = new SchemaWorker(all, systemClock)
   const settings = { ...all, trustDomain: testTrustDomain }
   const issuer = new InlineIssuer(authorities.issuing, settings, clock)
-  // Made when something is written there.
+  // Created when a file is first written to it.
   const dir = join(tmpdir(), `flotilla-api-${newShortId()}`)
   const live = liveTables(cluster.selfId)
   const traffic = new LocalTrafficCluster(cluster, {
@@ -463,7 +468,7 @@ export async function startController(
     },
     instanceId: 'test-instance',
     logger,
-    // It has no configuration file.
+    // This controller has no configuration file.
     reloads: { reload: () => Promise.reject(new Problem('CONFIGURATION_REFUSED')) },
     logLevel: new LogLevelSwitch(
       cluster.selfId,
@@ -576,7 +581,7 @@ export async function startController(
   })
 }
 
-/** The log entry of a log-in, wherever it took place. */
+/** The log entry of a log-in at any controller. */
 export function sessionCommand(id: string, identityId: string, authenticatorId = ''): Uint8Array {
   const ipAddress = '10.0.0.9'
   const session = create(SessionCreateSchema, { id, identityId, authenticatorId, ipAddress })
@@ -584,7 +589,7 @@ export function sessionCommand(id: string, identityId: string, authenticatorId =
   return commandData(CommandKind.SESSION_CREATE, payload)
 }
 
-/** As a controller does with what it writes itself. */
+/** The actor with its name, as a controller records it in its own log entries. */
 function named(actor: Actor): Actor {
   if (actor.case !== 'system' || actor.value.name !== '') return actor
   return createSystemActor({ ...actor.value, name: 'controller:ctrl1' })

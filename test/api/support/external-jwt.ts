@@ -17,7 +17,10 @@ export interface WithProvider extends ForFile {
   logIn(token: string, base?: string): Promise<Reply>
 }
 
-/** A controller that knows a provider by the keys that it publishes over HTTPS on this host. */
+/**
+ * A controller that trusts an identity provider, whose keys a server on this host publishes over
+ * HTTPS.
+ */
 export async function controllerWithProvider(
   limits: Partial<ApiLimits> = {},
   featureLevel?: number,

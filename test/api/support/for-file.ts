@@ -14,8 +14,8 @@ export interface ForFile {
 }
 
 /**
- * One controller for all tests of a file, closed after the last; none of them may have failed by
- * its fault.
+ * One controller for all tests of a file, closed after the last one. Closing it fails if the
+ * controller has reported an internal error.
  */
 export async function controllerForFile(
   limits: Partial<ApiLimits> = {},

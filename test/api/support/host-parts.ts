@@ -73,10 +73,10 @@ export class LocalPki implements PkiControl {
   }
 }
 
-/** Hands out the same few bytes each time. */
+/** Returns the same small backup each time. */
 export class LocalBackups implements BackupControl {
   readonly asked: (readonly [BackupRequest, string])[] = []
-  /** Thrown after the first piece. */
+  /** Error to throw after the first piece of a backup. */
   failure: Error | null = null
 
   take(request: BackupRequest, by: Actor): Promise<AsyncIterable<Uint8Array>> {
@@ -95,7 +95,7 @@ export class LocalBackups implements BackupControl {
   }
 }
 
-/** Records its instructions, and replaces nothing. */
+/** Records the requested restores, and restores nothing. */
 export class LocalRestores implements RestoreControl {
   readonly asked: (readonly [string, string, unknown])[] = []
 

@@ -20,14 +20,14 @@ import { toCertificateProblem } from '../../../src/threads/certificate-worker.ts
 
 export const testTrustDomain = 'test.internal'
 
-/** Issues certificates in this thread, at once, as the certificate thread does. */
+/** Issues certificates immediately in this thread, by the same code as the certificate thread. */
 export class InlineIssuer implements CertificateIssuer {
   readonly #authority: CertifiedKey
   readonly #commands: CertificateCommands
   readonly #clock: Clock
-  /** Thrown in place of a certificate. */
+  /** Error to throw instead of returning a certificate. */
   refusal: Problem | null = null
-  /** Requests, in order. */
+  /** Requests for certificates, in order. */
   readonly orders: CertificateIssueOrder[] = []
 
   constructor(authority: CertifiedKey, settings: IssuingSettings, clock: Clock) {

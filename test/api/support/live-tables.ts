@@ -6,7 +6,7 @@ import {
 import { LinkTable } from '../../../src/fabric/links/link-table.ts'
 import { LiveRowTable } from '../../../src/fabric/live-row-table.ts'
 
-/** The live tables of a controller whose routers are the test. */
+/** The live tables of a controller; the test plays the routers. */
 export interface LiveTables {
   readonly links: LinkTable
   readonly circuits: CircuitTable

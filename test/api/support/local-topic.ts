@@ -1,9 +1,9 @@
 import type { SoftListener, SoftTopic, SoftValue } from '../../../src/ports/soft-state.ts'
 
-/** Soft state of one controller without a mesh: a test plays the publications of others. */
+/** Soft state of one controller without a mesh; a test publishes in place of other controllers. */
 export class LocalTopic<T> implements SoftTopic<T> {
   readonly own = new Map<string, T>()
-  /** Takes nothing more. */
+  /** True if the topic accepts no more values. */
   isFull = false
   readonly #selfId: string
   readonly #others = new Map<string, SoftValue<T>>()
@@ -37,14 +37,14 @@ export class LocalTopic<T> implements SoftTopic<T> {
     this.#listeners.push(listener)
   }
 
-  /** Another controller publishes, or withdraws with `undefined`. */
+  /** Simulates that another controller publishes a value, or withdraws it with `undefined`. */
   hear(owner: string, key: string, value: T | undefined): void {
     if (value === undefined) this.#others.delete(`${owner}\n${key}`)
     else this.#others.set(`${owner}\n${key}`, { owner, key, value })
     for (const listener of this.#listeners) listener(owner, key, value)
   }
 
-  /** Another controller is gone, and has withdrawn nothing. */
+  /** Simulates that another controller is lost and has withdrawn nothing. */
   lose(owner: string): void {
     for (const { owner: from, key, value } of Array.from(this.#others.values())) {
       if (from !== owner) continue

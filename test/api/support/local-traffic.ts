@@ -4,7 +4,7 @@ import { TrafficExchange } from '../../../src/cluster/traffic/cluster-traffic.ts
 import { Problem } from '../../../src/lib/problems.ts'
 import type { ClusterView } from '../../../src/ports/cluster-view.ts'
 
-/** The counts of one controller, and its handlers for the others. */
+/** The traffic counts of one controller, and its handlers for requests of the others. */
 class CountingMember {
   readonly counts: TrafficCounts
   readonly handlers = new Map<string, PeerHandler>()
@@ -22,7 +22,7 @@ export class LocalTrafficCluster {
   readonly exchange: TrafficExchange
   /** Controllers that do not respond. */
   readonly silent = new Set<string>()
-  /** Calls so far, as `method to (timeout)`. */
+  /** Calls so far, each as `method to (timeout)`. */
   readonly calls: string[] = []
   /** Runs before each response of another controller. */
   beforeAnswer: () => Promise<void> = () => Promise.resolve()

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../src/lib/clock.ts'
 import type { PeriodicScheduler } from '../../../src/lib/periodic-scheduler.ts'
 
-/** A clock that moves only when a test says so. */
+/** A clock that advances only when a test advances it. */
 export class ManualClock implements Clock {
   #nowMs = Date.UTC(2026, 0, 2, 3, 4, 5, 670)
   #monotonicMs = 1000
@@ -19,13 +19,13 @@ export class ManualClock implements Clock {
     this.#monotonicMs += ms
   }
 
-  /** Moves the wall clock alone, as a wrong time server does. */
+  /** Changes only the wall clock, as a faulty time server does. */
   jump(ms: number): void {
     this.#nowMs += ms
   }
 }
 
-/** Collects periodic tasks, which a test runs: all tasks of one period together. */
+/** Collects periodic tasks; a test runs all tasks of one period together. */
 export class ManualScheduler implements PeriodicScheduler {
   readonly #runs = new Map<number, Set<() => void>>()
 

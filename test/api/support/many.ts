@@ -4,7 +4,7 @@ import { canonicalJson } from '../../../src/lib/text/canonical-json.ts'
 import type { TestController } from './controller.ts'
 import { commandData } from '../../support/commands.ts'
 
-/** Records as other controllers make them: in the log, without a request each. */
+/** Creates records as other controllers do: by log entries, without a request for each. */
 export function makeMany(
   controller: TestController,
   entity: string,

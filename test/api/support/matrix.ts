@@ -1,6 +1,6 @@
 /**
- * Kind that the permissions of a collection are called by, where it is not the singular of the
- * collection's name.
+ * Kinds in permission names, for collections where the kind is not the singular of the collection's
+ * name.
  */
 const kinds: Readonly<Record<string, string>> = {
   'api-sessions': 'ops',
@@ -46,18 +46,24 @@ export const openToPartial: readonly string[] = [
 const ownPaths =
   /^\/(current-.*|identity-types.*|posture-check-types.*|authenticators\/\{id\}\/extend-verify|controllers|summary)$/
 const adminPaths = /^\/database\/.*$/
-/** Below one record: the listed records decide, not their owner. */
+/**
+ * Collections below a record for which the permission for the listed kind counts, not that for the
+ * record.
+ */
 const ofListedKind: Readonly<Record<string, string>> = { 'policy-advice': 'service' }
-/** Below one record, and about it. */
+/**
+ * Collections below a record that belong to the record, so that the permission for the record
+ * counts.
+ */
 const ofRecord = /^(service-configs|posture-data|failed-service-requests|jwt|route-path|effective)$/
 
-/** Our own operations, besides those of OpenZiti. */
+/** Operations that only Flotilla has. */
 const own: Readonly<Record<string, string>> = {
   'get /access/explain': 'service.read',
   'post /access/preview': 'identity.read',
   'post /jwt-signer-setup/discover': 'admin',
   'post /jwt-signer-setup/test': 'admin',
-  // Each answer shows only kinds that its caller may read.
+  // Each response contains only records of kinds that the caller may read.
   'get /history': 'session',
   'get /history/{index}': 'session',
   'get /history/{index}/undo': 'session',
@@ -73,8 +79,8 @@ const own: Readonly<Record<string, string>> = {
 }
 
 /**
- * The right that OpenZiti requires for an operation of the management API, derived from its path
- * alone; a session where the API document requires no more.
+ * The permission that OpenZiti requires for an operation of the management API, derived only from
+ * its path; or only a session, if the API document requires no permission.
  */
 export function neededFor(method: string, path: string): string {
   const ofOurs = own[`${method} ${path}`]
@@ -89,7 +95,8 @@ export function neededFor(method: string, path: string): string {
   if (below === undefined) return `${kindOf(collection)}.${actions[method] ?? ''}`
   const listed = ofListedKind[below]
   if (listed !== undefined) return `${listed}.read`
-  // Settings of one controller that override those for all: removing one deletes it.
+  // Settings of one controller override those for all controllers; deleting them restores the
+  // latter.
   if (below === 'effective' && method === 'delete') return `${kindOf(collection)}.delete`
   if (method !== 'get') return `${kindOf(collection)}.update`
   return `${kindOf(ofRecord.test(below) ? collection : below)}.read`

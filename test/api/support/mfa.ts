@@ -12,7 +12,7 @@ export interface MfaDetail {
   readonly recoveryCodes?: readonly string[]
 }
 
-/** Somebody with an authenticator app. */
+/** A person with an authenticator app. */
 export class Authenticator {
   readonly #controller: Pick<TestController, 'clock'>
   readonly url: string
@@ -24,18 +24,18 @@ export class Authenticator {
     this.recoveryCodes = detail.recoveryCodes ?? []
   }
 
-  /** The code of now, or of so many steps later. */
+  /** The current code, or the code of a number of steps later. */
   code(stepsLater = 0): string {
     return codeOf(this.url, this.#controller.clock.nowMs() + stepsLater * STEP_MS)
   }
 
-  /** A code that was not used yet: time advances until there is one. */
+  /** A code that was not used yet; advances the time if necessary. */
   freshCode(): string {
     this.#controller.clock.advance(STEP_MS)
     return this.code()
   }
 
-  /** Six digits that are the code of no step near now. */
+  /** Six digits that are not the code of any step near the current one. */
   wrongCode(): string {
     const near = new Set([-2, -1, 0, 1, 2].map((steps) => this.code(steps)))
     for (let number = 100_000; ; number += 1) {
@@ -44,7 +44,7 @@ export class Authenticator {
   }
 }
 
-/** The app of somebody who types the key of the page of a log-in. */
+/** The authenticator app of a person who types the key from the page of a log-in. */
 export function appOfPage(
   controller: Pick<TestController, 'clock'>,
   { text }: { readonly text: string },
@@ -58,7 +58,7 @@ export function appOfPage(
   })
 }
 
-/** An auth policy by which a password is not enough. @returns its id. */
+/** Creates an auth policy that requires a TOTP code in addition to a password. @returns its ID. */
 export function policyOfCodes(root: CallerOf): Promise<string> {
   return made(root, `${management}/auth-policies`, {
     name: 'codes',
@@ -81,7 +81,7 @@ export function policyOfCodes(root: CallerOf): Promise<string> {
 
 export const mfaPath = `${client}/current-identity/mfa`
 
-/** Begins MFA. */
+/** Starts the MFA enrollment of a caller. */
 export async function beginMfa(
   controller: Pick<TestController, 'clock'>,
   caller: CallerOf,
@@ -93,7 +93,7 @@ export async function beginMfa(
   return new Authenticator(controller, shown.body.data as MfaDetail)
 }
 
-/** Begins MFA and verifies it by the code of now. */
+/** Starts the MFA enrollment of a caller, and verifies it with the current code. */
 export async function turnOnMfa(
   controller: Pick<TestController, 'clock'>,
   caller: CallerOf,

@@ -4,7 +4,7 @@ import { type CallerOf, management } from './caller.ts'
 
 export type Detail = Readonly<Record<string, unknown>>
 
-/** Makes one of a collection and gives its id. */
+/** Creates a record in a collection. @returns its ID. */
 export async function made(caller: CallerOf, url: string, body: unknown): Promise<string> {
   const reply = await caller.call('POST', url, body)
   expect(reply.status, reply.text).toBe(201)

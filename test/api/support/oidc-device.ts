@@ -23,7 +23,7 @@ export interface Device {
   readonly serviceId: string
   readonly checkId: string
   readonly routerId: string
-  /** The access token as a router sees it. */
+  /** The client as a router reports it to controllers, with its access token. */
   readonly shown: ReportedClient
   call(method: string, path: string, body?: object): Promise<Reply>
 }
@@ -36,7 +36,8 @@ export const domain = (name: string): PostureReport => ({
 })
 
 /**
- * Clients of OIDC with a certificate each, and claims and reports about them as routers bring them.
+ * OIDC clients with a certificate each, and access requests and posture reports about them as
+ * routers send them.
  */
 export class OidcDevices {
   readonly clients: RouterClientAuthorizer
@@ -54,7 +55,7 @@ export class OidcDevices {
     return made(this.#root, `${management}/${collection}`, { name: newShortId(), ...body })
   }
 
-  /** An identity whose only service requires the check. */
+  /** An identity whose only service requires the posture check. */
   async behind(check: object): Promise<Device> {
     const mark = newShortId()
     const all = { semantic: 'AnyOf', identityRoles: [`#${mark}`], serviceRoles: [`#${mark}`] }
@@ -81,7 +82,9 @@ export class OidcDevices {
     return { id, serviceId, checkId, routerId, shown, call }
   }
 
-  /** A client has a service session before it is connected to the router that it dials at. */
+  /**
+   * Opens a service session, as a client does before it connects to the router at which it dials.
+   */
   async openSession({ call, serviceId }: Device): Promise<string> {
     const reply = await call('POST', '/sessions', { serviceId, type: 'Dial' })
     expect(reply.status, reply.text).toBe(201)
@@ -97,7 +100,7 @@ export class OidcDevices {
   }
 }
 
-/** @returns the fingerprint of a certificate of the caller's session. */
+/** Issues a certificate for the caller's session. @returns its fingerprint. */
 export async function certificateBy(call: Device['call']): Promise<string> {
   const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
   const path = '/current-api-session/certificates'

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 
-/** An answer of the OpenID provider, which has no envelope. */
+/** A response of the OpenID provider, which has no envelope. */
 export interface OidcReply {
   readonly status: number
   readonly headers: Readonly<Record<string, string | number | string[] | undefined>>
@@ -17,7 +17,10 @@ export interface Tokens {
 export const redirectUri = 'http://localhost:8080/auth/callback'
 const HOST = 'localhost:1280'
 
-/** Where a client sends its requests: a controller of a test, or a listener with certificates. */
+/**
+ * Where a client sends its requests: to the controller of a test directly, or to a listener with
+ * TLS.
+ */
 export interface OidcDoor {
   readonly app: {
     inject(request: {
@@ -34,7 +37,7 @@ export interface OidcDoor {
   }
 }
 
-/** A client of the code flow, as an SDK is one. */
+/** A client that logs in with the authorization code flow, as SDKs do. */
 export class OidcClient {
   readonly verifier = randomBytes(32).toString('base64url')
   readonly #door: OidcDoor
@@ -84,20 +87,21 @@ export class OidcClient {
     return this.send('GET', `/oidc/authorize?${new URLSearchParams(parameters).toString()}`)
   }
 
-  /** The answer of the last step of a log-in by password. */
+  /** The response to the last step of a log-in by password. */
   async passed(username: string, password: string): Promise<OidcReply> {
     const id = await this.begin()
     return await this.send('POST', '/oidc/login/password', { id, username, password })
   }
 
-  /** Id of a flow that was begun. */
+  /** Starts a log-in flow. @returns its ID. */
   async begin(changes: Readonly<Record<string, string>> = {}): Promise<string> {
     const { headers } = await this.authorize(changes)
     return parameterOf(headers['location'], 'authRequestID')
   }
 
   /**
-   * Parameters that the callback sends to the client, from the answer to the last step of a log-in.
+   * Parameters that the callback URL sends to the client, from the response to the last step of a
+   * log-in.
    */
   async codeOf(step: OidcReply): Promise<string> {
     const { pathname, search } = new URL(String(step.headers['location']))
@@ -121,7 +125,7 @@ export class OidcClient {
     return this.send('POST', '/oidc/oauth/token', { ...grant, ...changes })
   }
 
-  /** Exchanges a token for one of a type, each named as `refresh_token`. */
+  /** Exchanges a token for one of another type; types are short names such as `refresh_token`. */
   exchange(text: string, type: string, wanted: string): Promise<OidcReply> {
     const prefix = 'urn:ietf:params:oauth:token-type:'
     return this.send('POST', '/oidc/oauth/token', {
@@ -138,7 +142,7 @@ export class OidcClient {
     return json as unknown as Tokens
   }
 
-  /** By the certificate that the door shows. */
+  /** Logs in with the client certificate of the connection. */
   async logInByCertificate(): Promise<Tokens> {
     const id = await this.begin()
     const step = await this.send('POST', '/oidc/login/cert', { id })
@@ -146,7 +150,7 @@ export class OidcClient {
     return json as unknown as Tokens
   }
 
-  /** The status of a request by a bearer token. */
+  /** The status of a request with a bearer token. */
   async statusAt(url: string, token: string): Promise<number> {
     const headers = { authorization: `Bearer ${token}` }
     return (await this.send('GET', url, undefined, headers)).status

@@ -5,7 +5,7 @@ import { createSystemActor } from '../../../src/ports/actor.ts'
 import { FEATURE_LEVEL } from '../../../src/ports/feature-level.ts'
 import type { TestController } from './controller.ts'
 
-/** Raises the level as the reconciler does once every voter knows it. */
+/** Raises the feature level, as the membership reconciler does once every voter supports it. */
 export async function raiseLevel({ cluster }: TestController): Promise<void> {
   const message = create(FeatureLevelRaiseSchema, { level: FEATURE_LEVEL })
   const payload = toBinary(FeatureLevelRaiseSchema, message)

@@ -25,13 +25,13 @@ export interface TlsReply {
 export interface TlsRequest {
   readonly method?: string
   readonly path: string
-  /** Shown in the handshake. */
+  /** Client certificate for the handshake; null: none. */
   readonly by?: CertifiedKey | null
-  /** JSON, but for a text. */
+  /** Body, sent as JSON unless it is a string. */
   readonly body?: unknown
   readonly token?: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Keeps connections open; without one, each request has a separate connection. */
+  /** Keeps connections open; without an agent, each request opens a new connection. */
   readonly agent?: Agent | false
 }
 
@@ -45,7 +45,7 @@ export class TlsListener {
     this.port = (listener.server.address() as AddressInfo).port
   }
 
-  /** @param parts of the controller, where something is to differ. */
+  /** @param parts components that replace those of the controller. */
   static async open(
     controller: TestController,
     own?: CertifiedKey,
@@ -60,7 +60,7 @@ export class TlsListener {
     return new TlsListener(listener)
   }
 
-  /** Each request on a separate connection, except with an agent. */
+  /** Sends a request over a new connection, or over one of the agent. */
   call({
     method = 'POST',
     path,

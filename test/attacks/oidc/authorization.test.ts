@@ -7,8 +7,8 @@ import { OidcClient, parameterOf } from '../../api/support/oidc.ts'
 import { claimsOf } from '../../api/support/network.ts'
 import { password, twoControllers } from './support.ts'
 
-// The attack: somebody leads a client, a person or their code to a place that is not theirs: by the
-// proof key, the redirect address, a page of another, or the name of a controller.
+// The attack: somebody leads a client, a person or their code to the wrong place: by the proof key,
+// the redirect address, a page of another person, or the name of a controller.
 
 const { root, first, second, newClient, newPerson } = await twoControllers()
 
@@ -45,7 +45,7 @@ describe('the PKCE code challenge of a log-in', () => {
   })
 })
 
-/** Each looks like an address that is allowed, to one reader or another. */
+/** Some parsers read each of these as a permitted address. */
 const lookalikes = [
   'https://evil.example/auth/callback',
   'http://localhost.evil.example/auth/callback',
@@ -172,7 +172,7 @@ describe('the page of a log-in', () => {
     expect((await from('same-site', 'navigate')).status).toBe(401)
     expect((await from('none', 'navigate')).status).toBe(401)
     expect((await from('same-origin', 'navigate')).status).toBe(302)
-    // A console that is served elsewhere reads the answer itself.
+    // A console from another origin reads the response itself.
     expect((await from('cross-site', 'cors')).status).toBe(302)
   })
 })

@@ -7,7 +7,8 @@ import { claimsOf, listed } from '../../api/support/network.ts'
 import { OidcClient, parameterOf, redirectUri, type Tokens } from '../../api/support/oidc.ts'
 import { ownIdentity, password, twoControllers } from './support.ts'
 
-// The attack: somebody with an ID, a code or a token of the code flow uses it for another purpose.
+// The attack: somebody with an ID, a code or a token of the authorization code flow uses it for
+// another purpose.
 
 const two = await twoControllers()
 const { controller, root, first, second, newPerson, newPersonWithCodes } = two
@@ -149,7 +150,7 @@ test('an authorization code that is redeemed at two controllers at once opens on
     code,
   }
   const doors = [first, second, first, second].map((app) => new OidcClient({ app }))
-  // None of them knows of another session before all are proposed.
+  // All sessions are proposed before any controller knows of another one.
   const { cluster } = controller
   const { propose } = cluster
   const all = Promise.withResolvers<null>()
@@ -267,6 +268,6 @@ test('a session that waits for its TOTP code accepts no token derived from its I
     derived.token = controller.tokenOf(String(id))
     statuses.push((await derived.get(`${client}/current-api-session`)).status)
   }
-  // The first is that of the client that has turned on the second factor.
+  // The first session belongs to the client that has enabled the second factor.
   expect(statuses.filter((status) => status === 401)).toHaveLength(1)
 })

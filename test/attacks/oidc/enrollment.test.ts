@@ -7,8 +7,8 @@ import { made } from '../../api/support/network.ts'
 import { type OidcClient, type OidcReply } from '../../api/support/oidc.ts'
 import { password, twoControllers } from './support.ts'
 
-// The attack: somebody who knows a password, or finds an abandoned browser, reads the key of
-// another's app from the page that sets it up, or sets up another app.
+// The attack: somebody who knows a password, or finds an unattended browser, reads the key of
+// another person's authenticator app from the page that sets it up, or sets up another app.
 
 const { root, controller, second, newClient, newClientOf } = await twoControllers()
 const authPolicyId = await policyOfCodes(root)
@@ -53,7 +53,7 @@ test('a wrong code makes the page show the authenticator key again only to a cal
     expect(wrong.text).not.toContain('class="key"')
     expect(wrong.text).not.toContain(app.recoveryCodes[0])
   }
-  // Its holder is shown it at any controller.
+  // Any controller shows the key to the person.
   const form = { id, code: app.wrongCode(), enrollment: enrollmentIn(page) }
   const own = await newClientOf(second).send('POST', `${enroll}/verify`, form, browser)
   expect(appOfPage(controller, own).url).toBe(app.url)

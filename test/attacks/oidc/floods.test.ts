@@ -8,8 +8,8 @@ import { OidcClient, redirectUri } from '../../api/support/oidc.ts'
 import { commandData } from '../../support/commands.ts'
 import { password, twoControllers } from './support.ts'
 
-// The attack: somebody with or without an account sends many, unusual or wrong requests: to fill
-// the state, to guess, or to pass for another.
+// The attack: somebody with or without an account sends many, unusual or invalid requests: to fill
+// the state, to guess, or to act as another person.
 
 const { controller, root, first, second, newClient, newPerson, newPersonWithCodes } =
   await twoControllers()
@@ -44,7 +44,7 @@ test('a password alone can open only a few sessions that wait for a second facto
     controller.clock.advance(1)
   }
   expect(begun()).toHaveLength(sessionsAwaitingCodeMax)
-  // The oldest ones have ended.
+  // The oldest flows have been evicted.
   expect(begun()).not.toContain('flow-00')
   expect(begun()).toContain('flow-02')
 })
@@ -161,7 +161,7 @@ describe('a request parameter', () => {
     })
     const other = `${grant.toString()}&code_verifier=${'v'.repeat(43)}`
     expect((await oidc.send('POST', '/oidc/oauth/token', other, form)).status).toBe(400)
-    // One OpenZiti client sends the state again, after the code.
+    // One OpenZiti client sends the state again, together with the code.
     const more = `${grant.toString()}&state=a&state=b&unknown=c`
     expect((await oidc.send('POST', '/oidc/oauth/token', more, form)).status).toBe(200)
   })

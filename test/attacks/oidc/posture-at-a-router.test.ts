@@ -12,8 +12,8 @@ import {
 } from '../../api/support/oidc-device.ts'
 import { raiseLevel } from '../../api/support/raise-level.ts'
 
-// The attack: a stolen router claims posture that clients' devices have not reported, or
-// evaluations that it may not make.
+// The attack: a stolen router reports posture that clients' devices have not reported, or results
+// of checks that it may not report.
 
 const { controller, root, sessionOf } = await controllerForFile()
 const devices = new OidcDevices(controller, root)

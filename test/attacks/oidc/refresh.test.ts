@@ -6,8 +6,8 @@ import { claimsOf } from '../../api/support/network.ts'
 import { OidcClient, type OidcReply, type Tokens } from '../../api/support/oidc.ts'
 import { Certificates, ownIdentity, password, twoControllers } from './support.ts'
 
-// The attack: somebody continues with a stolen refresh token, or with one whose holder may no
-// longer log in.
+// The attack: somebody continues a session with a stolen refresh token, or with one whose holder
+// may no longer log in.
 
 const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
 const REFRESH = 'urn:ietf:params:oauth:token-type:refresh_token'
@@ -35,7 +35,7 @@ function exchange(
   })
 }
 
-/** How each way to get another token is answered, at both controllers. */
+/** Responses of both controllers to each way of getting another token. */
 async function waysOn({ access_token: access, refresh_token: refresh }: Tokens) {
   const found: [number, unknown][] = []
   for (const app of [first, second]) {
@@ -292,7 +292,7 @@ describe('a refresh token that was used', () => {
   })
 })
 
-// The clock advances by a month: no other test comes after.
+// The clock advances by a month, so this is the last test.
 test('a refresh token expires at the maximum lifetime of its session, however often it was used', async () => {
   const oidc = newClient()
   let { refresh_token: token } = await oidc.logIn((await newPerson()).username, password)

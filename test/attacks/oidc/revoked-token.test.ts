@@ -7,7 +7,7 @@ import { claimsOf, made } from '../../api/support/network.ts'
 import { OidcClient } from '../../api/support/oidc.ts'
 import { raiseLevel } from '../../api/support/raise-level.ts'
 
-// The attack: a thief of a token continues with it after an operator has revoked it by its ID.
+// The attack: a thief continues to use a token after an operator has revoked it by its ID.
 
 const { controller, root } = await controllerForFile()
 await raiseLevel(controller)

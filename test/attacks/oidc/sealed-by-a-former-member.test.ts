@@ -16,14 +16,14 @@ import { redirectUri } from '../../api/support/oidc.ts'
 import { anySystem } from '../../support/commands.ts'
 import { password, twoControllers } from './support.ts'
 
-// The attack: the disk of a controller that was removed has the cluster key, which seals that
-// somebody has logged in.
+// The attack: the disk of a removed controller contains the cluster key, which encrypts the
+// statement that somebody has logged in.
 
 const two = await twoControllers()
 const { controller, root, newClient, newPerson } = two
 const MINUTE_MS = 60_000
 
-/** The keys that the controller took along. */
+/** The keys on the disk of the removed controller. */
 let stolen: readonly TokenKey[] = []
 beforeEach(async () => {
   controller.keys.rotate(null)

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import { FlowStateSealer } from '../../../src/auth/oidc/flow-state-sealer.ts'
 import { twoControllers } from './support.ts'
 
-// The attack: a controller whose clock is a day ahead seals that somebody has logged in, or one
-// that is a day behind is shown such a text. It opens long after the session that it began has
-// ended, and after that is forgotten.
+// The attack: a controller whose clock is a day ahead encrypts the statement that somebody has
+// logged in, or a controller whose clock is a day behind receives such a statement. It would then
+// be accepted long after the session that it opened has ended and is forgotten.
 
 const { controller } = await twoControllers()
 const MINUTE_MS = 60_000
@@ -23,7 +23,7 @@ const flow = {
   sessionId: 'session',
 }
 
-/** Texts of a controller whose clock is this far ahead of the others. */
+/** Encrypts statements as a controller whose clock is this far ahead of the others. */
 function sealsOf(aheadMs: number): FlowStateSealer {
   const { clock, keys } = controller
   const own = { nowMs: () => clock.nowMs() + aheadMs, monotonicMs: () => clock.monotonicMs() }

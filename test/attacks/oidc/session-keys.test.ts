@@ -15,7 +15,7 @@ import { TlsListener } from '../../api/support/tls.ts'
 import { Certificates, ownIdentity, password, twoControllers } from './support.ts'
 
 // The attack: somebody has the tokens of a client that requested a certificate during its log-in,
-// or requests one that names somebody else.
+// or requests a certificate with the name of another identity.
 
 const DAY_MS = 86_400_000
 const two = await twoControllers()
@@ -32,7 +32,7 @@ async function newRequest(id = 'mallory'): Promise<Asked> {
   return { privateKeyPem, csr: await createCertificateRequest({ privateKeyPem, id }) }
 }
 
-/** A log-in by password that asks for a certificate, up to its code. */
+/** Logs in by password with a certificate request. @returns the authorization code. */
 async function codeFor(oidc: OidcClient, username: string, csrPem: string): Promise<string> {
   const id = await oidc.begin()
   const step = await oidc.send('POST', '/oidc/login/password', { id, username, password, csrPem })
@@ -49,7 +49,7 @@ const doorOf = (key: CertifiedKey | null): OidcClient => new OidcClient(certific
 const printOf = ({ certificatePem }: CertifiedKey): string =>
   parseCertificates(certificatePem)[0].sha1
 
-/** An object with one method in place of another. */
+/** Replaces one method of an object. */
 function instead<T extends object, N extends keyof T>(target: T, method: N, value: T[N]): T {
   return new Proxy(target, {
     get: (_, name) => {
@@ -92,7 +92,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
       const thief = doorOf(stolen)
       expect(await thief.statusAt(ownIdentity, tokens.access_token)).toBe(401)
       expect(await thief.statusAt('/oidc/userinfo', tokens.access_token)).toBe(401)
-      // A request for a certificate is no excuse for the lack of one.
+      // A certificate request does not replace a missing certificate.
       const { csr } = await newRequest()
       const { status, json } = await thief.refresh(tokens.refresh_token, { csr_pem: csr })
       expect([status, json['error']]).toEqual([400, 'access_denied'])
@@ -110,7 +110,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(claimsOf(access)['z_cfs']).toEqual([printOf(next)])
     const bad = await doorOf(next).refresh(refresh, { csr_pem: 'no request' })
     expect([bad.status, bad.json['error']]).toEqual([400, 'invalid_request'])
-    // A holder of the old key and all tokens can neither renew nor use them.
+    // A thief with the old key and all tokens can neither renew nor use the tokens.
     const thief = doorOf(key)
     for (const stolen of [tokens.refresh_token, refresh]) {
       const { csr } = await newRequest()
@@ -220,14 +220,14 @@ describe('the tokens of a client that requested a certificate during its log-in'
     afterAll(() => listener.close())
     const headers = { authorization: `Bearer ${tokens.access_token}` }
     const asked = { method: 'GET', path: ownIdentity, headers } as const
-    // A token that is verified for the first time asks for the latest state in any case.
+    // The first verification of a token always requests the latest state.
     for (const isNew of [true, false]) {
       isLate = !isNew
       expect((await listener.call({ ...asked, by: key })).status).toBe(200)
       expect(isLate).toBe(false)
     }
     isLate = true
-    // A caller without any certificate causes no query to the cluster.
+    // A request without a client certificate causes no query to the cluster.
     expect((await listener.call(asked)).status).toBe(401)
     expect(isLate).toBe(true)
     const form = {

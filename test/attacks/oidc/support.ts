@@ -25,20 +25,20 @@ export interface Person {
   readonly username: string
 }
 
-/** Two controllers of one cluster: each has its own key and memory, and the state is shared. */
+/** Two controllers of one cluster, each with its own key and memory, which share the state. */
 export interface TwoControllers extends ForFile {
   readonly first: FastifyInstance
   readonly second: FastifyInstance
-  /** The key of the first, and then of the second; a test may remove one. */
+  /** Keys of the first and the second controller; a test may remove one. */
   readonly members: (CertifiedKey & MemberLeaf)[]
-  /** Those that the first controller knows to be removed. */
+  /** Keys of the controllers that the first controller considers removed. */
   readonly former: FormerLeaf[]
   newPerson(): Promise<Person>
-  /** Somebody with a second factor. */
+  /** Creates a person with a second factor. */
   newPersonWithCodes(): Promise<Person & { readonly app: Authenticator }>
-  /** A client of the first controller. */
+  /** Creates a client that uses the first controller. */
   newClient(): OidcClient
-  /** The same client of a flow at the other controller. */
+  /** Creates a client that continues the same flow at the other controller. */
   newClientOf(app: FastifyInstance): OidcClient
 }
 
@@ -86,7 +86,7 @@ export interface Holder {
   readonly key: CertifiedKey
 }
 
-/** The listener of the first controller, and people who log in there by certificates. */
+/** The listener of the first controller, and people who log in there with certificates. */
 export class Certificates {
   readonly #file: ForFile
   readonly #listener: TlsListener
@@ -114,7 +114,7 @@ export class Certificates {
     return { id, key }
   }
 
-  /** Connections that show a certificate, or none. */
+  /** Connections with this client certificate, or without any. */
   door(by: CertifiedKey | null): OidcDoor {
     return {
       app: {

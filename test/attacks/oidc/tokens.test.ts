@@ -10,8 +10,8 @@ import { OidcClient, type OidcReply, type Tokens } from '../../api/support/oidc.
 import { memberLeaf, signerOf } from '../../support/member-leaf.ts'
 import { ownIdentity, password, twoControllers } from './support.ts'
 
-// The attack: a token for one purpose, of another key or of another cluster is presented where
-// another one is required. Each kind is presented everywhere.
+// The attack: somebody presents a token for another purpose, of another key or of another cluster.
+// The tests present each kind of token in every place.
 
 const two = await twoControllers()
 const { controller, root, first, second, members, newClient, newPerson } = two
@@ -98,7 +98,7 @@ function exchangeOf(oidc: OidcClient, token: string, name: string): Promise<Oidc
   })
 }
 
-/** Each door, and the token that opens it. */
+/** Each place for a token, with the kind of token that it accepts. */
 const doors: Readonly<
   Record<string, { opener: string; ask: (oidc: OidcClient, token: string) => Promise<boolean> }>
 > = {
@@ -237,7 +237,7 @@ test('the tokens of a former administrator give no administrator rights', async 
   const { access_token: token } = await oidc.logIn('deputy', password)
   expect(await oidc.statusAt(`${management}/identities`, token)).toBe(200)
   await root.call('PATCH', `${management}/identities/${id}`, { isAdmin: false })
-  // The claim of the token is a hint, on which nothing depends.
+  // The claim is only a hint: no permission depends on it.
   expect(await oidc.statusAt(`${management}/identities`, token)).toBe(401)
   expect(admin.username).toBe('admin')
 })

@@ -16,18 +16,18 @@ import { type Detail, made, newIdentity, shown } from '../../api/support/network
 import { clientKey, TlsListener, type TlsReply } from '../../api/support/tls.ts'
 
 export const DAY_MS = 24 * 60 * 60_000
-/** A CA with it says by the common name of a certificate who its holder is. */
+/** With this setting, a CA identifies the holder of a certificate by its common name. */
 export const COMMON_NAME = { ...unsetExternalIdClaim, location: 'COMMON_NAME' }
 export const PEM = { 'content-type': 'application/x-pem-file' }
 
-/** A device with a credential of the network. */
+/** A device with a credential that the network has issued. */
 export interface Device {
   readonly identityId: string
   readonly authenticatorId: string
   readonly key: CertifiedKey
 }
 
-/** A controller behind its real listener, and those who come to it with certificates. */
+/** A controller with a real listener, and clients that connect with certificates. */
 export interface Attacked extends ForFile {
   readonly listener: TlsListener
   nowMs(): number
@@ -37,7 +37,7 @@ export interface Attacked extends ForFile {
   verifiedCa(rest?: Detail, key?: CertifiedKey): Promise<{ id: string; key: CertifiedKey }>
   newCaKey(): Promise<CertifiedKey>
   logIn(by: CertifiedKey | null, headers?: Record<string, string>): Promise<TlsReply>
-  /** How many entries the log has got meanwhile. */
+  /** Number of entries that the log gets during the attack. */
   entriesOf(attack: () => Promise<unknown>): Promise<number>
 }
 
@@ -137,8 +137,8 @@ export async function routerRequests(id: string, privateKeyPem: string): Promise
 }
 
 /**
- * Holds certificate requests until this many wait, as if separate controllers had verified each;
- * then runs `meanwhile` before any of them continues to the log.
+ * Delays certificate requests until this many wait, as if separate controllers had verified each;
+ * then runs `meanwhile` before their entries are added to the log.
  */
 export function heldTogether(
   issuer: InlineIssuer,

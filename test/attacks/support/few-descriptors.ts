@@ -19,7 +19,7 @@ limitConnections(server, {
 server.listen(0, '0.0.0.0', () => {
   console.log(JSON.stringify({ port: (server.address() as AddressInfo).port }))
 })
-// Before there are none left: the module is read from its file.
+// Loads the module before no descriptors are left, because loading it opens a file.
 readProcessMemory()
 
 createInterface(process.stdin).on('line', (line) => {

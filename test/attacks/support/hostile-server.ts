@@ -9,7 +9,7 @@ import {
 } from '../../../src/pki/authority/authority.ts'
 import { newCa } from '../../support/authorities.ts'
 
-/** Answer of a hostile server. A text is sent as it is, anything else as JSON. */
+/** Response of a hostile server. A string is sent unchanged, any other body as JSON. */
 export interface HostileAnswer {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
@@ -23,11 +23,11 @@ export interface HostileRequest {
   readonly body: string
 }
 
-/** A network whose controller gives any answer of its owner, under a separate CA. */
+/** A controller whose owner chooses its responses, with its own CA. */
 export class HostileServer {
-  /** All that was sent to it. */
+  /** All requests that the server has received. */
   readonly requests: HostileRequest[] = []
-  /** @returns null: an empty list. */
+  /** Determines the response. @returns null for an empty list. */
   answer: (request: HostileRequest) => HostileAnswer | null = () => null
   readonly ca: CertifiedKey
   origin = ''
@@ -55,7 +55,10 @@ export class HostileServer {
     })
   }
 
-  /** @param ca of another one, whose certificates its owner can issue as well. */
+  /**
+   * @param ca a CA of another network whose owner also runs this server, so that it can issue
+   * certificates with that CA.
+   */
   static async open(ca?: CertifiedKey): Promise<HostileServer> {
     const issuer = ca ?? (await newCa('hostile network', Date.now()))
     const leaf = await issueLeaf({
@@ -72,7 +75,7 @@ export class HostileServer {
     return made
   }
 
-  /** Can be called again. */
+  /** Closes the server. May be called twice. */
   async close(): Promise<void> {
     this.#server.closeAllConnections()
     await new Promise((done) => this.#server.close(done))

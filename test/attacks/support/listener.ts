@@ -12,9 +12,9 @@ import { PATIENCE_MS } from '../../support/patience.ts'
 export interface AttackedListener extends ForFile {
   readonly port: number
   readonly server: Server
-  /** The sockets that the listener has accepted, those of closed connections included. */
+  /** The sockets that the listener has accepted, including closed ones. */
   readonly accepted: readonly Socket[]
-  /** Connections that are open now, as the server counts them. */
+  /** Number of connections that are open, as the server counts them. */
   connections(): Promise<number>
   /** A connection whose handshake is complete. */
   connect(): Promise<TLSSocket>
@@ -27,7 +27,7 @@ export async function attackedListener(limits: Partial<ApiLimits>): Promise<Atta
   return await listenerBefore(await controllerForFile(limits))
 }
 
-/** The same in front of an existing controller. */
+/** A real HTTPS listener on loopback in front of an existing controller. */
 export async function listenerBefore(forFile: ForFile): Promise<AttackedListener> {
   const { certificatePem: cert, privateKeyPem: key } = await memberLeaf('ctrl1')
   const servers: Server[] = []
@@ -73,7 +73,7 @@ export async function listenerBefore(forFile: ForFile): Promise<AttackedListener
   }
 }
 
-/** Everything that arrives until the connection ends. */
+/** All data that arrives until the connection ends. */
 export async function textOf(socket: Socket): Promise<string> {
   let text = ''
   socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')))
@@ -81,7 +81,7 @@ export async function textOf(socket: Socket): Promise<string> {
   return text
 }
 
-/** Waits until a condition holds. @throws when it does not within `withinMs`. */
+/** Waits until a condition holds. @throws if it does not hold within `withinMs`. */
 export async function until(
   holds: () => boolean | Promise<boolean>,
   withinMs = PATIENCE_MS,

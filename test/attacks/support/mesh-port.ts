@@ -16,11 +16,14 @@ import {
 export interface AttackedMesh {
   readonly authority: Authority
   readonly victim: TestMesh
-  /** ID of its one peer, which does not run. */
+  /** Identity of its only peer, which does not run. */
   readonly member: MeshIdentity
   /** A TCP connection, from an address of this host. */
   tcp(localAddress: string): Socket
-  /** After the handshake as the client sees it: the server may not have checked it yet. */
+  /**
+   * Opens a TLS connection. The handshake is complete for the client; the server may not have
+   * checked its certificate yet.
+   */
   tls(identity: MeshIdentity, localAddress?: string): Promise<TLSSocket>
 }
 
@@ -83,14 +86,14 @@ export const SETTINGS = 4
 export const PING = 6
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 
-/** Whether the server still holds the connection; the client would learn of its end. */
+/** Resolves when the server has closed the connection. */
 export async function isOver(socket: Socket): Promise<true> {
   socket.resume()
   if (!socket.destroyed) await new Promise((resolve) => socket.once('close', resolve))
   return true
 }
 
-/** Like every peer that wants to stay: one that does not is closed in a moment. */
+/** Answers pings like a real peer; a connection that does not answer is soon closed. */
 export function answerPings(socket: Socket): void {
   let unread = Buffer.alloc(0)
   socket.on('data', (chunk: Buffer) => {

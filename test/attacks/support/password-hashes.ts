@@ -13,15 +13,15 @@ interface HashCost {
   readonly parallelism: number
 }
 
-/** Parameters of OpenZiti. */
+/** Parameters that OpenZiti uses. */
 const OPENZITI: HashCost = { memoryCost: 3072, timeCost: 1, parallelism: 4 }
 
-/** A hash as a migrated network has it. */
+/** A password hash in the form in which a migrated network contains it. */
 export function weakHash(password: string, cost: Partial<HashCost> = {}): Promise<string> {
   return argon2.hash(password, { type: argon2.argon2id, hashLength: 32, ...OPENZITI, ...cost })
 }
 
-/** Stores a hash for the user of the tests, as an entry of the log. */
+/** Stores a password hash for the ordinary user of the tests, by a log entry. */
 export function setPasswordHash({ cluster }: TestController, passwordHash: string): void {
   const message = create(EntityWriteSchema, {
     entity: 'authenticator',

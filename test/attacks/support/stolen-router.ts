@@ -27,17 +27,20 @@ import { type Pipe, settle } from '../../channel/pipe.ts'
 import { RouterStage } from '../../fabric/stage.ts'
 import { commandData } from '../../support/commands.ts'
 
-/** From here on, sessions say at which API they were opened. */
+/** Raises the feature level; after that, sessions store the API that opened them. */
 export function raiseToSecondLevel({ cluster }: TestController): void {
   const message = create(FeatureLevelRaiseSchema, { level: 2 })
   const payload = toBinary(FeatureLevelRaiseSchema, message)
   cluster.apply(commandData(CommandKind.FEATURE_LEVEL_RAISE, payload))
 }
 
-/** Routers at a controller, each of which keeps everything that it receives. */
+/** Routers at a controller, each of which records everything that it receives. */
 export class StolenRouters {
   readonly stage = new RouterStage()
-  /** Heartbeats of routers keep sessions alive through it, besides those of the controller. */
+  /**
+   * Services through which heartbeats of routers keep sessions alive, in addition to those of the
+   * controller.
+   */
   readonly services: ReturnType<typeof createServices>
   readonly clients: RouterClientAuthorizer
   readonly tunnels: RouterTunnelAuthorizer
@@ -120,7 +123,7 @@ export class StolenRouter {
     this.pipe = pipe
   }
 
-  /** Tokens that it ever received, by identity. */
+  /** All session tokens that a router has received, by identity. */
   async tokens(): Promise<ReadonlyMap<string, string>> {
     await settle()
     const told = this.pipe
@@ -129,7 +132,7 @@ export class StolenRouter {
     return new Map(told.map(({ identityId, token }) => [identityId, token]))
   }
 
-  /** Tokens of sessions that were taken from it. */
+  /** Tokens of sessions that the controller has removed at a router. */
   async lost(): Promise<readonly string[]> {
     await settle()
     return this.pipe
@@ -137,7 +140,7 @@ export class StolenRouter {
       .flatMap(({ body }) => fromBinary(ApiSessionRemovedSchema, body).tokens)
   }
 
-  /** Service sessions whose end it received. */
+  /** IDs of service sessions whose end the controller has reported to a router. */
   async ended(): Promise<readonly string[]> {
     await settle()
     return this.pipe

@@ -2,12 +2,12 @@ import type { Socket } from 'node:net'
 
 import { type AttackedListener, until } from './listener.ts'
 
-/** How often the same is seen of a connection before it counts as one that stands still. */
+/** Number of equal observations after which a connection counts as stuck. */
 const LOOKS = 25
 
 /**
- * A connection that sends requests until the kernel buffers no more of the answers, which it never
- * reads.
+ * A connection that sends requests and reads no response, until the kernel buffers no more of the
+ * responses.
  */
 export async function stuckConnection(
   { accepted, connect }: Pick<AttackedListener, 'accepted' | 'connect'>,

@@ -18,8 +18,8 @@ import { newCa } from '../../support/authorities.ts'
 import { freePort } from '../../support/ports.ts'
 import { Administrator } from './support.ts'
 
-// Goal: one log-in serves every verb, its token is seen by nobody, and who answers is known before
-// a password is sent.
+// Goal: every verb uses the same log-in, the token is visible to no one, and the server is verified
+// before a password is sent.
 
 let person: Administrator
 beforeAll(async () => {
@@ -58,7 +58,8 @@ test('a log-in stores the session in a file that only its owner can read, and pr
   expect(token).toMatch(/^ey/)
   expect(done.stdout).not.toContain(token)
   expect((statSync(contexts()).mode & 0o777).toString(8)).toBe('600')
-  // The first one is the named one; the others are the further controllers of the cluster.
+  // The first one is the controller that the user named; the others are the remaining controllers
+  // of the cluster.
   expect(context('prod').controllers).toEqual([
     person.origin,
     'https://localhost:1280',
@@ -98,7 +99,7 @@ test('login shows the fingerprint of an unknown CA, and sends nothing before the
   const done = await person.run(...words, '--fingerprint', fingerprint().toLowerCase())
   expect([done.code, done.stderr]).toEqual([0, ''])
   expect(context(new URL(person.origin).host).caPem).toContain('BEGIN CERTIFICATE')
-  // Known from now on.
+  // The CA is known after the first log-in.
   const again = await person.run(...words)
   expect([again.code, again.stderr]).toEqual([0, ''])
 })

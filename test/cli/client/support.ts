@@ -8,7 +8,7 @@ import { runHere } from '../run-here.ts'
 import type { Finished } from '../support.ts'
 import { EnrollingController } from '../enroll/support.ts'
 
-/** A user at a terminal, with a separate home folder and a real listener. */
+/** A user at a terminal, with a separate home folder, and a controller with a real listener. */
 export class Administrator {
   readonly cluster: EnrollingController
   readonly folder = mkdtempSync(join(tmpdir(), 'flotilla-admin-'))
@@ -17,12 +17,12 @@ export class Administrator {
     this.cluster = cluster
   }
 
-  /** A fresh cluster, and nobody logged in. */
+  /** Starts a new cluster; the user is not logged in. */
   static async open(featureLevel?: number, providerCaPem?: string): Promise<Administrator> {
     return new Administrator(await EnrollingController.open(featureLevel, providerCaPem))
   }
 
-  /** The same, logged in as the default administrator. */
+  /** Starts a new cluster, with the user logged in as the default administrator. */
   static async loggedIn(featureLevel?: number, providerCaPem?: string): Promise<Administrator> {
     const made = await Administrator.open(featureLevel, providerCaPem)
     const done = await made.logIn()
@@ -42,7 +42,7 @@ export class Administrator {
     return runHere(words, { XDG_CONFIG_HOME: this.folder })
   }
 
-  /** The standard output of a command that must succeed without a word on the other one. */
+  /** The standard output of a command that must succeed and print nothing on stderr. */
   async out(...words: string[]): Promise<string> {
     const { code, stdout, stderr } = await this.run(...words)
     if (code !== 0 || stderr !== '') throw new Error(`flotilla ${words.join(' ')}: ${stderr}`)

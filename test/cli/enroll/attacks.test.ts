@@ -29,9 +29,9 @@ import {
 import { newCa } from '../../support/authorities.ts'
 import { runHere } from '../run-here.ts'
 
-// Goal: only the controller that signed a token learns anything about the enrolling client, and no
-// server can make the command hang, grow or follow a redirect. Method: servers that misbehave, with
-// the right certificate or another one.
+// Goal: only the controller that signed a token receives data of the enrolling client, and no
+// server can make the command wait forever, use unlimited memory or follow a redirect. Method:
+// faulty servers, with the right certificate or another one.
 
 let folder = ''
 let servers: { close: () => void }[] = []
@@ -283,7 +283,7 @@ describe('a server at the address in an enrollment token', () => {
   test('is reported in one sentence if it does not speak TLS, does not respond or is unreachable', async () => {
     const silent = createTcp((socket) => void socket.on('error', () => undefined))
     const plain = createTcp((socket) => void socket.end('220 mail\r\n'))
-    // As the cluster port of a controller: it accepts one application protocol only.
+    // Like the cluster port of a controller, this server accepts only one application protocol.
     const own = await newLeaf()
     const key = { cert: own.certificatePem, key: own.privateKeyPem }
     const mesh = createTls({ ...key, ALPNProtocols: ['h2'] })

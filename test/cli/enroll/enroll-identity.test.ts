@@ -13,8 +13,8 @@ import type { Finished } from '../support.ts'
 import { EnrollingController } from './support.ts'
 
 // Goal: a holder of a token enrolls with one command, an interrupted run loses nothing, and each
-// refusal says what to do.
-// Method: the verb in this process against the real listener of a controller.
+// refusal contains a remedy. Method: the verb in this process, with the real listener of a
+// controller.
 
 let cluster: EnrollingController
 let folder = ''

@@ -11,8 +11,8 @@ import { signerOf } from '../../support/member-leaf.ts'
 type Detail = Readonly<Record<string, unknown>>
 
 /**
- * A controller whose tokens are signed by the certificate that it shows, as those of a real one
- * are.
+ * A controller whose tokens are signed with the key of the certificate that it presents, as those
+ * of a real controller are.
  */
 export class EnrollingController {
   readonly controller: TestController
@@ -28,7 +28,7 @@ export class EnrollingController {
   }
 
   /**
-   * @param featureLevel in force; undefined: the newest.
+   * @param featureLevel feature level of the cluster; undefined: the newest.
    * @param providerCaPem CA of identity providers on this host.
    */
   static async open(featureLevel?: number, providerCaPem?: string): Promise<EnrollingController> {
@@ -39,7 +39,7 @@ export class EnrollingController {
       { allowsReservedSignerHosts: providerCaPem !== undefined },
       featureLevel,
     )
-    // The other side judges certificates by the real time.
+    // Sets the clock to the real time, because the client checks certificates with the real time.
     controller.clock.advance(Date.now() - controller.clock.nowMs())
     const own = await serverKey(controller)
     const bindings: Record<string, string[]> = {
@@ -62,7 +62,7 @@ export class EnrollingController {
     return `https://127.0.0.1:${this.listener.port}`
   }
 
-  /** Answer of the management API to an administrator. */
+  /** Response of the management API to an administrator. */
   async ask(method: string, path: string, body?: unknown, type?: string): Promise<Detail> {
     const reply = await this.listener.call({
       method,
@@ -85,7 +85,7 @@ export class EnrollingController {
     return { id, jwt: String(made?.['jwt']) }
   }
 
-  /** A third-party CA as it is registered, not yet verified. */
+  /** Registers a third-party CA without verifying it. */
   async newCa(name: string): Promise<{ readonly id: string; readonly key: CertifiedKey }> {
     const key = await newCa(name, this.controller.clock.nowMs())
     const body = {

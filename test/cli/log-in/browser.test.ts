@@ -8,14 +8,15 @@ import { admin } from '../../api/support/controller.ts'
 import { freePort } from '../../support/ports.ts'
 import { Administrator } from '../client/support.ts'
 
-// Goal: a log-in in a browser ends in the terminal that began it, whatever else comes to its port.
+// Goal: a log-in in a browser ends in the terminal that began it, regardless of other requests to
+// its port.
 
 interface Page {
   readonly status: number
   readonly text: string
 }
 
-/** Requests of a browser, or of another program of the host, to the loopback address. */
+/** Sends a request of a browser, or of another program on the host, to the loopback address. */
 function get(url: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Page> {
   return new Promise((resolve, reject) => {
     const asked = request(url, { method, headers, agent: false }, (answer) => {
@@ -98,7 +99,7 @@ describe('a log-in in the browser', () => {
   })
   afterAll(() => person.close())
 
-  /** Logs in on the page, as a person does, and comes to the redirect URI. */
+  /** Logs in on the page as a person does. @returns the page at the redirect URI. */
   async function onPage(url: string): Promise<Page> {
     const { listener } = person.cluster
     const follow = async (

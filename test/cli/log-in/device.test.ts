@@ -8,8 +8,8 @@ import { logInByDevice } from '../../../src/cli/log-in/device.ts'
 import { admin } from '../../api/support/controller.ts'
 import { Administrator } from '../client/support.ts'
 
-// Goal: a person elsewhere logs in a terminal without a browser, and the log-in continues when a
-// controller fails.
+// Goal: a person in another place logs in a terminal without a browser, and the log-in continues
+// when a controller fails.
 
 let person: Administrator
 let provider: OidcProviderClient
@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => person.close())
 
-/** Time passes for the controller as it would for the terminal. */
+/** Advances the clock of the controller by the time for which the terminal would wait. */
 const pause = (ms: number): Promise<void> => {
   person.cluster.controller.clock.advance(ms)
   return Promise.resolve()
@@ -37,7 +37,7 @@ async function send(path: string, form: Record<string, string>) {
   return await person.cluster.listener.call({ path, body, headers })
 }
 
-/** A person enters the code and logs in, in a browser of another device. */
+/** Enters the code and logs in as a person does in a browser on another device. */
 async function allow({ userCode }: DeviceLogIn): Promise<void> {
   const page = await send('/oidc/device', { user_code: userCode })
   const [, id = ''] = /authRequestID=([^"&]+)"/.exec(page.text) ?? []

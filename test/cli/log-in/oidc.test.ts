@@ -14,8 +14,8 @@ import { clientKey } from '../../api/support/tls.ts'
 import { freePort } from '../../support/ports.ts'
 import { Administrator } from '../client/support.ts'
 
-// Goal: if a cluster offers OpenID Connect, a log-in at the terminal uses it, lasts while it is in
-// use, and ends on request; nobody sees a token.
+// Goal: if a cluster offers OpenID Connect, a log-in at the terminal uses it, lasts as long as it
+// is used, and ends on request; its tokens are visible to no one.
 
 let person: Administrator
 beforeAll(async () => {
@@ -45,7 +45,7 @@ function change(edit: (held: Held) => void, name = 'net'): void {
   if (held !== undefined) edit(held)
   writeSecretFile(path(), JSON.stringify(file))
 }
-/** The access token expires before the next request. */
+/** Makes the access token expire before the next request. */
 const endSoon = (): void =>
   change(({ renewal }) => {
     if (renewal !== null) renewal.expiresAtMs = Date.now() + 1000

@@ -8,8 +8,9 @@ import { openRestSession } from '../../../src/cli/log-in/rest-session.ts'
 import { admin } from '../../api/support/controller.ts'
 import { Administrator } from '../client/support.ts'
 
-// Goal: a log-in at the terminal that lacks a second factor names it, and says what the person can
-// do. Method: a controller of a later version requires factors that this program does not know.
+// Goal: if a log-in at the terminal lacks a second factor, the message names the factor and what
+// the person can do. Method: a controller of a later version requires factors that this program
+// does not know.
 
 let person: Administrator
 beforeAll(async () => {
@@ -21,7 +22,10 @@ const method = { method: 'password', username: admin.username } as const
 const credential = { password: admin.password }
 const code = (): Promise<string> => Promise.resolve('000000')
 
-/** Logs in by the code flow, whose steps from the password on answer with these queries. */
+/**
+ * Logs in with the code flow at a controller that responds with these auth queries after the
+ * password.
+ */
 async function byCodeFlow(...answers: readonly unknown[]): Promise<unknown> {
   const provider = await OidcProviderClient.discover(person.origin, { caPem: person.caPem })
   const real = provider.step.bind(provider)
@@ -34,7 +38,7 @@ async function byCodeFlow(...answers: readonly unknown[]): Promise<unknown> {
   return await logInByCodeFlow(provider, { method, credential, code }).catch((error) => error)
 }
 
-/** Logs in at a controller that answers the REST log-in with these queries. */
+/** Logs in with the REST API at a controller that responds with these auth queries. */
 async function byRest(authQueries: readonly unknown[]): Promise<unknown> {
   const { certificatePem: cert, privateKeyPem: key } = person.cluster.own
   const data = { token: 't', identity: { name: 'later' }, authQueries }

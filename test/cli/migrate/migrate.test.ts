@@ -100,7 +100,7 @@ async function backup(): Promise<LoadedBackup> {
   return await loadBackup(bytes, new MemoryStateStore(), { privateKeyPem: null })
 }
 
-/** The sentence on stderr, without the paths of this run. */
+/** The sentence on stderr, without paths that are different in each run. */
 async function failureOf(...words: readonly string[]): Promise<string> {
   const { code, stderr } = await runHere(words)
   const lines = stderr.trimEnd().split('\n')

@@ -20,7 +20,7 @@ import {
   type SampleStores,
 } from '../../migrate/sample-network.ts'
 
-/** A controller of OpenZiti in a folder: configuration, certificates and database. */
+/** An OpenZiti controller in a folder: configuration, certificates and database. */
 export interface OpenZitiController {
   readonly configuration: string
   readonly database: string
@@ -31,7 +31,7 @@ export interface OpenZitiNetwork {
   readonly stores: SampleStores
 }
 
-/** @param nowMs from when the certificates are valid. */
+/** @param nowMs start of the validity of the certificates. */
 export async function openZitiNetwork(nowMs: number): Promise<OpenZitiNetwork> {
   const root = await createRootAuthority({
     commonName: 'Acme Root',
@@ -52,7 +52,7 @@ interface ControllerOptions {
   readonly port: number
   readonly network: OpenZitiNetwork
   readonly nowMs: number
-  /** Certificates of clusters have SPIFFE ids, those of single controllers have none. */
+  /** Certificates of clusters have SPIFFE IDs; those of single controllers have none. */
   readonly cluster?: ClusterFacts & { readonly trustDomain: string }
   readonly stores?: SampleStores
 }

@@ -8,8 +8,8 @@ import { newCa } from '../../support/authorities.ts'
 import { Administrator } from '../client/support.ts'
 
 // Goal: one command imports the network of another controller. The export below has the form that
-// `ziti ops export` of release 2.0 writes: names after `@`, and the members of details that it does
-// not filter out.
+// `ziti ops export` of release 2.0 writes: references begin with `@`, and objects contain members
+// of details that the export does not filter out.
 
 let person: Administrator
 let certPem = ''
@@ -251,7 +251,7 @@ describe('an import of a disabled identity', () => {
       identity('over', { disabled: false, disabledAt: inDays(-3), disabledUntil: inDays(-2) }),
       identity('gone', { disabled: true, disabledUntil: null }),
     )
-    // The command counts minutes from the clock of this process, the controller from its own.
+    // The command uses the clock of this process to count minutes, and the controller uses its own.
     const { clock } = person.cluster.controller
     clock.advance(Math.max(0, Date.now() - clock.nowMs()))
     expect((await imported(text)).code).toBe(0)
@@ -340,7 +340,7 @@ test('every field that an import omits can be derived from other fields, or is r
       'edgeRouters.unverifiedCertPem',
       'edgeRouters.enrollmentToken',
       'edgeRouters.isVerified',
-      // No export has sections of these.
+      // An export has no sections for these fields.
       'transitRouters.adoptableFingerprint',
       'transitRouters.certificateNames',
       'transitRouters.interfaces',

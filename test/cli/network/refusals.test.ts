@@ -124,7 +124,7 @@ describe('an invalid file for apply', () => {
   })
 })
 
-/** The remedy that the refusal names. */
+/** The remedy in the refusal works. */
 test('records that reference each other in a cycle can be created by applying two files', async () => {
   const half = person.file('half.yml', circle().replace('    enrollAuthPolicy: by-token\n', ''))
   await person.out('apply', '-f', half)

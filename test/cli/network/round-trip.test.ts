@@ -54,7 +54,7 @@ test('apply with --dry-run prints only the difference; without it, the target ne
   expect(dry).toMatch(/^dry run, nothing was changed: \d+ created, \d updated, 0 deleted$/m)
   expect(await other.out('export')).toBe(before)
   expect(await other.out('apply', '-f', path)).toMatch(/^done: \d+ created, 4 updated, 0 deleted$/m)
-  // Both networks began with the two people of the test controller.
+  // Both networks had the same two people of the test controller at the beginning.
   expect(await other.out('export')).toBe(text)
   expect(await other.out('apply', '-f', path)).toBe('no change needed\n')
   expect(await other.out('apply', '-f', path, '--dry-run')).toBe('no change needed\n')

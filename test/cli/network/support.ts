@@ -2,8 +2,7 @@ import { newCa } from '../../support/authorities.ts'
 import type { Administrator } from '../client/support.ts'
 
 /**
- * Makes a network that has an object of every kind which a file can describe, and a reference of
- * every sort.
+ * Creates an object of every kind that a network file can contain, and a reference of every sort.
  */
 export async function fillNetwork(person: Administrator): Promise<void> {
   const plant = person.file('plant.pem', (await newCa('plant', Date.now())).certificatePem)
@@ -55,7 +54,7 @@ export async function fillNetwork(person: Administrator): Promise<void> {
   ])
 }
 
-/** The id that a record has in the cluster of this person. */
+/** The ID of a record, by its name, in the cluster of this person. */
 export async function idOf(person: Administrator, kind: string, name: string): Promise<string> {
   return (JSON.parse(await person.out('get', kind, name, '-o', 'json')) as { id: string }).id
 }

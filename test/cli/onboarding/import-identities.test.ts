@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { onboardingLimits } from '../../../src/cli/onboarding/identity-lines.ts'
 import { Administrator } from '../client/support.ts'
 
-// Goal: one command onboards a list of people or devices, can be repeated, and changes nothing for
-// a faulty list.
+// Goal: one command creates the identities in a list of people or devices, can be repeated, and
+// changes nothing if the list is faulty.
 
 let person: Administrator
 let tokens = ''

@@ -6,8 +6,8 @@ import { allKinds, type Kind } from '../../../src/cli/records/kinds.ts'
 import { newCa } from '../../support/authorities.ts'
 import { Administrator } from '../client/support.ts'
 
-// Goal: whatever the management API keeps can be made, seen, changed and deleted from a terminal,
-// by names alone.
+// Goal: every record of the management API can be created, shown, changed and deleted from a
+// terminal, only by names.
 
 let person: Administrator
 beforeAll(async () => {
@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => person.close())
 
-/** Records that the ones below refer to. */
+/** Records to which the records below refer. */
 const prepared = [
   'identity name=berta',
   'identity name=bill',
@@ -31,10 +31,13 @@ const prepared = [
 ]
 
 interface Example {
-  /** Name of the record, and the words that make it; FOLDER stands for that of the files. */
+  /**
+   * The name of the record and the words that create it; FOLDER is replaced with the folder of the
+   * files.
+   */
   readonly create: string
   readonly update?: string
-  /** Values that the list shows afterwards. */
+  /** Values that the list must show afterwards. */
   readonly shows: RegExp
 }
 

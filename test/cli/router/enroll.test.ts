@@ -20,8 +20,9 @@ import { ConnectProxy } from '../../support/connect-proxy.ts'
 import { runHere } from '../run-here.ts'
 import type { Finished } from '../support.ts'
 
-// Goal: a router has its files by one command; a run that was cut off loses nothing, and nothing is
-// overwritten unasked. Method: the verb in this process against the real listener of a controller.
+// Goal: a router gets its files with one command; an interrupted run loses nothing, and nothing is
+// overwritten without `force`. Method: the verb in this process, with the real listener of a
+// controller.
 
 let cluster: EnrollingController
 let folder = ''
@@ -48,7 +49,7 @@ ctrl: {endpoints: ["tls:ctrl1.test:6262", "tls:ctrl2.test:6262"]}
 csr: {country: NO, province: Vestland, locality: Bergen, organization: Anvil, organizationalUnit: Nets, sans: {dns: [r.test], ip: [127.0.0.1], uri: ["urn:r"], email: [r@r.test]}}
 `
 
-/** Routers of the test: a name that one has is no other's. */
+/** Names of the routers in this test; names must be unique. */
 const made: string[] = []
 
 async function newToken(): Promise<{ readonly id: string; readonly jwt: string }> {
@@ -69,7 +70,7 @@ function refused(done: Finished, sentence: RegExp, code = 1): void {
   expect(done.code, done.stderr).toBe(code)
 }
 
-/** Of the member of the test controller. */
+/** Router addresses of the test controller. */
 const ROUTER_ADDRESSES = ['tls:localhost:1380', 'tls:outside.example:443']
 
 const outputs = ['r.cert', 'r.server.cert', 'r.key', 'r.ca', 'endpoints.yml']

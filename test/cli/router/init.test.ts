@@ -7,8 +7,7 @@ import { routerTypes } from '../../../src/config/router/commented-config.ts'
 import { freePort } from '../../support/ports.ts'
 import { runHere } from '../run-here.ts'
 
-// Goal: an operator has a router configuration that works without putting it together from several
-// pages.
+// Goal: an operator gets a working router configuration from one command.
 
 const folder = mkdtempSync(join(tmpdir(), 'flotilla-router-init-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

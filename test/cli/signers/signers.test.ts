@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { jwkOf, KeyServer, TestProvider } from '../../support/identity-provider.ts'
 import { Administrator } from '../client/support.ts'
 
-// Goal: an administrator sets up an identity provider by a command, from the values that a person
-// knows, and learns for a token which check decides.
+// Goal: an administrator sets up an identity provider with one command, from values that people
+// know, and sees for a token which check decides.
 
 const server = await KeyServer.open([])
 const address = `https://localhost:${server.port}`

@@ -13,8 +13,8 @@ import {
 } from '../../../src/pki/authority/authority.ts'
 import { newCa } from '../../support/authorities.ts'
 
-// Goal: identity files of our program and of other enrollers are read, and an error in a file or an
-// option is reported before anything is dialed.
+// Goal: the tunnel reads identity files of this program and of other enrollment tools, and reports
+// an error in a file or option before it dials.
 
 let folder: string
 let root: CertifiedKey

@@ -4,7 +4,7 @@ import { advertisedHosts } from '../../../src/config/controller/advertised-hosts
 import { composeConfig } from '../../../src/config/controller/compose.ts'
 import { parseControllerConfig } from '../../../src/config/controller/load.ts'
 
-/** Hosts of a controller whose peers use `ctrl1`. */
+/** Hosts that a controller advertises if its peers use the name `ctrl1`. */
 function hostsAt(webAdvertise: string, names = ''): string[] {
   const text = composeConfig({
     id: 'ctrl1',

@@ -8,7 +8,7 @@ import { clusterScopeOptionsSha256 } from '../../../src/config/controller/cluste
 import { fuzz } from '../engine/fuzz.ts'
 import { controllerSubject, faultsOf, FILE, GOOD, load } from './support.ts'
 
-/** GOOD with one line replaced; the line must exist. */
+/** The text of GOOD with one line replaced; fails if the line does not exist. */
 function changed(line: string, replacement: string): string {
   expect(GOOD).toContain(`${line}\n`)
   return GOOD.replace(`${line}\n`, replacement === '' ? '' : `${replacement}\n`)

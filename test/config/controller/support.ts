@@ -5,7 +5,7 @@ import { formatFault } from '../../../src/config/engine/fault.ts'
 import type { FuzzSubject } from '../engine/fuzz.ts'
 
 export const FILE = '/etc/flotilla/config.yml'
-/** Everything that a controller needs to start. */
+/** Configuration with everything that a controller needs to start. */
 export const GOOD = `id: ctrl1
 data: data
 trustDomain: test.example
@@ -32,7 +32,7 @@ export function faultsOf(text: string, environment: Environment = {}): string[] 
   return loaded.ok ? [] : loaded.faults.map(formatFault)
 }
 
-/** Keys for the variables that override them. */
+/** Keys whose environment variables the tests use. */
 const keys = ['id', 'raft.tickMs', 'web[0].apis', 'api.refusedSignerNetworks', 'backup.hook']
 
 export const controllerSubject: FuzzSubject<ControllerConfig> = {

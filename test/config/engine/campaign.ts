@@ -4,8 +4,8 @@ import { controllerSubject } from '../controller/support.ts'
 import { routerSubject } from '../router/support.ts'
 import { fuzz } from './fuzz.ts'
 
-// Random configurations, each judged without an exception: node test/config/engine/campaign.ts
-// --files 100000 --seed 1
+// Checks random configurations, none of which may cause an exception: node
+// test/config/engine/campaign.ts --files 100000 --seed 1
 const { values } = parseArgs({
   options: {
     files: { type: 'string', default: '100000' },

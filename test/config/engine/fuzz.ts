@@ -3,15 +3,15 @@ import type { SchemaFields, SchemaNode } from '../../../src/config/engine/schema
 import { formatYaml } from '../../../src/config/engine/yaml-tree.ts'
 import { type Random, seededRandom } from '../../../src/lib/random.ts'
 
-/** A table and its random files. */
+/** A table of options, and the parameters of its random files. */
 export interface FuzzSubject<T> {
   readonly fields: SchemaFields
-  /** Keys that most files have, at any depth. */
+  /** Keys that most random files contain, at any depth. */
   readonly needed: readonly string[]
-  /** Variables that may be set. */
+  /** Environment variables that may be set. */
   readonly variables: readonly string[]
   parse(text: string, environment: Readonly<Record<string, string>>): LoadedConfig<T>
-  /** Throws when an accepted configuration violates its guarantees. */
+  /** Throws if an accepted configuration does not have the properties that the table guarantees. */
   check(config: T): void
 }
 
@@ -113,7 +113,8 @@ const noise = [
 ]
 
 /**
- * Judges as many nearly correct files as arbitrary ones. Throws an unexpected result with its file.
+ * Loads random files, half of them nearly correct and half arbitrary. Throws an unexpected result
+ * together with its file.
  */
 export function fuzz<T>(
   subject: FuzzSubject<T>,
@@ -177,7 +178,7 @@ function fileOf({ fields, needed }: FuzzSubject<unknown>, random: Random): strin
   return random.next() < 0.3 ? corrupted(text, random) : text
 }
 
-/** Parameters of a random file. */
+/** Parameters for one random file. */
 interface Draw {
   readonly random: Random
   /** Probability of each mistake. */
@@ -257,7 +258,7 @@ function misspelt(name: string, random: Random): string {
   return name.slice(0, at) + pick(['x', '', '_', 'é'], random) + name.slice(at + 1)
 }
 
-/** Removes or inserts a few characters, like an editor or an incomplete copy. */
+/** Removes or inserts a few characters, as an editor or an incomplete copy could do. */
 function corrupted(text: string, random: Random): string {
   let found = text
   for (let count = random.integer(1, 4); count > 0; count -= 1) {

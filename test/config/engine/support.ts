@@ -33,7 +33,7 @@ import {
 
 export const FILE = '/etc/app/app.yml'
 
-/** One key of each kind that a table supports. */
+/** A key of each kind that tables support. */
 export const fields = {
   name: defineOption(text(), { default: REQUIRED_OPTION, why: 'Its name.' }),
   size: defineOption(integer(1, 9), { default: 3, why: 'Its <size>, a|b.', scope: 'cluster' }),
@@ -84,7 +84,10 @@ export const fields = {
 
 type Config = Readonly<Record<string, unknown>>
 
-/** The table, with keys overridden by APP_… or texts filled from the environment. */
+/**
+ * A table whose keys can be overridden by variables APP_…, or whose texts are filled from the
+ * environment.
+ */
 export function tableOf(
   overridePrefix: string | null,
   unknownKeys: UnknownKeys = 'faults',
@@ -92,7 +95,7 @@ export function tableOf(
   return { fields, overridePrefix, unknownKeys, settle: (config) => config }
 }
 
-/** Everything that the table needs; five lines. */
+/** The smallest valid file for the table, with five lines. */
 export const LEAST = `name: n
 home: {}
 doors:
@@ -107,7 +110,7 @@ export interface Given {
   readonly unknownKeys?: UnknownKeys
 }
 
-/** LEAST with more lines, unless the whole text is given. */
+/** Parses LEAST with additional lines, or the whole text if it is given. */
 export function parse(more: string, given: Given = {}): LoadedConfig<Config> {
   const { text: whole = LEAST + more, environment = {}, overridePrefix = null, unknownKeys } = given
   return parseConfig(tableOf(overridePrefix, unknownKeys), FILE, whole, environment)
@@ -119,7 +122,7 @@ export function configOf(more: string, given: Given = {}): Config {
   return loaded.config
 }
 
-/** Faults without the name of the file: `6: size: …`. */
+/** Faults as text without the name of the file: `6: size: …`. */
 export function faultsOf(more: string, given: Given = {}): string[] {
   const loaded = parse(more, given)
   return loaded.ok ? [] : loaded.faults.map((fault) => formatFault(fault).replace(`${FILE}:`, ''))

@@ -21,7 +21,7 @@ describe('A configuration file that was written for an OpenZiti router', () => {
     expect(parse(text).warnings.map(({ key }) => key)).toEqual(['identiti'])
   })
 
-  // With its default, each key would be less strict than what the operator wrote.
+  // With the default value, each of these keys would be less strict than the operator's value.
   test.each([
     ['identity: {cert: c, key: k, server_keys: s}', 'identity.server_keys', 'identity.server_key'],
     [

@@ -123,7 +123,7 @@ describe('the listeners of a router', () => {
     expect(found.listeners[0]?.options['services']).toEqual(['web shop:8080', 'db:5432'])
     const also = config(tunnel('mode: proxy, services: ["web:8080:tcp", "dns:53:udp"]'))
     expect(also.listeners[0]?.options['services']).toEqual(['web:8080:tcp', 'dns:53:udp'])
-    // A config of a service may also set the port at which it is offered.
+    // The config of a service may also determine the port on which it is offered.
     expect(config(tunnel('mode: proxy')).listeners[0]?.options['services']).toEqual([])
     expectFault(
       tunnel('mode: proxy, services: ["web:8080:sctp"]'),

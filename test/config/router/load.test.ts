@@ -62,7 +62,7 @@ transport: {dtls: {}}
       const name = key.replaceAll(/\[\d+\]/g, '[]').replace('transport.dtls', 'transport.<name>')
       const found = rows.filter((row) => row.startsWith(`| \`${name}\``))
       expect(found, key).not.toEqual([])
-      // One table for each binding: a listener has the options of one of them.
+      // Each binding has its own table; a listener has the options of one binding.
       const isOfBinding = key.startsWith('listeners[0].options.')
       const marks = found.map((row) => row.endsWith('No effect in this version. |'))
       return isOfBinding ? marks.includes(true) : marks.every(Boolean)

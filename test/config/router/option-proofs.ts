@@ -1,4 +1,4 @@
-// Names of the tests that prove the options of option-table.test.ts.
+// Names of the tests that prove the effects of the options in option-table.test.ts.
 
 /** Tests below `test/` as `file > block > test`, or the reason why the key has no effect. */
 export type Proof = readonly string[] | string
@@ -51,7 +51,7 @@ export const answers = (title: string): string =>
 export const intercepted = (title: string): string =>
   `router/intercept/intercepted-services.namespaced.ts > A service > ${title}`
 
-/** Keys of a section, by their name. */
+/** Keys below a section, each with its proof. */
 export function below(place: string, proofs: Readonly<Record<string, Proof>>): [string, Proof][] {
   return Object.entries(proofs).map(([name, proof]) => [`${place}.${name}`, proof])
 }
@@ -73,7 +73,7 @@ export const csrBelowEdge = [
   ),
 ]
 
-/** Tests of circuit ends with their options, whatever their source. */
+/** Tests of circuit endpoints with their options, regardless of the source of the options. */
 export const flow: Readonly<Record<string, readonly string[] | string>> = {
   mtu: [end('mtu splits larger payloads')],
   randomDrops: [end('randomDrops drops one payload in drop1InN')],
@@ -118,7 +118,9 @@ export const flow: Readonly<Record<string, readonly string[] | string>> = {
   circuitStartTimeout: [circuitStart],
 }
 
-/** @param reaches the test that circuit ends there get the options. */
+/**
+ * @param reaches the test that proves that circuit endpoints of this section receive the options.
+ */
 export function flowAt(
   place: string,
   reaches: string,

@@ -39,10 +39,9 @@ import {
   type Proof,
 } from './option-proofs.ts'
 
-// Goal: every option of a router's configuration has the effect that it names, proven by a test.
-// Method: the keys of the configuration, each with its tests by file and title, or with the reason
-// why it has no effect. Keys without a test are listed below, exactly; a new test removes its key
-// from that list.
+// Goal: a test proves the effect of each option in a router's configuration. Method: a table of all
+// keys, each with its tests by file and title, or with the reason why it has no effect. The list
+// below contains exactly the keys without a test; a new test removes its key from that list.
 
 const table: readonly (readonly [string, Proof])[] = [
   ['v', [rules('The router configuration file > is refused without v: 3')]],
@@ -591,10 +590,10 @@ const table: readonly (readonly [string, Proof])[] = [
   ['ha', 'the members of the cluster are followed without it'],
 ]
 
-/** Keys without a test of their effect. */
+/** Keys whose effect no test proves. */
 const unproven: readonly string[] = []
 
-/** Every key, with whether the configuration marks it as having an effect. */
+/** All keys, each with whether the configuration marks it as having an effect. */
 function keysOf(fields: SchemaFields, prefix = '', hasEffect = true): [string, boolean][] {
   return Object.entries(fields).flatMap(([name, node]): [string, boolean][] => {
     const key = prefix + name

@@ -19,7 +19,7 @@ import {
   whole,
 } from './support.ts'
 
-// Each line of the document that defines a router's configuration, in its order.
+// Each rule in the document that defines a router's configuration, in the same order.
 
 describe('The router configuration file', () => {
   test('has the sections ctrl, csr, dialers, edge, forwarder, healthChecks, identity, link, listeners, metrics, trace, transport, profile, web and v', () => {

@@ -8,7 +8,7 @@ import type { FuzzSubject } from '../engine/fuzz.ts'
 
 export const FILE = '/etc/flotilla/router.yml'
 
-/** A configuration with which a router starts and may listen; four lines. */
+/** The smallest configuration with which a router starts and may listen, with four lines. */
 export const LEAST = `v: 3
 identity: {cert: r.cert, server_cert: r.server.cert, key: r.key}
 ctrl: {endpoint: "tls:ctrl1.test:6262"}
@@ -19,7 +19,7 @@ export function parse(text: string, environment: Environment = {}): LoadedRouter
   return parseRouterConfig(FILE, text, environment)
 }
 
-/** The configuration of LEAST with more lines. */
+/** Loads LEAST with additional lines. */
 export function config(more = '', environment: Environment = {}): RouterConfig {
   return whole(LEAST + more, environment)
 }
@@ -30,7 +30,9 @@ export function whole(text: string, environment: Environment = {}): RouterConfig
   return loaded.config
 }
 
-/** Faults of LEAST with more lines, without the name of the file: `5: forwarder.x: …`. */
+/**
+ * Faults of LEAST with additional lines, as text without the name of the file: `5: forwarder.x: …`.
+ */
 export function faults(more: string, environment: Environment = {}): string[] {
   return faultsOf(LEAST + more, environment)
 }
@@ -45,7 +47,7 @@ export function warnings(more: string, environment: Environment = {}): string[] 
   return loaded.warnings.map((warning) => formatFault(warning).replace(`${FILE}:`, ''))
 }
 
-/** Expects exactly one fault, on the fifth line, with this beginning. */
+/** Expects exactly one fault, which is on the fifth line and begins with this text. */
 export function expectFault(more: string, beginning: string): void {
   const found = faults(more)
   expect(found).toHaveLength(1)

@@ -11,12 +11,12 @@ export const isFirefox = firefoxPath !== undefined
 
 const executablePath = firefoxPath ?? process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 
-/** Why the tests with a browser are skipped; null: there is one. */
+/** Why the tests that need a browser are skipped; null if a browser is installed. */
 export const browserMissing: string | null = existsSync(executablePath)
   ? null
   : `skipped: no browser at ${executablePath}; on Debian: apt-get install chromium, elsewhere set CHROMIUM`
 
-/** Ports above 1024 that the browser refuses; the controller of a test may have one by chance. */
+/** Ports above 1024 that browsers refuse; a test's controller may use one of them by chance. */
 const refusedPorts = [
   1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669,
   6679, 6697, 10080,
@@ -27,14 +27,17 @@ export type Scheme = 'light' | 'dark'
 export interface PageOptions {
   readonly scheme?: Scheme
   readonly width?: number
-  /** One that the browser has, PEM, for an origin. */
+  /** A client certificate that the browser presents to an origin, PEM. */
   readonly certificate?: { readonly origin: string; readonly cert: Buffer; readonly key: Buffer }
 }
 
-/** Findings of axe, in readable form. */
+/** A finding of the accessibility checker axe, as text. */
 export type AxeFinding = string
 
-/** Scripts of the page are texts: these tests know no DOM. */
+/**
+ * Programs for the browser as strings, because these tests are compiled without the types of the
+ * DOM.
+ */
 const tellViolations = `document.addEventListener('securitypolicyviolation', (event) => {
   console.error('policy violated: ' + event.violatedDirective + ' by ' + event.blockedURI)
 })`
@@ -54,8 +57,8 @@ const runAxe = `axe
 const axePath = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 
 /**
- * A browser that looks at the console. Whatever the pages complain about is gathered: an error in
- * the console of the browser, a violation of the policy, an exception.
+ * A browser that shows the console. It collects everything that pages report: errors in the console
+ * of the browser, violations of the content security policy, exceptions.
  */
 export class ConsoleBrowser {
   readonly complaints: string[] = []
@@ -70,7 +73,10 @@ export class ConsoleBrowser {
     return new ConsoleBrowser(await launchBrowser('light'))
   }
 
-  /** All pages of one Firefox have one scheme. A browser that has crashed is started again. */
+  /**
+   * All pages in one Firefox have the same color scheme, so each scheme needs its own browser. A
+   * browser that has crashed is started again.
+   */
   async #browserFor(scheme: Scheme): Promise<Browser> {
     const key = isFirefox ? scheme : 'light'
     const running = await this.#browsers.get(key)
@@ -103,7 +109,10 @@ export class ConsoleBrowser {
     return page
   }
 
-  /** An identity has a bounded number of event streams, and each browser uses one. */
+  /**
+   * Closes all pages, because an identity may have only a limited number of event streams, and each
+   * browser uses one.
+   */
   async closePages(): Promise<void> {
     for (const context of this.#contexts.splice(0)) await context.close()
   }
@@ -130,7 +139,10 @@ async function launchBrowser(scheme: Scheme): Promise<Browser> {
   })
 }
 
-/** The browser itself logs a refusal, or an absent controller; the page shows the consequence. */
+/**
+ * Whether the browser has logged an error response or an unreachable controller; the page shows the
+ * consequence.
+ */
 function isAnswer(text: string): boolean {
   return text.startsWith('Failed to load resource')
 }
@@ -139,7 +151,7 @@ function isAnswer(text: string): boolean {
 const screenshotStyle = 'sha256-YjaKGiklmzC6wjXA513HAMmzus8VE61XCOT+SmwNZWA='
 
 /**
- * For each screenshot of Firefox, Playwright adds an empty style, which the policy of the page
+ * For each screenshot, Playwright adds an empty style to Firefox, which the policy of the page
  * forbids. Firefox reports every style that the policy blocks a second time with its digest.
  */
 function isOfScreenshot(text: string): boolean {
@@ -164,14 +176,14 @@ export async function fillLogIn(page: Page, { username, password }: Account): Pr
   await page.getByRole('button', { name: 'Log in', exact: true }).click()
 }
 
-/** Accessibility problems on the current page (WCAG 2.2, A and AA). */
+/** Accessibility faults on the current page (WCAG 2.2, A and AA). */
 export async function axeFindings(page: Page): Promise<readonly AxeFinding[]> {
-  // The page's policy permits no foreign script; the browser itself runs this one.
+  // The page's policy permits no foreign script, but the browser runs this one for the test.
   await page.evaluate(`${await readFile(axePath, 'utf8')};undefined`)
   return await page.evaluate<readonly AxeFinding[]>(runAxe)
 }
 
-/** Whether the page is wider than its window, so that it must be scrolled sideways. */
+/** Whether the page is wider than its window, so that a person would have to scroll sideways. */
 export async function overflows(page: Page): Promise<boolean> {
   return await page.evaluate<boolean>('document.documentElement.scrollWidth > innerWidth')
 }

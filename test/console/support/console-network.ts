@@ -6,14 +6,14 @@ import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { TestCluster } from '../../process/support/cluster.ts'
 import { type Account, browserMissing, ConsoleBrowser, logIn } from './console-browser.ts'
 
-/** Screenshots of the pages, for a person to look at. */
+/** Folder for screenshots of the pages, for a person to check. */
 export const shots = join(import.meta.dirname, '../../../.test/console')
 
 export const management = '/edge/management/v1'
 
 export type Body = Readonly<Record<string, unknown>>
 
-/** A cluster of controllers, and a browser that looks at its console. */
+/** A cluster of controllers, and a browser that shows its console. */
 export class ConsoleNetwork {
   #cluster: TestCluster | null = null
   #browser: ConsoleBrowser | null = null
@@ -28,10 +28,10 @@ export class ConsoleNetwork {
     return this.#browser
   }
 
-  /** @param env options of the controllers. */
+  /** @param env environment variables with options of the controllers. */
   async start(env: Record<string, string>): Promise<void> {
     mkdirSync(shots, { recursive: true })
-    // With the delays of real controllers; prints how soon the console continues.
+    // Uses the delays of real controllers; prints how soon the console continues.
     this.#cluster = await TestCluster.start({ routers: 2, hasCalmElections: false, env })
     this.#browser = await ConsoleBrowser.start()
   }
@@ -45,7 +45,7 @@ export class ConsoleNetwork {
     return `${this.cluster.admin.controllers[k - 1]}/console/${path}`
   }
 
-  /** A page of the console on which somebody has logged in. */
+  /** Opens a page of the console and logs in. */
   async open(k: number, path = '', account: Account = this.cluster.admin): Promise<Page> {
     const page = await this.browser.page()
     await this.logIn(page, path, k, account)
@@ -85,7 +85,7 @@ export class ConsoleNetwork {
 
 /**
  * Starts a network for the tests of a file, with these options of its controllers. After each test,
- * the browser must not have complained.
+ * the browser must have reported no faults.
  */
 export function consoleNetwork(
   makeRecords: (network: ConsoleNetwork) => Promise<void>,

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { type Browser, firefox } from 'playwright-core'
 
-/** The part of a WebSocket of Playwright that this file uses. */
+/** The part of Playwright's WebSocket that this file uses. */
 interface BidiSocket {
   emit: (this: BidiSocket, event: string, data: unknown, ...rest: readonly unknown[]) => boolean
   send: (this: BidiSocket, data: string, ...rest: readonly unknown[]) => void
@@ -19,9 +19,9 @@ const DOWNLOAD = /^browsingContext\.download(WillBegin|End)$/
 let isPatched = false
 
 /**
- * Adapts Playwright to the WebDriver BiDi of Firefox ESR 153. Firefox lacks the command that sets
- * the color scheme, which Playwright sends for each context. Its events about downloads have no ID,
- * and Playwright ignores such events.
+ * Adapts Playwright to the WebDriver BiDi implementation of Firefox ESR 153. Firefox lacks the
+ * command that sets the color scheme, which Playwright sends for each context. Its download events
+ * have no ID, and Playwright ignores events without an ID.
  */
 function adaptPlaywright(): void {
   if (isPatched) return
@@ -43,7 +43,7 @@ function adaptPlaywright(): void {
   }
 }
 
-/** The URL of a blob differs for each download, and so serves as its ID. */
+/** Uses the URL of the blob as the ID of a download, because it is different for each download. */
 function withDownloadId(data: Buffer): Buffer {
   if (!data.includes('"browsingContext.download')) return data
   const message = JSON.parse(data.toString('utf8')) as BidiMessage
@@ -54,8 +54,8 @@ function withDownloadId(data: Buffer): Buffer {
 }
 
 /**
- * Starts an installed Firefox, which needs no patches, by WebDriver BiDi. All its pages have one
- * color scheme.
+ * Starts an installed Firefox, unpatched, through WebDriver BiDi. All its pages have one color
+ * scheme.
  */
 export async function launchFirefox(
   executablePath: string,

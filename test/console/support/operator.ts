@@ -2,13 +2,13 @@ import type { FileChooser, Locator, Page } from 'playwright-core'
 
 import { isFirefox } from './console-browser.ts'
 
-/** Clicks and keys of a job. */
+/** Number of clicks and keys that a job takes. */
 export interface Effort {
   readonly clicks: number
   readonly keys: number
 }
 
-/** Works on a page, and counts the clicks and keys of the job. */
+/** A person who works on a page; counts the clicks and keys of the job. */
 export class Operator {
   readonly page: Page
   #clicks = 0
@@ -46,19 +46,22 @@ export class Operator {
     await this.page.keyboard.press(keys)
   }
 
-  /** Pastes a text from the clipboard into a field: two keys. */
+  /** Pastes a text from the clipboard into a field, which counts as two keys. */
   async paste(field: Locator, text: string): Promise<void> {
     this.#keys += 2
     await field.fill(text)
   }
 
-  /** Opens a list of choices and picks one: two clicks. */
+  /** Opens a list of choices and selects one, which counts as two clicks. */
   async select(list: Locator, value: string): Promise<void> {
     this.#clicks += 2
     await list.selectOption(value)
   }
 
-  /** Chooses a file in the browser's dialog: a click for the field, and two in the dialog. */
+  /**
+   * Chooses a file in the browser's dialog, which counts as a click on the field and two in the
+   * dialog.
+   */
   async chooseFile(field: Locator, file: Parameters<FileChooser['setFiles']>[0]): Promise<void> {
     this.#clicks += 3
     // Firefox reports no file dialog to WebDriver BiDi.

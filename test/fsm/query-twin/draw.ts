@@ -6,7 +6,7 @@ import { pick, startMs, word } from './network.ts'
 
 const orders = ['=', '!=', '<', '<=', '>', '>='] as const
 
-/** Draws queries of every shape that the grammar has, over symbols and values of a network. */
+/** Creates random queries of every form of the grammar, with symbols and values of a network. */
 export class Drawer {
   readonly #random: Random
   readonly #world: World
@@ -64,7 +64,7 @@ export class Drawer {
 
   row(kind: string, depth: number): Row {
     const first = this.#term(kind, depth)
-    // The operand of a `not` is part of it.
+    // The operand of a `not` includes the rest of the expression.
     const isEnd = first.is === 'not' || depth === 0 || this.#chance(0.5)
     if (isEnd) return { first, joint: null, rest: null }
     return { first, joint: this.#chance(0.5) ? 'and' : 'or', rest: this.row(kind, depth - 1) }
@@ -153,7 +153,7 @@ export class Drawer {
     return { is: 'compare', lhs, operator, value: value() }
   }
 
-  /** A text that some record has, or a piece of it, or any. */
+  /** A text that some record contains, a part of such a text, or any text. */
   #text(kind: string, symbol: string, meaning: Meaning): string {
     const records = this.#world.records(kind)
     if (records.length === 0 || this.#chance(0.25)) return word(this.#random, 2)

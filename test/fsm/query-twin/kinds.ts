@@ -9,12 +9,12 @@ export interface World {
   records(kind: string): readonly Plain[]
 }
 
-/** Meaning of a symbol, defined without the descriptors. */
+/** Meaning of a symbol in filters, defined independently of the descriptors. */
 export interface Meaning {
   readonly type: ValueType
-  /** null: missing. */
+  /** Value for a record; null: missing. */
   readonly of: (record: Plain, world: World) => Json
-  /** The kind whose ids the elements of a set are. */
+  /** The kind whose IDs the set contains. */
   readonly leadsTo?: string
 }
 
@@ -42,8 +42,8 @@ const named = (kind: string, reference: string, symbol: Meaning): Meaning => ({
 })
 
 /**
- * Whether a role list means a record: by id, by `#all`, or by attributes; services of the fabric
- * alone never.
+ * Whether a role list selects a record: by ID, by `#all`, or by attributes. It never selects
+ * services that exist only in the fabric API.
  */
 function isMeant(record: Plain, roles: readonly string[], semantic: Json): boolean {
   if (record['isFabricOnly'] === true) return false
@@ -140,7 +140,7 @@ export const kinds: Readonly<Record<string, Readonly<Record<string, Meaning>>>> 
     'service.name': named('service', 'serviceId', name),
     'router.name': named('router', 'routerId', name),
   },
-  /** A kind of the tests alone, whose symbols lead through a reference. */
+  /** A kind that exists only in these tests, with symbols that follow a reference. */
   hosting: {
     ...common,
     binding: at('text', 'binding'),
@@ -151,7 +151,7 @@ export const kinds: Readonly<Record<string, Readonly<Record<string, Meaning>>>> 
   },
 }
 
-/** Symbols that lead through a reference can not be sorted by. */
+/** Lists cannot be sorted by symbols that follow a reference. */
 export function isSortable(symbol: string, { type }: Meaning): boolean {
   return type !== 'any' && type !== 'set' && !/^(service|router)\./.test(symbol)
 }

@@ -1,6 +1,6 @@
 /**
- * A filter as the grammar reads it: the right operand of `and`, `or` and `not` is the rest of the
- * row.
+ * A filter as the grammar parses it: the right operand of `and`, `or` and `not` is the whole rest
+ * of the expression.
  */
 export type Value =
   | { readonly type: 'text'; readonly value: string }
@@ -61,8 +61,8 @@ export type Term =
     }
 
 /**
- * `first`, or `first and rest`, or `first or rest`. A `not` is always the last: it takes the rest
- * itself.
+ * `first`, `first and rest`, or `first or rest`. A `not` is always the last element, because it
+ * includes the rest.
  */
 export interface Row {
   readonly first: Term

@@ -4,7 +4,7 @@ import type { Lhs, Paging, Row, SetExpr, SubQuery, Term, Value } from './languag
 
 export interface Asked extends SubQuery {
   readonly kind: string
-  /** The parameters beside the filter. */
+  /** Parameters of the query other than the filter. */
   readonly parameters: {
     readonly sort: Paging['sort']
     readonly limit: number | null
@@ -12,7 +12,7 @@ export interface Asked extends SubQuery {
     readonly roleFilter: readonly string[]
     readonly roleSemantic: string | null
   }
-  /** The ids to choose from; null for all. */
+  /** The IDs of the records to choose from; null for all records. */
   readonly within: readonly string[] | null
 }
 
@@ -25,7 +25,7 @@ export interface Found {
 
 const bytesOrder = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
-/** Meaning of a query, derived from its grammar record by record: no index, nothing prepared. */
+/** Evaluates a query according to its grammar, record by record, without indexes or preparation. */
 export class Twin {
   readonly #world: World
 
@@ -118,7 +118,7 @@ export class Twin {
     }
   }
 
-  /** Condition on the one value, on some element, or on all of them. */
+  /** Evaluates a condition on a single value, on any element of a set, or on all of them. */
   #some(
     lhs: Lhs,
     record: Plain,
@@ -159,7 +159,7 @@ function symbolOf(kind: string, symbol: string): Meaning {
   return meaning
 }
 
-/** Missing before all else. */
+/** Orders missing values before all others. */
 function orderOf(a: Json, b: Json): number {
   if (a === null || b === null) return Number(b === null) - Number(a === null)
   if (typeof a === 'string' && typeof b === 'string') return bytesOrder(a, b)

@@ -107,7 +107,7 @@ export class Network implements World {
     return this.#reader.subList('servicePolicy', policyId, 'services', query)
   }
 
-  /** A record is added, removed, or changed: the indexes have to follow. */
+  /** Adds, removes or changes a record; the indexes must follow. */
   change(): void {
     const kind = pick<Listed>(this.#random, [
       'identity',
@@ -156,7 +156,10 @@ export class Network implements World {
     return tags
   }
 
-  /** Unique in its kind, as apply sees to; now and then empty, which it would refuse. */
+  /**
+   * A value that is unique in its kind, as apply requires; sometimes empty, which apply would
+   * refuse.
+   */
   #unique(kind: string, field: string, id: string): string {
     for (;;) {
       const value = word(this.#random, 5)

@@ -2,8 +2,8 @@ import type { Random } from '../../../src/lib/random.ts'
 import type { Lhs, Paging, Row, SetExpr, SubQuery, Term, Value } from './language.ts'
 
 /**
- * Writes a filter as a person might: blanks, the case of keywords, escapes and offsets of times are
- * left to chance.
+ * Writes a filter as a person might: blanks, the case of keywords, escapes and time offsets are
+ * random.
  */
 export class Renderer {
   readonly #random: Random
@@ -16,14 +16,14 @@ export class Renderer {
     return this.#random.next() < share
   }
 
-  /** Required blanks. */
+  /** One or more blanks. */
   #gap(): string {
     return this.#chance(0.9)
       ? ' '
       : (['\t', '\n', '  ', '\r\n '][this.#random.integer(0, 3)] ?? ' ')
   }
 
-  /** Optional blanks. */
+  /** Zero or more blanks. */
   #room(): string {
     return this.#chance(0.3) ? this.#gap() : ''
   }

@@ -16,7 +16,7 @@ import { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 const { ENTITY_CREATE, ENTITY_PATCH, ENTITY_DELETE } = CommandKind
 export type Step = readonly [number, string, string, JsonObject]
 
-/** Kinds of records that the network is made of, by the letter that their ids begin with. */
+/** First letter of the IDs of each kind of record in the network. */
 const letters = {
   identity: 'i',
   service: 's',
@@ -35,7 +35,7 @@ export class RandomNetwork {
   readonly state = new ClusterState()
   readonly log: LogWriter
   readonly #random: Random
-  /** Numbers of ids of one kind: few, so that they come back and cross. */
+  /** Number of IDs of one kind; small, so that IDs are used again and by several records. */
   readonly #width: number
   readonly #hasChecks: boolean
   #sequence = 0
@@ -50,7 +50,7 @@ export class RandomNetwork {
     if (this.#chance(0.7)) this.#open()
   }
 
-  /** Routers for every identity, so that the other policies decide. */
+  /** Permits every identity to use all routers, so that the other policies determine access. */
   #open(): void {
     const all = ['#all']
     this.log.create('edgeRouter', 'r1', { name: 'r1', roleAttributes: [] })
@@ -59,7 +59,7 @@ export class RandomNetwork {
     this.log.create('serviceEdgeRouterPolicy', 'f1', { name: 'f1', serviceRoles: all, ...roles })
   }
 
-  /** With services of the fabric, which no operation makes. */
+  /** Creates services that exist only in the fabric API, which no operation creates. */
   #form(): void {
     const records = initialRecords({
       adminId: 'admin',
@@ -92,7 +92,7 @@ export class RandomNetwork {
 
   #id(kind: Kind): string {
     if (kind === 'identity' && this.#chance(0.1)) return 'admin'
-    // A tunneling router has an identity with the same ID.
+    // An identity with the same ID as an edge router with a tunnel.
     if (kind === 'identity' && this.#chance(0.15)) return this.#id('edgeRouter')
     return `${letters[kind]}${this.#random.integer(kind === 'service' ? 0 : 1, this.#width)}`
   }
@@ -109,7 +109,10 @@ export class RandomNetwork {
     return ['a', 'b', 'c'].filter(() => this.#chance(0.4))
   }
 
-  /** Some of them end; now and then an end is of an attribute that the identity does not have. */
+  /**
+   * Role attributes, some of which expire; sometimes the expiry is for an attribute that the
+   * identity does not have.
+   */
   #roleAttributes(): JsonObject {
     const roleAttributes = this.#attributes()
     if (this.#chance(0.6)) return { roleAttributes }
@@ -120,13 +123,13 @@ export class RandomNetwork {
     return { roleAttributes, roleAttributesExpireAt: Object.fromEntries(ends) }
   }
 
-  /** Mostly soon; now and then none, or one that has passed. */
+  /** A time at which something expires, mostly soon; sometimes none, or one in the past. */
   #end(): number | null {
     if (this.#chance(0.2)) return null
     return this.#chance(0.05) ? 1 : this.log.timeMs + this.#random.integer(10, 60)
   }
 
-  /** Now and then of an id that is not there, so that the write is refused. */
+  /** Roles; sometimes with an ID that does not exist, so that the write is refused. */
   #roles(kind: Kind): string[] {
     if (this.#chance(0.12)) return ['#all']
     const roles = this.#attributes().map((name) => `#${name}`)
@@ -162,7 +165,7 @@ export class RandomNetwork {
     }
   }
 
-  /** Fields of a record of the kind, without its name. */
+  /** Fields of a record of this kind, except its name. */
   #fields(kind: Kind): JsonObject {
     switch (kind) {
       case 'identity':
@@ -186,7 +189,7 @@ export class RandomNetwork {
     return [this.#known('config'), this.#known('config')].filter((id) => id !== undefined)
   }
 
-  /** Needed at create and never changed after it. */
+  /** Fields that are required at creation and never change. */
   #fixed(kind: Kind): JsonObject {
     if (kind === 'service') return { encryptionRequired: true }
     if (kind === 'postureCheck') return { typeId: 'MFA' }
@@ -218,7 +221,7 @@ export class RandomNetwork {
     return [ENTITY_CREATE, kind, id, { name, ...this.#fixed(kind), ...this.#fields(kind) }]
   }
 
-  /** Some of the fields; now and then none. */
+  /** A patch of some fields; sometimes of none. */
   #patchStep(kind: Kind): Step {
     const id = this.#known(kind) ?? this.#id(kind)
     const fields = Object.entries(this.#fields(kind)).filter(() => this.#chance(0.5))
@@ -236,7 +239,7 @@ export class RandomNetwork {
     return this.#chance(0.7) ? this.#createStep(kind) : this.#deleteStep(kind)
   }
 
-  /** As they are made for a router that tunnels. */
+  /** The records that are created for a router with a tunnel. */
   #tunneler(): readonly Step[] {
     const id = this.#id('edgeRouter')
     const roles = [`@${id}`]
@@ -252,11 +255,11 @@ export class RandomNetwork {
     return this.log.batch(this.steps())
   }
 
-  /** Writes of one entry, which is not made. */
+  /** Steps of one entry; the entry is not applied. */
   steps(max = 5): readonly Step[] {
     if (this.#chance(0.2)) return this.#tunneler()
     const steps = Array.from({ length: this.#random.integer(1, max) }, () => this.#step())
-    // Created and deleted, or changed and changed back: no effect in total.
+    // Creates and deletes a record, or changes it and reverts the change: the entry has no effect.
     if (this.#chance(0.2)) {
       const id = `${letters.service}-brief`
       steps.unshift(this.#createStep('service', id))
@@ -285,7 +288,7 @@ export class RandomNetwork {
     return this.log.serviceConfigs(what, identity, pairs)
   }
 
-  /** Mostly one that it sees: most refusals look alike. */
+  /** A service, mostly one that the identity may use, because refusals differ little. */
   #serviceOf(apiSessionId: string): string {
     const identityId = String(this.state.get('apiSession', apiSessionId)?.['identityId'])
     const identity = this.state.get('identity', identityId)
@@ -311,7 +314,8 @@ export class RandomNetwork {
     }
     const vouched = [...this.state.table('postureCheck').ids].map((id) => {
       const revision = this.state.get('postureCheck', id)?.revision ?? 0
-      // Most pass; some were judged before they last changed.
+      // Results of posture checks: most pass, and some are from before the last change of the
+      // check.
       return { id, isPassing: this.#chance(0.7), revision: revision - (this.#chance(0.1) ? 1 : 0) }
     })
     const message = create(ServiceSessionCreateSchema, {
@@ -332,9 +336,9 @@ export class RandomNetwork {
     return { outcome, ...asked, passingChecks }
   }
 
-  /** One entry, other than the opening of a service session. */
+  /** Applies one entry, other than the opening of a service session. */
   change(isEarly: boolean): Outcome {
-    // The creation time distinguishes two records with one ID.
+    // The creation times are different, to distinguish two records with the same ID.
     this.log.timeMs += this.#random.integer(1, 4)
     const create = (): Outcome => this.log.batch([this.#createStep(this.#someKind())])
     if (isEarly) return this.#chance(0.2) ? this.#logIn() : create()

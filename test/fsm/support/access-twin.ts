@@ -2,8 +2,8 @@ import type { KindName } from '../../../src/entities/kind-records.ts'
 import type { EntityRecord } from '../../../src/lib/entity-record.ts'
 import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 
-// Grants of policies, computed from all records each time: every policy against every record, by
-// the text of the rules and without the indexes.
+// Computes the grants of policies from all records: every policy for every record, according to the
+// rules and without indexes.
 
 const rowsOf = (state: ClusterState, kind: KindName): EntityRecord[] =>
   [...state.table(kind).rows.values()].map(({ record }) => record)
@@ -17,7 +17,7 @@ export const edgeRoutersOf = (state: ClusterState): EntityRecord[] =>
   rowsOf(state, 'router').filter((router) => router['isEdge'] === true)
 export const sessionsOf = (state: ClusterState): EntityRecord[] => rowsOf(state, 'session')
 
-/** Rules (a) to (d) of what a role list means, each for itself. */
+/** Rules (a) to (d) for the meaning of a role list, each applied separately. */
 function means(policy: EntityRecord, field: string, record: EntityRecord): boolean {
   const roles = textsOf(policy, field)
   const own = textsOf(record, 'roleAttributes').map((attribute) => `#${attribute}`)
@@ -28,7 +28,7 @@ function means(policy: EntityRecord, field: string, record: EntityRecord): boole
   return named.length > 0 && named.every((role) => own.includes(role))
 }
 
-/** Pairs that policies of one kind link. */
+/** Pairs that the policies of one kind connect. */
 export function slowLinked(
   state: ClusterState,
   kind: KindName,
@@ -94,7 +94,7 @@ export function slowRouters(
     .sort()
 }
 
-/** By type name: the identity's own before the service's. */
+/** Configs by type name: the identity's configs replace those of the service. */
 function slowConfigs(state: ClusterState, identity: EntityRecord, service: EntityRecord) {
   const shown: Record<string, unknown> = {}
   for (const type of rowsOf(state, 'configType')) {
@@ -122,7 +122,7 @@ function slowQueries(state: ClusterState, identity: EntityRecord, service: Entit
   ])
 }
 
-/** All that a client sees of the services it may use, as one text. */
+/** Everything that a client receives about the services that it may use, as one text. */
 export function slowClientView(state: ClusterState, identity: EntityRecord): string {
   const seen = servicesOf(state)
     .map((service) => ({ service, types: slowTypes(state, identity, service) }))

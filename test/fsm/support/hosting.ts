@@ -16,7 +16,7 @@ type Hosted = MessageInitShape<typeof HostedTerminatorCreateSchema>
 
 /**
  * A service `ledger` that the identity `i1` may host and dial, through the routers `r1` and `r2`;
- * another router `r3` that no policy names. Sessions `bind` and `dial` of it.
+ * another router `r3` that no policy selects; and the service sessions `bind` and `dial`.
  */
 export class Hosting {
   readonly state: ClusterState
@@ -43,7 +43,7 @@ export class Hosting {
     for (const type of ['Bind', 'Dial'] as const) this.#openSession(type.toLowerCase(), type)
   }
 
-  /** Another identity that may host the service, and the id of its session for that. */
+  /** Creates another identity that may host the service. @returns the ID of its service session. */
   newHost(identityId: string): string {
     this.log.create('identity', identityId, { name: identityId, type: 'Default', isAdmin: false })
     this.log.logIn(`session of ${identityId}`, identityId, '')

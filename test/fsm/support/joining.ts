@@ -30,11 +30,11 @@ export interface Joiner {
   readonly certificatePem?: string
   readonly address?: string
   readonly digest?: string
-  /** name:version pairs; every version in force when left out. */
+  /** Pairs of name and version; absent: all current versions. */
   readonly secrets?: readonly (readonly [string, number])[]
 }
 
-/** A formed cluster, with the commands by which controllers come and go. */
+/** A new cluster, with the commands by which controllers join and are removed. */
 export class Joining {
   readonly state: ClusterState
   readonly log: LogWriter
@@ -95,7 +95,7 @@ export class Joining {
     return this.#propose(CommandKind.TICKET_REDEEM, this.redeemPayload(ticketId, joiner))
   }
 
-  /** Invited and let in. */
+  /** Invites and admits a controller. */
   join(nodeId: string): void {
     this.invite(`ticket-of-${nodeId}`)
     const outcome = this.redeem(`ticket-of-${nodeId}`, {

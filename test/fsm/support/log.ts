@@ -40,7 +40,10 @@ type CommandInput = Partial<Pick<Command, 'origin' | 'request' | 'judgedOn' | 'l
 
 const utf8 = new TextEncoder()
 
-/** The fields of a command; members that a preparer takes from the body must have their form. */
+/**
+ * The fields of a command; members that a preparer would take from the body must already have their
+ * stored form.
+ */
 function fieldsOf(kind: string, mode: RequestMode, body: JsonObject): JsonObject {
   const entity = findEntity(kind)
   const prepared = Object.entries(body).filter(
@@ -56,11 +59,12 @@ export class LogWriter {
   readonly #apply: (entry: Entry) => AppliedEntry
 
   readonly #digests: (() => StateDigests) | null
-  /** Digest after the last entry; null if the log does not determine the whole state. */
+  /** Digests after the last entry; null if the log does not determine the whole state. */
   #made: StateDigests | null = null
 
   /**
-   * @param digests of what the log has made: after the test, replaying it must come to the same.
+   * @param digests returns the digests of the state that the log has created; after the test, a
+   * replay of the log must have the same digests.
    */
   constructor(applyEntry: (entry: Entry) => AppliedEntry, digests?: () => StateDigests) {
     this.#apply = applyEntry
@@ -81,8 +85,8 @@ export class LogWriter {
     const entry = { index: this.entries.length + 1, term: 1, timeMs: this.timeMs, type, data }
     this.entries.push(entry)
     const before = this.#made
-    // Where a test has put records into the state by hand, or an entry can not be applied, there is
-    // nothing to replay.
+    // If a test has written records to the state directly, or an entry cannot be applied, the log
+    // cannot be replayed.
     this.#made = null
     const isByLog = before !== null && before.state === this.#digests?.().state
     const applied = this.#apply(entry)
@@ -114,7 +118,9 @@ export class LogWriter {
     )
   }
 
-  /** The payload as an API would make it; `fields` past the checks of `normalise`. */
+  /**
+   * The payload of a command as the API would create it; `fields` skip the checks of `normalise`.
+   */
   static write(entity: string, id: string, fields: JsonObject): Uint8Array {
     const json = utf8.encode(canonicalJson(fields))
     return toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity, id, json }))
@@ -139,7 +145,10 @@ export class LogWriter {
     return this.#outcome(kind, LogWriter.write(entity, id, fields))
   }
 
-  /** Steps as [kind, entity, id, fields], the outcome's id that of step `answer`. */
+  /**
+   * A command with several steps, each [kind, entity, id, fields]; its outcome has the ID of step
+   * `answer`.
+   */
   batch(steps: readonly (readonly [number, string, string, JsonObject])[], answer = 0): Outcome {
     const message = create(EntityBatchSchema, {
       steps: steps.map(([kind, entity, id, fields]) => ({
@@ -176,7 +185,7 @@ export class LogWriter {
     return this.#outcome(CommandKind.IDENTITY_ENABLE, toBinary(IdentityEnableSchema, message))
   }
 
-  /** Pairs of service and config. */
+  /** A command that assigns or removes pairs of service and config. */
   serviceConfigs(
     what: 'associate' | 'disassociate',
     identityId: string,
@@ -223,7 +232,7 @@ export class LogWriter {
   }
 }
 
-/** A formed cluster's state and the log that made it. */
+/** The state of a new cluster, and the log that has created it. */
 export function formedState(): { readonly state: ClusterState; readonly log: LogWriter } {
   const state = new ClusterState()
   const log = new LogWriter(

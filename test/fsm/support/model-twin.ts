@@ -3,7 +3,7 @@ import type { ModelEvent, PolicyMember } from '../../../src/ports/router-model.t
 
 type Members = Map<PolicyMember, Set<string>>
 
-/** A router's view of the received events: a removed record leaves the policies as well. */
+/** A router's data model, built from events: a removed record is also removed from policies. */
 export class FollowedModel {
   readonly #values = new Map<string, unknown>()
   readonly #members = new Map<string, Members>()
@@ -50,7 +50,7 @@ export class FollowedModel {
     }
   }
 
-  /** @throws where the two differ. */
+  /** Compares this model with a complete one. @throws if they differ. */
   holdAgainst(whole: FollowedModel): void {
     deepStrictEqual(this.#plain(), whole.#plain())
   }

@@ -4,7 +4,10 @@ import { create } from '@bufbuild/protobuf'
 import { CommandKind, OriginSchema, RequestIdSchema } from '../../../proto/gen/command_pb.ts'
 import { identity, type LogWriter, policy, service } from './log.ts'
 
-/** A long mix of good and bad commands, the same for a seed but for the request ids. */
+/**
+ * Writes a long random sequence of valid and invalid commands, which is the same for the same seed,
+ * except for request IDs.
+ */
 export function writeRandomLog(log: LogWriter, seed: number, commands: number): void {
   const random = seededRandom(seed)
   const pick = (prefix: string): string => `${prefix}${random.integer(0, 19)}`

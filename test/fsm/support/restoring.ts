@@ -15,7 +15,7 @@ import type { Outcome } from '../../../src/ports/proposer.ts'
 import { formedState, type LogWriter } from './log.ts'
 import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 
-/** A formed cluster of the feature level that restores need. */
+/** A new cluster at the feature level that restores need. */
 export function restorableState(): { readonly state: ClusterState; readonly log: LogWriter } {
   const made = formedState()
   const message = create(FeatureLevelRaiseSchema, { level: 2 })
@@ -23,7 +23,7 @@ export function restorableState(): { readonly state: ClusterState; readonly log:
   return made
 }
 
-/** Records that a backup of the state would restore; the state itself loses its sessions. */
+/** Records that a backup of this state would restore. Removes the sessions of the state. */
 export function contentOf(state: ClusterState): RestoreContent {
   removeSessions(state)
   return splitRestoreContent(state)
@@ -31,7 +31,7 @@ export function contentOf(state: ClusterState): RestoreContent {
 
 type Given<M> = Partial<Omit<M, '$typeName' | '$unknown'>>
 
-/** A restore as a controller proposes it, one step at a time. */
+/** A restore, with the commands that a controller proposes, one at a time. */
 export class Restore {
   readonly #log: LogWriter
   readonly #content: RestoreContent

@@ -13,12 +13,12 @@ interface Contents {
   receivedIndex: number | null
 }
 
-/** A store in memory whose writes can be held back or made to fail. */
+/** A store in memory; a test can delay its writes or make them fail. */
 export class TestStore implements StateStore {
   contents: Contents = { records: new Map(), mark: null, receivedIndex: null }
   writes = 0
   failure: Error | null = null
-  /** Writes wait for it. */
+  /** Writes wait until this promise resolves. */
   gate: Promise<void> = Promise.resolve()
   inFlight = 0
   inFlightMost = 0
@@ -99,7 +99,7 @@ export class TestStore implements StateStore {
   }
 }
 
-/** Time that moves when the test says so. */
+/** Schedules that run only when the test advances the time. */
 export class ManualSchedule {
   #due: { atMs: number; run: () => void }[] = []
   #nowMs = 0

@@ -26,7 +26,8 @@ import { signingAlgorithm } from '../../../src/pki/asn1/signature.ts'
 import { type Certificate, parseCertificate } from '../../../src/pki/certificate.ts'
 import { pemText } from '../../../src/pki/pem.ts'
 
-// Certificates and requests with arbitrary content, signed directly with OpenSSL functions.
+// Creates certificates and requests with arbitrary content, and signs them directly with OpenSSL
+// functions.
 
 export const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -63,7 +64,8 @@ export function usual(key: KeyObject): Signing {
 }
 
 /**
- * The algorithm of an EC or Ed25519 key with NULL as parameters, as mbed TLS 2 writes it for EC.
+ * The algorithm of an EC or Ed25519 key with NULL as parameters, as mbed TLS 2 writes it for EC
+ * keys.
  */
 export function withNullParameters(keys: KeyPair): Signing {
   const { identifier, sign } = usual(keys.privateKey)
@@ -100,7 +102,7 @@ export interface Made {
 
 export interface CertificateOptions {
   readonly name: string | Buffer
-  /** Absent: self-signed. */
+  /** Issuer; absent: self-signed. */
   readonly issuer?: Made
   readonly keys?: KeyPair
   readonly nowMs?: number
@@ -142,7 +144,7 @@ export function basicConstraints(isAuthority: boolean, pathLength?: number): Der
   return encodeExtension(extensionOids.basicConstraints, true, sequence(...parts))
 }
 
-/** @param bits the first byte of the bit string. */
+/** @param bits first byte of the bit string. */
 export function keyUsage(bits: number): DerTree {
   return encodeExtension(
     extensionOids.keyUsage,
@@ -165,7 +167,7 @@ export function alternativeNames(names: Partial<AlternativeNames>): DerTree {
 }
 
 /**
- * Each entry is a type of names and the base of a subtree: a text, the bytes of address and mask,
+ * Each entry is a type of name and the base of a subtree: a text, the bytes of an address and mask,
  * or a common name.
  */
 export type SubtreeList = readonly (readonly [keyof typeof generalNameTag, string | Buffer])[]
@@ -184,7 +186,7 @@ export function nameConstraints(permitted: SubtreeList, excluded: SubtreeList = 
   return encodeExtension(extensionOids.nameConstraints, true, value)
 }
 
-/** A typical authority. */
+/** A certificate authority with typical content. */
 export function makeAuthority(
   name: string,
   options: Omit<CertificateOptions, 'name'> & { readonly pathLength?: number } = {},
@@ -216,7 +218,7 @@ export interface RequestOptions {
   readonly subject?: Buffer
   readonly extensions?: readonly DerTree[]
   readonly signing?: Signing
-  /** In place of the extensions: whole attributes. */
+  /** Complete attributes that replace the extensions. */
   readonly attributes?: readonly Buffer[]
   readonly spki?: Buffer
 }

@@ -36,7 +36,7 @@ export class Wires implements SocketWire {
   }
 
   /**
-   * @param accept receives the end of the dialed party, in one of its own events; null: no
+   * @param accept receives the end of the dialed party, in an event of that party; null: no
    * listener.
    * @returns the dialer's end; nothing arrives on it while the path is cut.
    */
