@@ -291,7 +291,7 @@ function softTopicLimits(): object {
 
 /**
  * Limits that a controller reads from its configuration. Only configuration.md contains their
- * values, because the constants in the code are only defaults.
+ * values, because the configuration always replaces the values in the code.
  */
 const configured: Readonly<Record<string, string>> = {
   'src/api/http/limits.ts bodyBytesMax': 'api.bodyBytesMax',
@@ -680,8 +680,7 @@ test('if a limit has an option, only configuration.md states its value', () => {
     expect(Object.keys(tables[file] ?? {}), place).toContain(name)
     expect([...options.keys()], place).toContain(option)
   }
-  // A limit with the name of an option must be that option; otherwise the page would show a second
-  // value for it.
+  // A limit with the name of an option must be that option, not a second value for it.
   const names = new Set([...options.keys()].map((key) => key.split('.').at(-1)))
   const isSecondFigure = (place: string, name: string): boolean =>
     names.has(name) && !(place in configured) && !namesakes.has(place)

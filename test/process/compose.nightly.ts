@@ -16,7 +16,7 @@ import { type AdminFile, until } from './support/client.ts'
 
 // Goal: after `compose up`, everything works from the host of the containers without another step,
 // and survives restarts and lost volumes. Method: real containers of the image, the program on the
-// host, a service that the host offers to itself through the router.
+// host, and a service on the host that the host reaches through the router.
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const COMPOSE_FILE = join(ROOT, 'deploy/docker/compose.yml')
@@ -26,7 +26,7 @@ const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 const IMAGE = `flotilla:${version}`
 const CONFIG = '/var/lib/flotilla/config.yml'
 const SLOW_MS = 180_000
-/** Pause between two starts of a command that polls. */
+/** Pause between two runs of a command that polls. */
 const COMMAND_EVERY_MS = 1000
 
 interface Tool {
@@ -45,7 +45,7 @@ const succeeds = ([command = '', ...words]: readonly string[]): boolean =>
 const tool = tools.find(({ compose }) => succeeds([...compose, 'version']))
 const missing = missingTool()
 
-/** Why nothing can run, in parentheses; null when containers of the image run. */
+/** The reason why no container can run, in parentheses; null if containers of the image can run. */
 function missingTool(): string | null {
   if (tool === undefined) return '(skipped: neither docker compose nor podman-compose runs here)'
   const words = ['run', '--rm', '--network', 'none', IMAGE, 'version']
@@ -88,7 +88,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Containers may not exceed the limits of this host, as where the host is a container itself. */
+/**
+ * If this host is itself a container, the containers may not exceed the resource limits of this
+ * host.
+ */
 function limitsOfThisHost(): string {
   const { stdout } = spawnSync('bash', ['-c', 'ulimit -Hn; ulimit -Hu'], { encoding: 'utf8' })
   const [nofile, nproc] = stdout.split('\n').map((most) => Math.min(Number(most) || 10_000, 10_000))
@@ -112,7 +115,7 @@ async function onHost(...words: readonly string[]): Promise<string> {
   return (await run(flotilla, words, { env })).stdout
 }
 
-/** Removes containers and the volume of one of them, as if its disk were lost. */
+/** Removes containers and the volume of one of them, as if the disk of that container were lost. */
 async function loseVolume(name: string): Promise<void> {
   await compose('down', name)
   await run(tool?.engine ?? '', ['volume', 'rm', `${project}_${name}`])
@@ -132,7 +135,7 @@ async function untilThreeVoters(): Promise<void> {
   )
 }
 
-/** Reads what an operator reads: password and CA certificate. */
+/** Reads the password and the CA certificate, as an operator reads them. */
 async function readAdmin(): Promise<void> {
   const ca = join(folder, 'ca.pem')
   const text = await inside('ctrl1', 'cat', '/var/lib/flotilla/admin.json')
@@ -140,7 +143,10 @@ async function readAdmin(): Promise<void> {
   admin = { ...(JSON.parse(text) as AdminFile), ca }
 }
 
-/** Whether a client that trusts only the CA of the cluster accepts the port under this name. */
+/**
+ * Whether a client that trusts only the CA of the cluster accepts the certificate at this port for
+ * this server name.
+ */
 async function isTrusted(port: number, servername: string): Promise<boolean> {
   const ca = readFileSync(admin.ca)
   const name = /^[0-9.]+$/.test(servername) ? {} : { servername }

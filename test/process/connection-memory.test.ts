@@ -2,16 +2,17 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { listenerNames, ListenersUnderConnections } from './support/listeners-under-connections.ts'
 
-// Goal: a finished connection leaves nothing in memory, whatever certificates its client showed.
-// Method: a real controller and a real router; both are made to collect their garbage before each
-// look at their memory. bench/connection-memory.ts does the same with 20,000 connections.
+// Goal: a closed connection leaves nothing in memory, whichever certificates its client presented.
+// Method: a real controller and a real router; the test makes both collect their garbage before
+// each measurement of their memory. bench/connection-memory.ts does the same with 20,000
+// connections.
 
 const MIB = 1024 * 1024
 const WARM_UP = 600
 const CONNECTIONS = 600
 /**
- * Half of the certificates that these connections show have 38 KB, of which 140 KB each stayed in
- * memory once.
+ * Half of the certificates that these connections present are 38 KB long. An earlier version kept
+ * 140 KB in memory for each of them.
  */
 const GROWTH_BYTES_MAX = 14 * MIB
 

@@ -31,8 +31,8 @@ import { until } from './support/client.ts'
 const entrypoint = resolve(import.meta.dirname, '../../deploy/docker/entrypoint.sh')
 const run = promisify(execFile)
 /**
- * Pause between two starts of a command that polls for progress: each start takes processor time
- * from the polled process.
+ * Pause between two runs of a command that polls for progress: each run takes processor time from
+ * the polled process.
  */
 const COMMAND_EVERY_MS = 1000
 
@@ -100,7 +100,8 @@ async function exitOf(child: ChildProcess): Promise<number | null> {
 }
 
 /**
- * As in compose.yml, clients use other addresses than the containers; here nobody answers at them.
+ * As in compose.yml, clients and containers use different addresses; in this test, no process
+ * listens on the addresses of the clients.
  */
 async function separateAddresses(): Promise<NodeJS.ProcessEnv> {
   return {
@@ -109,7 +110,7 @@ async function separateAddresses(): Promise<NodeJS.ProcessEnv> {
   }
 }
 
-/** Hosts that the certificate of the edge listener is valid for. */
+/** Hosts for which the certificate of the edge listener is valid. */
 async function edgeHosts(): Promise<string> {
   const ca = readFileSync(join(volume('ctrl1'), 'ca.pem'))
   const socket = connect({ host: '127.0.0.1', servername: 'localhost', port: edgePort, ca })
@@ -121,7 +122,10 @@ async function edgeHosts(): Promise<string> {
   }
 }
 
-/** The environment of compose.yml, except for the addresses: three hosts are one here. */
+/**
+ * The environment of compose.yml, except for the addresses: the three hosts of compose.yml are one
+ * host here.
+ */
 function layout(k: number, base = port): string[] {
   const bind = (offset: number): string => `127.0.0.1:${base + k - 1 + offset}`
   const binds = ['--bind-api', bind(0), '--bind-router', bind(100), '--bind-cluster', bind(200)]
@@ -131,7 +135,7 @@ function layout(k: number, base = port): string[] {
 async function startAll(): Promise<void> {
   const tickets = volume('tickets')
   const addresses = await separateAddresses()
-  // The first one last, so that all others have to wait for it.
+  // The first controller starts last, so that all others have to wait for it.
   for (const k of [2, 3]) {
     const id = `ctrl${k}`
     start(id, ['join', volume(id), join(tickets, id), ...layout(k)], addresses)
@@ -158,8 +162,8 @@ async function health(name: string): Promise<void> {
 }
 
 /**
- * Whether `cluster list` would show so many connected voters, without a process for each time that
- * the test looks.
+ * Whether `cluster list` would show this number of connected voters. It starts no process for each
+ * poll.
  */
 async function hasVoters(name: string, count: number): Promise<boolean> {
   const folder = join(volume(name), 'data')
@@ -193,7 +197,8 @@ test('containers form a cluster, join it with tickets, enroll a router, and cont
   const [{ id: first = '' } = {}] = await members(1)
   expect(first).toBe('ctrl1')
 
-  // The helpers end by themselves, and leave no ticket that anybody could join with.
+  // The helper processes exit by themselves, and leave no ticket with which another controller
+  // could join.
   for (const name of ['tickets', 'router-token']) {
     const child = children.get(name)
     expect(child === undefined ? null : await exitOf(child), told.get(name)).toBe(0)
@@ -216,7 +221,8 @@ test('containers form a cluster, join it with tickets, enroll a router, and cont
     children.delete(name)
   }
 
-  // A first controller that lost its volume must not form a second cluster beside the running one.
+  // A first controller that lost its volume must not form a second cluster while the first cluster
+  // is running.
   await stop('ctrl1')
   rmSync(volume('ctrl1'), { recursive: true })
   const again = ['form', volume('ctrl1'), join(tickets, 'formed'), ...layout(1)]
@@ -224,7 +230,7 @@ test('containers form a cluster, join it with tickets, enroll a router, and cont
     code: 1,
     stderr: expect.stringContaining('was formed before') as string,
   })
-  // Waiting for a ticket must not keep a container from being stopped.
+  // A container must be stoppable while it waits for a ticket.
   start('ctrl4', ['join', volume('ctrl4'), join(tickets, 'ctrl4'), ...layout(3)])
   await until('it waits for its ticket', () =>
     Promise.resolve(told.get('ctrl4')?.includes('waiting for')),
@@ -264,8 +270,8 @@ test('the first pod forms a cluster only if all other pods report that they have
   await run(entrypoint, [...invite, '--out', join(tickets, 'pod-1')], { env })
   await until('two voters are connected', () => hasVoters('pod-1', 2))
 
-  // The first one has lost its volume. There is no mark, as where tickets are a Secret and nobody
-  // has put it in.
+  // The first controller has lost its volume. The file `formed` is missing too, as when the tickets
+  // are a Secret to which nobody added that file.
   rmSync(join(tickets, 'formed'))
   expect(await stop('pod-0'), told.get('pod-0')).toBe(0)
   rmSync(volume('pod-0'), { recursive: true })
@@ -293,7 +299,8 @@ test('a formed controller is found through its configuration, wherever its key a
   writeFileSync(config, text.replace(/controller\.key/, 'pki/its.key'))
   renameSync(join(folder, 'controller.key'), join(folder, 'pki/its.key'))
   expect(await isFormed()).toBe(true)
-  // Its disk is lost, its key is there: forming again would make a second cluster.
+  // The disk of the controller is lost, but its key still exists: forming again would create a
+  // second cluster.
   rmSync(join(data, 'log'), { recursive: true })
   expect(await isFormed()).toBe(true)
   writeFileSync(join(folder, '.forming'), '')

@@ -9,10 +9,9 @@ import { type Client, isRunning, until } from './support/client.ts'
 import { TestCluster, flotilla } from './support/cluster.ts'
 import { dataOf } from './support/enrolling.ts'
 
-// Goal: a debug bundle of a controller, running or not, contains the relevant information and no
-// secret.
-// Method: one real controller. Every secret that a controller can have is created first, and
-// searched for in all bytes.
+// Goal: a debug bundle of a controller, running or stopped, contains the relevant information and
+// no secret. Method: one real controller. The test first creates every secret that a controller can
+// have, and searches all bytes of the bundle for each of them.
 
 const run = promisify(execFile)
 const hookToken = 'hook-token-5f0c'
@@ -58,7 +57,7 @@ async function plantSecrets(): Promise<void> {
   secrets.push(cluster.admin.password, String(admin.token), ...keysIn(cluster.folder))
 }
 
-/** Each line of each private key below a folder. */
+/** Each line of each private key in a folder and its subfolders. */
 function keysIn(folder: string): string[] {
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
   const keys = names.filter((name) => name.endsWith('.key'))
@@ -73,7 +72,7 @@ interface Bundle {
   readonly missing: readonly string[]
 }
 
-/** Unpacked by the tar of this host, as a recipient would do. */
+/** The tar of this host unpacks the bundle, as a recipient would do. */
 async function bundle(name: string): Promise<Bundle> {
   const out = join(cluster.dir, `${name}.tar.gz`)
   const config = join(cluster.folder, 'ctrl1', 'config.yml')
@@ -98,13 +97,13 @@ function inPart({ parts }: Bundle, name: string): Record<string, unknown> {
   return JSON.parse(parts.get(name) ?? `"${name} is not there"`) as Record<string, unknown>
 }
 
-/** Metrics that a file below deploy/ rests on and that a real controller does not serve. */
+/** Metrics that a file in deploy/ uses and that a real controller does not serve. */
 function unservedIn(file: string, metrics: string): string[] {
   const text = readFileSync(resolve(import.meta.dirname, '../../deploy', file), 'utf8')
   const served = new Set([...metrics.matchAll(/^# TYPE (\S+) /gm)].map(([, name = '']) => name))
   const named = text.match(/\b(?:flotilla|process)_[a-z0-9_]*[a-z0-9]\b/g) ?? []
   expect(named.length).toBeGreaterThan(10)
-  // Tunnels serve the others (test/tunnel/metrics.test.ts).
+  // Tunnels serve the remaining metrics (test/tunnel/metrics.test.ts).
   const ofController = named.filter((name) => !name.startsWith('flotilla_tunnel_'))
   return ofController.filter((name) => !served.has(name.replace(/_(bucket|count|sum)$/, '')))
 }

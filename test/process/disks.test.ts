@@ -1,7 +1,7 @@
 import { shortLogs } from '../chaos/damages.ts'
 import { shareFleet, subject } from './support/shared-cluster.ts'
 
-// Disks that are damaged, lost, or put back as they were some time ago.
+// Disks that are damaged, lost, or replaced by an older copy.
 
 shareFleet(shortLogs)
 subject('damage', () => import('./disks/damage.ts'))

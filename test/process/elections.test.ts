@@ -1,7 +1,7 @@
 import { shareCluster, subject } from './support/shared-cluster.ts'
 
-// Controllers with the election timeouts of production, whose leader stays under log-ins and dies
-// amid enrollments.
+// Controllers with the election timeouts of production. Their leader is kept busy by log-ins, and
+// is killed during enrollments.
 
 shareCluster({ hasCalmElections: false })
 subject('log-in storm', () => import('./elections/log-in-storm.ts'))

@@ -14,9 +14,9 @@ import { TestCluster } from './support/cluster.ts'
 import { Front } from './support/front.ts'
 import { linesOf, run } from './support/page.ts'
 
-// Goal: a provider that publishes its keys over HTTPS authenticates identities on each of three
-// controllers, and the steps of docs/administer/external-jwt.md work. The controllers themselves
-// are a provider to a certified third-party client. One cluster for all.
+// Goal: each of three controllers authenticates identities through a provider that publishes its
+// keys over HTTPS, and the steps of docs/administer/external-jwt.md work. The controllers are also
+// a provider themselves, for a certified third-party client. All tests share one cluster.
 
 let cluster: TestCluster
 let server: KeyServer
@@ -39,7 +39,7 @@ beforeAll(async () => {
       FLOTILLA_API_SIGNER_CA: signerCa,
     },
   })
-  // The others join by the first one.
+  // The first controller admits the others.
   front.ports = [cluster.port]
   await cluster.quickstart()
   front.ports = [1, 2, 3].map((k) => cluster.port + k - 1)
@@ -93,7 +93,7 @@ test('a signing key published over HTTPS is accepted on each controller, and so 
     const reply = await logIn(k, await provider.token(id))
     expect(reply.status, reply.text).toBe(200)
     expect(reply.body.data).toMatchObject({ identityId: id })
-    // A session opened at one controller works on all.
+    // A session opened at one controller works on all three.
     const other = cluster.client((k % 3) + 1)
     other.token = String(reply.headers['zt-session'])
     const own = await other.request('GET', '/edge/client/v1/current-identity')
@@ -105,7 +105,8 @@ test('a signing key published over HTTPS is accepted on each controller, and so 
   provider.key = ecKey('next')
   server.keys = [jwkOf(provider.key)]
   for (const k of [1, 2, 3]) {
-    // A controller that has fetched within the second before does so again after it.
+    // A controller that has fetched the keys less than a second ago fetches them again only after
+    // that second.
     await until('the new key is known', async () => {
       const { status } = await logIn(k, await provider.token(id))
       return status === 200
@@ -178,7 +179,7 @@ test('a user who logs in at an external provider in a browser is admitted with t
   const erin = { name: 'erin', type: 'User', isAdmin: false, externalId: 'erin@localhost' }
   const id = await made('identities', erin)
 
-  // As a client finds out where to go, before it has logged in.
+  // As a client that has not logged in yet finds out where to log in.
   const listed = await cluster.client(2).request('GET', '/edge/client/v1/external-jwt-signers')
   const shown = (listed.body.data as Record<string, string>[]).find((one) => one['id'] === signer)
   expect(shown).toMatchObject({ externalAuthUrl: issuer, clientId: 'overlay', targetToken: 'ID' })
@@ -197,7 +198,9 @@ test('a user who logs in at an external provider in a browser is admitted with t
   expect((await logIn(3, other)).status).toBe(401)
 })
 
-/** Each request on a separate connection, which the front forwards to a running controller. */
+/**
+ * Sends each request on a separate connection, which the front forwards to a running controller.
+ */
 function fetchVia(browser: Browser): openid.CustomFetch {
   return async (url, { body, headers }) => {
     const form = body instanceof URLSearchParams ? Object.fromEntries(body) : null
@@ -210,17 +213,20 @@ function fetchVia(browser: Browser): openid.CustomFetch {
 
 type Asked = Awaited<ReturnType<Browser['ask']>>
 
-/** A controller stops, and the previous one is back before that: two of three run at each step. */
+/**
+ * Kills one controller at each step. It first restarts the previously killed controller, so that
+ * two of three run at each step.
+ */
 class Killer {
   #dead = 0
 
-  /** @param whom the leader once, which costs an election; else one that follows. */
+  /** @param whom `leader` causes an election; `follower` does not. */
   async kill(whom: 'leader' | 'follower' = 'follower'): Promise<void> {
     await this.#choose(whom)
     await this.#killChosen()
   }
 
-  /** Kills the controller that a request was sent to, before it is answered or as it is. */
+  /** Kills the controller that received a request, just before or while it answers. */
   async killAmid(
     whom: 'leader' | 'follower',
     ask: (onSent: () => void) => Promise<Asked>,
@@ -254,7 +260,7 @@ class Killer {
     const pid = cluster.pid(this.#dead)
     cluster.kill(this.#dead)
     await until('it is dead', () => Promise.resolve(!isRunning(pid)))
-    // A step that writes waits for the next leader, as a person at a page would.
+    // A step that writes waits for the next leader, as a user at a page would wait.
     const alive = [1, 2, 3].find((k) => k !== this.#dead) ?? 1
     await until('a leader', async () => {
       const members = await cluster.status(alive)
@@ -263,7 +269,7 @@ class Killer {
   }
 }
 
-/** The one that it has killed last stays dead from test to test. */
+/** The controller that was killed last stays stopped in the next test. */
 const killer = new Killer()
 
 test('a certified OIDC client can log in although a controller is killed after each step', async () => {
@@ -272,7 +278,7 @@ test('a certified OIDC client can log in although a controller is killed after e
   const issuer = `https://${front.address}/oidc`
   const options = { [openid.customFetch]: fetchVia(browser) }
   const config = await openid.discovery(new URL(issuer), 'native', {}, openid.None(), options)
-  // The signature of an id token is that of whichever controller answered.
+  // The ID token is signed by the controller that answered, which can be any of the three.
   openid.enableNonRepudiationChecks(config)
   const verifier = openid.randomPKCECodeVerifier()
   const [state, nonce] = [openid.randomState(), openid.randomNonce()]
@@ -315,8 +321,8 @@ test('a certified OIDC client can log in although a controller is killed after e
 })
 
 /**
- * An identity whose log-in needs a password and a code; recovery codes, because a time-based one is
- * valid once per step.
+ * An identity whose log-in needs a password and a code. It uses recovery codes, because a
+ * time-based code is valid only once per time step.
  */
 async function withSecondFactor(username: string, password: string): Promise<string[]> {
   const identityId = await made('identities', { name: username, type: 'User', isAdmin: false })
@@ -345,14 +351,14 @@ test('killing a controller during any step of a log-in causes at most one restar
   const at = (path: string): URL => new URL(path, `https://${front.address}`)
   const json = { accept: 'application/json' }
 
-  /** @returns the access token; null: a step got no answer, or not the next step. */
+  /** @returns the access token; null: a step got no answer, or its answer was not the next step. */
   async function logIn(fatal: string): Promise<string | null> {
     const verifier = openid.randomPKCECodeVerifier()
     const redirect = 'http://127.0.0.1:9/auth/callback'
     const step = (name: string, path: string, form: Record<string, string> | null = null) => {
       const ask = (onSent?: () => void) => browser.ask(at(path), form, json, onSent)
       if (name !== fatal) return ask()
-      // A code is a write: the leader takes it.
+      // Verifying a code is a write, so the leader processes it.
       return killer.killAmid(name === 'code' ? 'leader' : 'follower', ask)
     }
     const query = new URLSearchParams({

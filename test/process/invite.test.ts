@@ -13,7 +13,8 @@ import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { until, isRunning } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
-// Goal: no disk contains a shared secret in plaintext, and a ticket admits a controller over HTTPS.
+// Goal: no disk contains a shared secret in plaintext, and a controller can join over HTTPS with a
+// ticket.
 
 let cluster: TestCluster
 beforeAll(async () => {
@@ -81,7 +82,7 @@ function holds(path: string, text: string): boolean {
   try {
     return readFileSync(path).includes(text)
   } catch (error) {
-    // A folder, or a file that the state store has replaced meanwhile.
+    // The path is a folder, or the state store has replaced the file in the meantime.
     if (error instanceof Error && 'code' in error && error.code !== 'EACCES') return false
     throw error
   }

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { JoinCampaign } from '../chaos/joins.ts'
 
-// Goal: if any participant fails during a join, repeating the join completes it. Method: one round
-// of the campaign for each.
+// Goal: if any participant is killed during a join, repeating the join completes it. Method: one
+// round of the campaign for each participant.
 
 test('a join can be repeated and completes after the joining controller, the admitting controller or the leader was killed', async () => {
   await using campaign = await JoinCampaign.start(20_260)

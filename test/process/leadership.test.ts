@@ -1,6 +1,6 @@
 import { shareCluster, subject } from './support/shared-cluster.ts'
 
-// Leadership that is handed over, and leaders that die.
+// Leadership transfers, and leaders that are killed.
 
 shareCluster()
 subject('handover', () => import('./leadership/handover.ts'))

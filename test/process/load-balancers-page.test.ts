@@ -13,8 +13,8 @@ import { run } from './support/page.ts'
 
 // Goal: the configurations of docs/operate/load-balancers.md work as written. Method: three
 // controllers with the listeners of the page, behind haproxy with the configuration of the page,
-// and behind a relay that sends the header. Clients come from another address of the loopback than
-// the load balancers.
+// and behind a relay that sends the PROXY protocol header. Clients connect from a different
+// loopback address than the load balancers.
 
 const CLIENT = '127.0.0.9'
 const HAPROXY = '/usr/sbin/haproxy'
@@ -22,14 +22,14 @@ const page = pageText('operate/load-balancers.md')
 const hasHaproxy = spawnSync(HAPROXY, ['-v']).status === 0
 if (!hasHaproxy) console.log('haproxy is not installed: its configuration of the page is not run')
 
-/** The blocks of the page in a language. */
+/** The code blocks of the page in this language. */
 function blocks(language: string): string[] {
   const found = page.matchAll(new RegExp(`^ *\`\`\`${language}\\n([^]*?)^ *\`\`\`$`, 'gm'))
   return Array.from(found, ([, text = '']) => text)
 }
 
 let cluster: TestCluster
-/** Ports behind load balancers, of each controller. */
+/** For each controller, its port behind the load balancers. */
 let balanced: number[]
 let haproxy: ChildProcess | null = null
 const fronts: Front[] = []
@@ -49,7 +49,7 @@ afterAll(async () => {
 
 const configOf = (k: number): string => join(cluster.folder, cluster.id(k), 'config.yml')
 
-/** Gives a controller the listener for load balancers, as the page has it. */
+/** Adds to a controller's configuration the listener for load balancers that the page shows. */
 function configure(k: number, port: number): void {
   const text = blocks('yaml')
     .find((block) => block.includes('proxyProtocol'))
@@ -62,7 +62,7 @@ function configure(k: number, port: number): void {
   writeFileSync(configOf(k), document.toString())
 }
 
-/** @returns standard output of a curl that uses the name of the load balancer. */
+/** @returns the standard output of a curl that connects by the name of the load balancer. */
 async function curl(address: string, path: string, more = ''): Promise<string> {
   const port = address.split(':')[1] ?? ''
   const host = `api.example.net:${port}`
@@ -92,7 +92,7 @@ async function startRelay(): Promise<string> {
   return front.address
 }
 
-/** haproxy with the configuration of the page. */
+/** Starts haproxy with the configuration of the page. */
 async function startHaproxy(): Promise<string> {
   const address = `127.0.0.1:${await freePort()}`
   const config = (blocks('haproxy')[0] ?? '')

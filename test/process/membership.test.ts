@@ -4,9 +4,9 @@ import { until } from './support/client.ts'
 import { expectMembers, Fleet } from './support/fleet.ts'
 import { Load } from './support/load.ts'
 
-// Goal: a cluster grows from one controller to five and shrinks to three by the command line alone,
-// and clients that write all the while lose nothing and see no failure. Method: 4 writers over
-// every controller that is there.
+// Goal: a cluster grows from one controller to five and shrinks to three, with only the command
+// line; meanwhile clients keep writing, lose no write and see no failure. Method: 4 writers that
+// use all current controllers.
 
 let fleet: Fleet
 beforeAll(async () => {
@@ -21,14 +21,14 @@ async function voters(k: number): Promise<string[]> {
   return (await fleet.listed(k)).flatMap(({ id, voter }) => (voter ? id : [])).sort()
 }
 
-/** Numbers of the members, the first of them one that runs. */
+/** Numbers of the members; the first number is that of a running member. */
 async function memberNumbers(): Promise<number[]> {
   const asked = [1, 2, 3, 4, 5].find((k) => fleet.isRunning(k)) ?? 1
   const numbers = (await fleet.listed(asked)).map(({ id }) => Number(id.slice('ctrl'.length)))
   return [asked, ...numbers.filter((k) => k !== asked)]
 }
 
-/** Numbers that no member has, with nothing left of who had them. */
+/** Numbers that no member has, and of whose former members no file is left. */
 async function freeNumbers(): Promise<number[]> {
   const taken = await memberNumbers()
   const free = [1, 2, 3, 4, 5].filter((k) => !taken.includes(k))
@@ -53,8 +53,8 @@ test('a cluster grows 1 → 3 → 5 and shrinks to 3 while writes continue; then
   }
   expect(await voters(5)).toEqual(['ctrl1', 'ctrl2', 'ctrl3', 'ctrl4', 'ctrl5'])
 
-  // One that follows, then the one that leads. Clients of either go elsewhere, as they would behind
-  // a list of addresses.
+  // Removes a follower, then the leader. Clients of each continue at other controllers, as clients
+  // with a list of addresses do.
   const leader = await fleet.leader(2)
   const follower = [2, 3, 4, 5].find((k) => k !== leader) ?? 2
   const left = new Set([1, 2, 3, 4, 5])
@@ -68,7 +68,7 @@ test('a cluster grows 1 → 3 → 5 and shrinks to 3 while writes continue; then
     await load.more(40)
   }
 
-  // A learner serves and does not vote; it takes the place of a lost voter in one step.
+  // A learner serves requests and does not vote; one step lets it replace a lost voter.
   const [first = 0, second = 0] = left
   const [free = 0] = await freeNumbers()
   await fleet.join(free, first, '--learner')

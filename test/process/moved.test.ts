@@ -6,9 +6,10 @@ import { until } from './support/client.ts'
 import { expectMembers, Fleet } from './support/fleet.ts'
 import { Load } from './support/load.ts'
 
-// Goal: controllers that all come back at other addresses, as containers do, find each other and
-// lead again. Method: the hosts of all three change while they are stopped; each one's own file
-// says where it binds, and only the name server knows the others.
+// Goal: controllers that all restart at other addresses, as containers do, find each other and
+// elect a leader again. Method: the hosts of all three change while they are stopped; the
+// configuration file of each one says only where it binds, and only the name server knows the
+// addresses of the others.
 
 const members = [1, 2, 3]
 const addresses: string[] = []
@@ -71,7 +72,7 @@ test('a cluster whose addresses all changed at once elects a leader and keeps ev
     return (JSON.parse(listed) as { address: string }[]).map(({ address }) => address)
   }
   for (const k of members) {
-    // Within 5 s of the time that they have found each other.
+    // A leader exists within 5 s of the time at which they have found each other.
     await until(
       `ctrl${k} lists where all are now`,
       async () => (await shown(k)).every((address) => address.startsWith('127.2.')),

@@ -23,18 +23,18 @@ import { until } from './support/client.ts'
 import { Fleet } from './support/fleet.ts'
 import { run } from './support/page.ts'
 
-// Goal: an operator who follows docs/operate forms a cluster, maintains it and recovers it.
-// Method: runs each block of its pages unchanged. Hosts are folders; only paths and addresses
-// differ.
+// Goal: an operator who follows docs/operate forms a cluster, maintains it and recovers it. Method:
+// this test runs each block of these pages unchanged. Folders represent hosts; only paths and
+// addresses differ.
 
-/** Pages that another test types as a whole. */
+/** Pages that another test runs completely. */
 const typedPages: Readonly<Record<string, string>> = {
   'operate/backup-and-restore.md': 'backup-page.test.ts',
   'operate/load-balancers.md': 'load-balancers-page.test.ts',
   'operate/own-pki.md': 'own-pki.test.ts',
   'operate/upgrade.md': 'rolling-upgrade.test.ts',
 }
-/** Blocks that another test types, by how they begin. */
+/** Blocks that another test runs, by the beginning of the block. */
 const typedBlocks: Readonly<Record<string, string>> = {
   'install -D -m 0644': 'units.nightly.ts',
   'flotilla history': 'test/cli/history/history.test.ts',
@@ -44,15 +44,18 @@ const typedBlocks: Readonly<Record<string, string>> = {
 }
 
 const pages = pageNames('operate').filter((name) => !(name in typedPages))
-/** Several pages may have the same block, which is typed once. */
+/** If several pages have the same block, the test runs it once. */
 const blocks = new Set(pages.flatMap((name) => shellBlocks(pageText(name))))
 
 let fleet: Fleet
-/** Where the operator works; files are carried from host to host by being there. */
+/**
+ * The folder in which the operator works. All hosts share it, so no file has to be copied between
+ * hosts.
+ */
 let folder = ''
 const children = new Map<number, ChildProcess>()
 const typed = new Set<string>()
-/** Everything that commands printed, except what processes in the foreground log. */
+/** The output of all commands, except the log lines of processes in the foreground. */
 let printed = ''
 
 beforeAll(async () => {
@@ -65,7 +68,7 @@ afterAll(async () => {
   await fleet[Symbol.asyncDispose]()
 })
 
-/** @returns the only block that begins so, and notes that it is typed. */
+/** @returns the only block with this beginning, and records that the test runs it. */
 function block(beginning: string): string {
   const found = [...blocks].filter((one) => one.startsWith(beginning))
   expect(found, beginning).toHaveLength(1)
@@ -74,7 +77,7 @@ function block(beginning: string): string {
   return text
 }
 
-/** Paths and addresses as they are on that host. */
+/** Replaces paths and addresses in a text by those of host k. */
 function onHost(k: number, text: string): string {
   return text
     .replaceAll('/etc/flotilla/config.yml', fleet.config(k))
@@ -86,7 +89,7 @@ function onHost(k: number, text: string): string {
     .replace(/--advertise ctrl\d\.example\.net/, fleet.flags(k).join(' '))
 }
 
-/** Types lines at a host; all of them work. */
+/** Runs lines on a host, and fails if a line fails. */
 async function type(k: number, text: string): Promise<string> {
   const env = `PATH='${dirname(flotilla)}':$PATH\nexport FLOTILLA_CONFIG='${fleet.config(k)}'\n`
   const { code, output } = await run(env + onHost(k, text), folder)
@@ -95,7 +98,7 @@ async function type(k: number, text: string): Promise<string> {
   return output
 }
 
-/** A line that runs on in the foreground. */
+/** Starts a command that keeps running in the foreground. */
 function begin(k: number, line: string): void {
   const log = openSync(join(fleet.folder(k), 'output.log'), 'a')
   const env = { ...fleet.env, FLOTILLA_CONFIG: fleet.config(k) }
@@ -175,11 +178,11 @@ test('the commands in docs/operate for status, health, metrics, a snapshot, the 
     'timeout -s INT 4 $1 || [ $? = 124 ]',
   )
   const watched = await type(1, status)
-  // Without a terminal, each refresh is a line.
+  // Without a terminal, each refresh prints one line.
   expect(watched.match(/^\d{4}-.*Z .*ctrl1/gm)?.length).toBeGreaterThan(0)
   const health = await type(1, block('curl --cacert /etc/flotilla/ca.pem https'))
   expect(health).toMatch(/"healthy":true.*"ready":true/s)
-  // The second line needs a context; the exit code is that of a plugin of Nagios.
+  // The second line needs a context; the exit code follows the convention of Nagios plugins.
   const [atHost = ''] = block('flotilla cluster health').split('#')
   const plugin = await type(1, `${atHost} || [ $? = 1 ]`)
   expect(plugin).toMatch(/^(OK|WARNING): 4 of 4 controllers answer, leader ctrl\d, /m)
@@ -334,7 +337,7 @@ test('every command block in the pages of docs/operate is executed', () => {
   expect(left).toEqual([])
 })
 
-/** Words of a line without ids, numbers, paths and addresses, which differ from run to run. */
+/** The words of a line without IDs, numbers, paths and addresses, which differ between runs. */
 function wordsOf(line: string): string {
   return line
     .split(/\s+/)
@@ -348,7 +351,8 @@ test('commands print each line that the pages of docs/operate show below them', 
   )
   const isTyped = (block: string): boolean => typed.has(block)
   const shown = pages.flatMap((name) => shownOutput(pageText(name), isTyped))
-  // Rows of members and answers in JSON depend on the run, names in a certificate on the host.
+  // Rows of members and JSON answers depend on the run, and names in a certificate depend on the
+  // host.
   const lines = shown.filter((line) => !/^ *(?:ctrl\d .*|names \..*|\{.*|.*…|)$/.test(line))
   expect(lines.length).toBeGreaterThan(40)
   expect(lines.filter((line) => !known.has(wordsOf(line)))).toEqual([])

@@ -9,8 +9,8 @@ import { flotilla } from '../support/program.ts'
 import { isRunning } from './support/client.ts'
 import { linesOf, run } from './support/page.ts'
 
-// Goal: an operator who follows docs/operate/own-pki.md word for word runs a cluster under
-// authorities made by openssl alone.
+// Goal: an operator who follows docs/operate/own-pki.md word for word runs a cluster whose
+// certificate authorities are created with openssl alone.
 
 let dir = ''
 beforeEach(() => {
@@ -36,7 +36,8 @@ test('the commands of docs/operate/own-pki.md work when pasted in order', async 
   expect(output).toContain('ctrl2 is prepared; it joins when started')
   expect(output).toMatch(/^laptop\.pem: OK$/m)
   expect(output).toMatch(/^router\/cert\.pem: OK$/m)
-  // The key came before its certificate: refused, and the former pair was served on.
+  // The new key arrived before its certificate: the controller refused the pair, and continued to
+  // serve the previous one.
   expect(output).toContain('privkey.pem: the private key does not belong to the certificate')
   expect(output.match(/"apiVersions"/g)).toHaveLength(3)
 

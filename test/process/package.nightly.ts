@@ -7,9 +7,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePortBlock } from '../support/ports.ts'
 import { until } from './support/client.ts'
 
-// Goal: what `make package` makes is installed by npm into an empty folder, with the very packages
-// that were tested, and runs there. Method: npm itself, and one controller with a router out of the
-// installed folder.
+// Goal: npm can install the package that `make package` creates in an empty folder, with exactly
+// the tested dependencies, and it runs there. Method: npm itself, and one controller and one router
+// from the installed folder.
 
 const root = resolve(import.meta.dirname, '../..')
 const run = promisify(execFile)
@@ -26,13 +26,14 @@ test('the package installs the tested versions without install scripts, and runs
   const [tarball = ''] = readdirSync(dir).filter((name) => name.endsWith('.tgz'))
   const prefix = join(dir, 'prefix')
   const flags = ['--prefix', prefix, '--prefer-offline', '--no-audit', '--no-fund']
-  // The .npmrc of a clone reaches its tests by the environment, and forbids scripts.
+  // The tests inherit the .npmrc of the clone through environment variables, and it forbids
+  // scripts.
   const log = ['--loglevel=info', '--foreground-scripts', '--ignore-scripts=false']
   const words = ['install', '--global', ...flags, ...log, join(dir, tarball)]
   const { stderr } = await run('npm', words, { cwd: dir, maxBuffer: 64 * 1024 * 1024 })
   expect(stderr.split('\n').filter((line) => /^npm info run /.test(line))).toEqual([])
 
-  // npm would compare them with the Node that runs npm: 20 on Debian 13.
+  // npm would compare these with the version of the Node that runs npm: 20 on Debian 13.
   const manifests = readdirSync(prefix, { recursive: true, encoding: 'utf8' }).filter((name) =>
     /\/flotilla(\/node_modules\/(@[^/]+\/)?[^/]+)?\/package\.json$/.test(name),
   )
@@ -61,7 +62,7 @@ test('the package installs the tested versions without install scripts, and runs
   })
   expect(found).toEqual(wanted.map(([path, { version: tested }]) => [path, tested]))
 
-  // npm 9.2 creates no link to the Node in the package, and Debian 13 has Node 20.
+  // npm 9.2 creates no link to the Node in the package, and Debian 13 provides Node 20.
   const node20 = join(dir, 'node20')
   mkdirSync(node20)
   writeFileSync(join(node20, 'node'), '#!/bin/sh\necho v20.19.2\n', { mode: 0o700 })

@@ -1,6 +1,6 @@
 import { shareCluster, subject } from './support/shared-cluster.ts'
 
-// Permissions on three controllers at once: identities, their credentials and devices.
+// Permissions on three controllers: identities, their credentials and devices.
 
 shareCluster()
 subject('identities', () => import('./people/identities.ts'))

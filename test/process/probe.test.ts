@@ -16,16 +16,15 @@ import { type Answer, type Client, until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
 // Goal: every served operation works on a real cluster, and the other controllers show each write
-// field by field.
-// Method: operations, bodies and expectations are generated from the served documents and the
-// descriptors. The client compares every answer with its document. At the end, every operation must
-// have been called and have succeeded.
+// field by field. Method: operations, bodies and expectations are generated from the served
+// documents and the descriptors. The client compares every answer with its document. At the end,
+// every operation must have been called and have succeeded at least once.
 
 let cluster: TestCluster
 let admins: Client[]
 const documents = new Map<ApiName, ServedAnswers>()
 const operations: ServedOperation[] = []
-/** Statuses by operation. */
+/** The status codes that each operation returned. */
 const seen = new Map<string, Set<number>>()
 let maker: Maker
 let turn = 0
@@ -40,7 +39,8 @@ beforeAll(async () => {
     )
     const [first, ...others] = texts.map(({ text }) => ServedAnswers.of(text))
     if (first === undefined) throw new Error('there are three')
-    // One object for equal documents: they may differ in addresses alone.
+    // The controllers must return the same object; it is the same when their documents differ only
+    // in addresses.
     for (const other of others) expect(other).toBe(first)
     documents.set(api, first)
     operations.push(...operationsIn(api, first.document))
@@ -55,7 +55,7 @@ function keyOf(api: string, method: string, path: string): string {
   return `${api} ${method} ${path}`
 }
 
-/** Through the next controller, which must reflect all earlier requests. */
+/** Sends a request to the next controller, which must reflect all earlier requests. */
 function ask(method: string, url: string, body?: unknown): Promise<Answer> {
   turn += 1
   return askOf(admins[turn % admins.length], method, url, body)
@@ -92,7 +92,8 @@ async function done(method: string, url: string, body?: unknown): Promise<Answer
 }
 
 /**
- * The operation of that method beside another one of its collection; null when it is not served.
+ * The operation with that method on the same collection as another operation; null when it is not
+ * served.
  */
 function served(method: string, path: string, api: ApiName = 'management'): ServedOperation | null {
   return (
@@ -100,7 +101,7 @@ function served(method: string, path: string, api: ApiName = 'management'): Serv
   )
 }
 
-/** The record as all three controllers show it, which must be the same. */
+/** The record that all three controllers show, which must be the same. */
 async function shown(url: string): Promise<JsonObject> {
   const details: JsonObject[] = []
   for (const admin of admins) {
@@ -113,7 +114,7 @@ async function shown(url: string): Promise<JsonObject> {
   return first
 }
 
-/** The sent values are stored, member by member, if the kind stores them under that name. */
+/** Expects each sent value to be stored, if the kind stores a field of that name. */
 function expectShown(
   path: string,
   sent: JsonObject,
@@ -134,16 +135,16 @@ function expectShown(
   }
 }
 
-/** Times are compared as times. */
+/** Converts times, so that they are compared as times and not as texts. */
 function plain(value: Json): Json {
   const isTime = typeof value === 'string' && /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$/.test(value)
   return isTime ? Date.parse(value) : value
 }
 
-/** Fields of a detail that describe the certificate given to its record. */
+/** Fields that describe the certificate of the record. */
 const ofCertificate = ['commonName', 'fingerprint', 'notAfter', 'notBefore']
 
-/** One record of a kind from its creation to its end. */
+/** Tests one record of a kind from its creation to its deletion. */
 async function liveThrough(create: ServedOperation): Promise<void> {
   const { path } = create
   const byId = `${path}/{id}`
@@ -211,7 +212,7 @@ test('every kind of record can be created, read, changed and deleted, and the re
   console.log(`${creations.length} kinds: ${creations.map(({ path }) => path).join(' ')}`)
 })
 
-/** An identity with a password and a separate session on some controller. */
+/** Creates an identity with a password, and a separate session on one controller. */
 async function newUser(api: ApiName): Promise<{
   readonly client: Client
   readonly username: string
@@ -262,7 +263,10 @@ test('users can change their own password and log out through either API, and an
   expect((await askOf(client, 'GET', `${bases.client}/current-api-session`)).status).toBe(401)
 })
 
-/** With IDs of existing records where possible; a deletion gets a separate record. */
+/**
+ * The URL, with IDs of existing records where possible; for a deletion it creates a separate
+ * record.
+ */
 async function urlFor(operation: ServedOperation): Promise<string> {
   const query = knownQueries[operation.path] ?? ''
   const collection = collectionOf(operation.path)
@@ -283,12 +287,12 @@ test('every operation that the API serves was called successfully', async () => 
     return !statuses.some((status) => status < 300)
   })
   await maker.openAll()
-  // Operations that remove something come last.
+  // Operations that remove something run last.
   left.sort((a, b) => Number(a.method === 'DELETE') - Number(b.method === 'DELETE'))
   for (const operation of left) {
     const body = operation.body === null ? undefined : await maker.body(operation, 'minimal')
-    // A stream would not end, so the request is one that is refused. test/events/streams.test.ts
-    // checks the content of streams.
+    // A stream would not end, so the test sends a request that is refused.
+    // test/events/streams.test.ts checks the content of streams.
     const isStream = operation.path === '/events'
     const url = isStream ? `${bases.fabric}/events?entityTypes=nobody` : await urlFor(operation)
     await ask(operation.method, url, body)

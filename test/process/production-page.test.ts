@@ -21,9 +21,9 @@ import { isRunning, until } from './support/client.ts'
 import { run } from './support/page.ts'
 
 // Goal: an operator who follows docs/start/production.md on three hosts gets a cluster of three
-// voters, a backup, metrics and an edge router. Method: each host is a folder with a separate /etc, /usr, /var and
-// /opt; names and ports lead to loopback. A script replaces each command that changes the system
-// (users, units, packages) and does the same for a controller.
+// voters, a backup, metrics and an edge router. Method: each host is a folder with a separate /etc,
+// /usr, /var and /opt; names and ports resolve to loopback. A script replaces each command that
+// changes the system (users, units, packages) and makes the corresponding change for a controller.
 
 const root = resolve(import.meta.dirname, '../..')
 const page = readFileSync(join(root, 'docs/start/production.md'), 'utf8')
@@ -36,14 +36,17 @@ const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 let dir = ''
 let port = 0
 
-/** Makes the folder of a version, whose program and files are those that are tested. */
+/** Creates the folder of a version, which contains the program and files under test. */
 const unpacks = `
   folder="$SYSTEM/opt/flotilla/flotilla-${version}"
   mkdir -p "$folder/bin"
   ln -sfn '${flotilla}' "$folder/bin/flotilla"
   ln -sfn '${join(root, 'deploy')}' "$folder/deploy"`
 
-/** Programs of a host that need root or systemd. SYSTEM is the folder of the host. */
+/**
+ * Scripts that replace the programs of a host that need root or systemd. SYSTEM is the folder of
+ * the host.
+ */
 const standIns: Readonly<Record<string, string>> = {
   timedatectl: 'echo NTPSynchronized=yes',
   tar: unpacks,
@@ -51,7 +54,7 @@ const standIns: Readonly<Record<string, string>> = {
   dpkg: `mkdir -p "$SYSTEM/usr/bin" && ln -sfn '${flotilla}' "$SYSTEM/usr/bin/flotilla"`,
   'systemd-sysusers': ':',
   'systemd-tmpfiles': ':',
-  // Without the owner, which this user may not give away.
+  // Ignores the owner option, because this user may not change owners.
   install: `
     kept=''; skip=
     for word; do
@@ -88,7 +91,8 @@ beforeAll(async () => {
     writeFileSync(join(dir, 'bin', name), `#!/bin/sh\n${script}\n`)
     chmodSync(join(dir, 'bin', name), 0o700)
   }
-  // Where the operator works; files are carried from host to host by being there.
+  // The folder in which the operator works. All hosts share it, so no file has to be copied between
+  // hosts.
   mkdirSync(join(dir, 'work'))
   for (const k of HOSTS) {
     for (const folder of ['etc/systemd/system', 'etc/flotilla', 'usr/lib/sysusers.d']) {
@@ -109,18 +113,21 @@ afterAll(() => {
 const system = (k: number): string => join(dir, `host${k}`)
 const folderOf = (k: number): string => join(system(k), `etc/flotilla/ctrl${k}`)
 
-/** The edge router runs on the first host, at an address that no certificate of a controller has. */
+/**
+ * The edge router runs on the first host, at an address for which no controller certificate is
+ * valid.
+ */
 const ROUTER_ADDRESS = '127.0.0.2'
 const routerFolder = (): string => join(system(1), 'etc/flotilla/edge1')
 
-/** Blocks of the page, each with where it is typed. */
+/** Blocks of the page, each with the host on which the reader runs it. */
 function blocks(): { readonly at: string; readonly text: string }[] {
   return [...page.matchAll(/^```sh\n# on ([^\n]*)\n(.*?)^```$/gms)].map(
     ([, at = '', text = '']) => ({ at, text }),
   )
 }
 
-/** Names, ports and paths as they are on that host of this test. */
+/** Replaces names, ports and paths in a text by those of host k in this test. */
 function onHost(k: number, text: string): string {
   return text
     .replaceAll(/https:\/\/ctrl(\d)\.example\.net:1280/g, (_, one: string) => {
@@ -144,7 +151,7 @@ function onHost(k: number, text: string): string {
     .replaceAll(/(?<![\w.])\/(etc|opt|usr|var)\//g, `${system(k)}/$1/`)
 }
 
-/** Types lines on a host; all of them work. */
+/** Runs lines on a host, and fails if a line fails. */
 async function type(k: number, text: string): Promise<string> {
   const env = [
     `export SYSTEM='${system(k)}' PATH='${join(dir, 'bin')}':'${dirname(flotilla)}':$PATH`,
@@ -157,7 +164,7 @@ async function type(k: number, text: string): Promise<string> {
   return output
 }
 
-/** A person needs longer than this to type the next block. */
+/** A person needs longer than this wait to type the next block. */
 async function serves(k: number): Promise<void> {
   await until(`ctrl${k} serves`, async () => {
     const status = await statusOf(k).catch(() => null)
@@ -190,7 +197,10 @@ async function allVote(): Promise<void> {
   }
 }
 
-/** Blocks that are typed on several hosts, with the name of each in place of the first one's. */
+/**
+ * Runs a block that belongs on several hosts, with the name of each host in place of the first
+ * host's name.
+ */
 async function typeAt(at: string, text: string): Promise<string> {
   if (at === 'every host') {
     for (const k of HOSTS) await type(k, text)
@@ -205,7 +215,7 @@ async function typeAt(at: string, text: string): Promise<string> {
   return output + (await type(other, text.replaceAll(`ctrl${first}`, `ctrl${other}`)))
 }
 
-/** Restarts are typed one after the other, as the page says; joins need no wait. */
+/** The reader restarts one controller after the other, as the page says; joins need no wait. */
 async function allVoteUnlessJoining(text: string): Promise<void> {
   if (text.includes('systemctl restart')) await allVote()
 }
@@ -240,7 +250,7 @@ test('the commands of docs/start/install.md install a program that prints its ve
   expect(isVersion).toEqual([true, true, false, true])
 })
 
-/** The CA certificates and the password, as the page says. */
+/** Copies the CA certificates and the password, as the page says. */
 function carryToOwnMachine(): void {
   const { password } = JSON.parse(readFileSync(join(folderOf(1), 'admin.json'), 'utf8')) as {
     readonly password: string

@@ -4,9 +4,9 @@ import { expect, test } from 'vitest'
 import { until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
-// Goal: a quickstart that is killed at any moment of its forming is finished by running it again.
-// Method: it is killed when the traces of one step appear, at the next step of the same folder each
-// time.
+// Goal: if a quickstart is killed at any moment while it forms the cluster, running it again
+// completes the cluster. Method: the test kills it as soon as the files of one step appear, and
+// kills it at the next step in the same folder each time.
 
 test('a quickstart that was killed while it formed the cluster resumes when it runs again', async () => {
   await using cluster = await TestCluster.create()
@@ -30,7 +30,7 @@ test('a quickstart that was killed while it formed the cluster resumes when it r
   }
   const own = join(cluster.folder, 'ctrl1/admin.json')
   const { password } = JSON.parse(readFileSync(own, 'utf8')) as { password: string }
-  // As if the kill had come between the start of a controller and the writing of its pid file.
+  // As if the kill had occurred between the start of a controller and the writing of its pid file.
   await until('ctrl1 holds its folder', () =>
     Promise.resolve(existsSync(join(cluster.folder, 'ctrl1/data/lock/holder'))),
   )

@@ -7,8 +7,8 @@ import { flotilla } from '../support/program.ts'
 import { until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
-// Goal: the routers of a quickstart run when it prints that it is ready, carry traffic, and end
-// with it.
+// Goal: the routers of a quickstart run when quickstart prints that it is ready, carry traffic, and
+// exit with it.
 
 let cluster: TestCluster
 beforeAll(async () => {
@@ -33,7 +33,7 @@ async function expectOnline(): Promise<void> {
   })
 }
 
-/** Whether the tunnel of router1 is enabled; a value given is set before. */
+/** Whether the tunnel of router1 is enabled; with `value`, sets that first. */
 async function tunnelOfFirst(value?: boolean): Promise<unknown> {
   const client = await cluster.loggedIn(1)
   const { body } = await client.request('GET', '/edge/management/v1/edge-routers')

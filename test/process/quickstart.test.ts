@@ -13,7 +13,7 @@ import {
 import { until } from './support/client.ts'
 import { flotilla, TestCluster } from './support/cluster.ts'
 
-// Goal: one command creates a real cluster that a person can use, stop and restart.
+// Goal: one command creates a real cluster that a user can use, stop and restart.
 
 let cluster: TestCluster
 beforeAll(async () => {
@@ -129,7 +129,7 @@ test('an action at the admin socket is in the audit log of every controller, wit
       const rows = body.data as { action: string; outcome: string }[]
       return rows[0]?.action === 'leadership-transfer' && rows[0].outcome === 'done' && rows
     })
-    // The newest first; quickstart itself has invited the others.
+    // The newest line is first; quickstart itself has invited the others.
     expect(told.slice(0, 3).map(({ action, outcome }) => `${action} ${outcome}`)).toEqual([
       'leadership-transfer done',
       'leadership-transfer requested',

@@ -18,7 +18,7 @@ import { isRunning, until } from './support/client.ts'
 import { freePortBlock } from '../support/ports.ts'
 
 // Goal: the commands of docs/start/evaluate.md, whose beginning the README shows, and of
-// docs/integrate/api.md give the documented results, line by line.
+// docs/integrate/api.md print the documented results, line by line.
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const PROGRAM = resolve(process.env['FLOTILLA_PROGRAM'] ?? '', '../..')
@@ -31,8 +31,8 @@ let port: number
 const terminals: Terminal[] = []
 
 /**
- * A shell in the folder of the project that ends at the first line that fails, as a reader would
- * stop there.
+ * A shell in the project folder that exits at the first line that fails, as a reader would stop
+ * there.
  */
 class Terminal {
   readonly #child: ChildProcess
@@ -40,15 +40,15 @@ class Terminal {
   #done = 0
 
   constructor() {
-    // In a separate process group, as a terminal gives each command, so that ^C reaches every
-    // program in it.
+    // The shell has a separate process group, as each command in a terminal has, so that ^C reaches
+    // every program in it.
     this.#child = spawn('bash', ['-eo', 'pipefail'], {
       cwd: folder,
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],
       env: {
         ...process.env,
-        // Only where it listens differs from the page: other tests run beside this one.
+        // Only the ports differ from the page, because other tests run at the same time.
         PORT: `${port}`,
         XDG_CONFIG_HOME: join(folder, 'config'),
         FLOTILLA_RAFT_ELECTION_TIMEOUT_MS: '2000',
@@ -72,7 +72,7 @@ class Terminal {
     this.#child.stdin?.write(`${lines}\nprintf '\\ntyped ${this.#done}\\n'\n`)
   }
 
-  /** Waits until all that was typed has run. @throws when a line failed. */
+  /** Waits until all typed lines have run. @throws when a line failed. */
   async finish(): Promise<void> {
     await this.shows(new RegExp(`^typed ${this.#done}$`, 'm'))
   }
@@ -86,7 +86,7 @@ class Terminal {
     if (seen !== 'shown') throw new Error(`${seen} without ${pattern}:\n${this.output}`)
   }
 
-  /** ^C. */
+  /** Sends ^C. */
   async interrupt(signal: NodeJS.Signals = 'SIGINT'): Promise<void> {
     const { pid } = this.#child
     if (pid === undefined || this.hasEnded) return
@@ -104,8 +104,8 @@ beforeAll(async () => {
     const filter = (path: string): boolean => !path.endsWith('/node_modules')
     cpSync(join(ROOT, name), join(folder, name), { recursive: true, filter })
   }
-  // A folder of links: should npm ever run in the copy, it empties only that. Its mark is newer
-  // than package.json, so that make has nothing to install.
+  // `node_modules` is a folder of links: if npm runs in the copy, it removes only the links. Its
+  // timestamp is newer than that of package.json, so that make has nothing to install.
   const installed = join(folder, 'node_modules')
   mkdirSync(installed)
   for (const name of readdirSync(join(ROOT, 'node_modules'))) {
@@ -114,7 +114,8 @@ beforeAll(async () => {
     }
   }
   writeFileSync(join(installed, '.package-lock.json'), '{}')
-  // Built already, and last, so that make has nothing to build: its bundler follows no such links.
+  // The console is copied in its built form, and last, so that make has nothing to build: its
+  // bundler does not follow such links.
   cpSync(join(PROGRAM, 'dist/console'), join(folder, 'dist/console'), { recursive: true })
 })
 
@@ -128,7 +129,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Commands in order, and whether each one needs a separate terminal. */
+/** The commands in order, and whether each needs a separate terminal. */
 function steps(): { lines: string; isElsewhere: boolean }[] {
   return blocksOf(readFileSync(join(folder, PAGE), 'utf8')).flatMap((block) =>
     block.split(OTHER_TERMINAL).flatMap((lines, at) => {
@@ -142,7 +143,7 @@ function blocksOf(text: string): string[] {
   return [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
 }
 
-/** The ports of the page as those of this test, in the same order. */
+/** Replaces the ports of the page by those of this test, in the same order. */
 function shifted(lines: string): string {
   const pattern = /(127\.0\.0\.1:|"port":|--proxy [a-z]+:)(1[23478]8[0-9])\b/g
   return lines.replace(pattern, (_, before: string, found: string) => {
@@ -170,14 +171,15 @@ test('the commands of docs/start/evaluate.md work when pasted in order', async (
   }
   await integrator.finish()
   expect(integrator.output).toMatch(/^enrolled: \.flotilla\/phone\.pem$/m)
-  // The services that the phone, enrolled with the first controller, received from the third.
+  // The services that the phone received from the third controller. The phone enrolled with the
+  // first controller.
   expect(integrator.output).toMatch(/"name":"notes"[^\n]*"permissions":\["Dial"\]/)
   await integrator.interrupt('SIGHUP')
 
   const second = new Terminal()
   for (const { lines, isElsewhere } of others) {
     if (!isElsewhere) {
-      // A foreground program, such as a joining controller, ends with a line of a later terminal.
+      // A line of a later terminal ends a foreground program, such as a joining controller.
       if (second.output !== '') await second.finish()
       second.type(lines)
       continue
@@ -190,7 +192,8 @@ test('the commands of docs/start/evaluate.md work when pasted in order', async (
     await third.interrupt('SIGHUP')
   }
   await second.finish()
-  // The health check of a controller, which the laptop dialed at an edge router of the quickstart.
+  // The health check of a controller, to which the laptop connected through an edge router of the
+  // quickstart.
   expect(second.output).toContain('"healthy":true')
   expect(second.output).toMatch(/^laptop -> status\ndial: yes$/m)
   expect(second.output).toMatch(/^laptop -> wiki\ndial: .*$/m)
@@ -203,7 +206,7 @@ test('the commands of docs/start/evaluate.md work when pasted in order', async (
     [port, port + 1, port + 2].map((each) => `https://127.0.0.1:${each}/edge/client/v1`),
   )
   await first.shows(/^ctrl[123] .*To start it again:$/m)
-  // The write after the kill was taken by the two that are left.
+  // The two remaining controllers accepted the write after the kill.
   expect(second.output).toMatch(/^created service mail, id /m)
   expect(second.output).toMatch(/^mail /m)
 

@@ -14,9 +14,9 @@ import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { type Client, until } from './support/client.ts'
 import { expectMembers, Fleet } from './support/fleet.ts'
 
-// Goal: an attacker with everything that a removed controller had cannot return, vote, read, or
-// make a valid token. Method: its folder is copied while it is a member, it is removed, and the
-// copy is used for each attack.
+// Goal: an attacker with everything that a removed controller had cannot rejoin, vote, read, or
+// create a valid token. Method: the test copies the controller's folder while it is a member,
+// removes the controller, and uses the copy for each attack.
 
 let fleet: Fleet
 beforeAll(async () => {
@@ -28,7 +28,7 @@ afterAll(async () => {
   await fleet[Symbol.asyncDispose]()
 })
 
-/** Everything that a thief copies from controller k, including the session of the owner. */
+/** Everything that a thief copies from controller k, including the session of its owner. */
 async function stolenFrom(k: number, owner: Client): Promise<string> {
   const copy = join(fleet.dir, `stolen-${k}`)
   expect(await statusWith(k, owner.token ?? '', '127.0.0.1')).toBe(200)
@@ -42,7 +42,7 @@ async function stolenFrom(k: number, owner: Client): Promise<string> {
   return copy
 }
 
-/** Every token that the stolen state and key can make. */
+/** Every token that the stolen state and key can create. */
 async function tokensFrom(folder: string, k: number): Promise<string[]> {
   const data = join(folder, 'data')
   const store = await LevelStateStore.open(data, { freeBytesMin: 0 })
@@ -68,8 +68,8 @@ async function tokensFrom(folder: string, k: number): Promise<string[]> {
 const quiet = (): void => undefined
 
 /**
- * Status of a request with that token, sent from another address than the sessions were opened
- * from.
+ * Status of a request with that token, sent from another address than those from which the sessions
+ * were opened.
  */
 function statusWith(k: number, token: string, localAddress: string): Promise<number> {
   return new Promise((resolve, reject) => {
@@ -91,7 +91,7 @@ async function termOf(k: number): Promise<number> {
   return Math.max(...(await fleet.status(k)).map(({ term }) => term))
 }
 
-/** With its own certificate and key, by the way in that every controller has. */
+/** Connects with the certificate and key in the folder, to the port that every controller uses. */
 async function enter(folder: string): Promise<string> {
   const loaded = loadControllerConfig(join(folder, 'config.yml'), {})
   if (!loaded.ok) throw new Error('the stolen configuration does not load')
@@ -125,7 +125,8 @@ test('a removed controller gets no access with its certificate, key and data', a
 
   expect(await enter(stolen)).toBe('refused')
 
-  // Started as a process, it learns of the removal and exits; no election happened because of it.
+  // The removed controller, started as a process, learns that it is removed and exits; it caused no
+  // election.
   rmSync(fleet.folder(5), { recursive: true })
   cpSync(stolen, fleet.folder(5), { recursive: true })
   fleet.run(5)
@@ -134,14 +135,16 @@ test('a removed controller gets no access with its certificate, key and data', a
   await expectMembers(fleet, [1, 2, 3, 4])
   expect(await termOf(1)).toBe(term)
 
-  // A join over its remaining folder fails, and says what is in the way.
+  // A join with the remaining folder of the removed controller fails, and reports which files
+  // prevent it.
   fleet.beginJoin(5, await fleet.invite(1))
   expect(await fleet.ended(5, 60_000)).toBe(1)
   const folder = fleet.folder(5)
   const left = ['data', 'controller.key', 'cert.pem'].map((name) => join(folder, name))
   expect(fleet.log(5)).toContain(`move away: ${left.join(' ')}`)
 
-  // Its tokens are those of the clients, so they are valid only from the same addresses.
+  // The tokens belong to sessions of clients, so they are valid only from the addresses of those
+  // clients.
   const tokens = await tokensFrom(stolen, 5)
   expect(tokens).toContain(owner.token)
   for (const k of [1, 2]) {

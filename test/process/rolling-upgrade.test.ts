@@ -9,12 +9,12 @@ import { formerRelease, thisRelease } from '../upgrade/former.ts'
 import { downgradeIsRefused, goBackOnce, upgradeLast, upgradeTwo } from '../upgrade/steps.ts'
 import type { Client } from './support/client.ts'
 
-// Goal: three controllers of the previous release are upgraded one by one to this one, as
-// docs/operate/upgrade.md says, and then to a release with one more field and one more feature
+// Goal: an operator upgrades three controllers of the previous release one by one to this release,
+// as docs/operate/upgrade.md says, and then to a release with one more field and one more feature
 // level. Under load, no write is refused and no controller is quarantined. New features take effect
-// once all controllers know them, not before.
-// Method: real processes of the kept package; the next release is this one with
-// support/next-release.ts preloaded. One cluster for all of it.
+// once all controllers support them, not before. Method: real processes of the kept package of the
+// previous release; the next release is this one with support/next-release.ts preloaded. All tests
+// share one cluster.
 
 const eachHost = 'Upgrade each host'
 const preload = pathToFileURL(join(import.meta.dirname, 'support/next-release.ts')).href
@@ -27,7 +27,7 @@ afterAll(async () => {
   await drill[Symbol.asyncDispose]()
 })
 
-/** @returns the fields that had no effect. */
+/** @returns the names of the fields that had no effect. */
 async function createOwned(client: Client, name: string): Promise<unknown> {
   const body = { name, encryptionRequired: true, owner: 'harbour' }
   const answer = await client.request('POST', '/edge/management/v1/services', { body })
@@ -49,7 +49,7 @@ test('a field of the next release is ignored until every voter runs that release
   const [first, second, third] = drill.clients as [Client, Client, Client]
   drill.publish(thisRelease, {
     program: flotillaOfSources,
-    // The compile cache of the next release is separate from that of this one.
+    // The compile cache of the next release is separate from the cache of this release.
     env: {
       NODE_OPTIONS: `--import=${preload}`,
       NODE_COMPILE_CACHE: join(drill.cluster.dir, 'compiled'),

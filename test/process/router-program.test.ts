@@ -14,10 +14,9 @@ import { Client, until } from './support/client.ts'
 import { flotilla } from './support/cluster.ts'
 import { expectMembers, Fleet } from './support/fleet.ts'
 
-// Goal: our router finds its cluster despite failures of single controllers, and every controller
-// shows it as online.
-// Method: three real controllers and one real router; each test continues where the previous one
-// ended.
+// Goal: our router finds its cluster even if single controllers fail, and every controller shows it
+// as online. Method: three real controllers and one real router; each test continues where the
+// previous one ended.
 
 let fleet: Fleet
 let folder: string
@@ -87,7 +86,7 @@ async function stopRouter(): Promise<number | null> {
   return await ended
 }
 
-/** How each controller shows the router. */
+/** Expects these controllers to show the router as online. */
 async function expectOnline(ks: readonly number[]): Promise<void> {
   const begunMs = performance.now()
   const clients = await Promise.all(ks.map((k) => fleet.loggedIn(k)))
@@ -109,7 +108,7 @@ async function shownBy(client: Client): Promise<Readonly<Record<string, unknown>
   return answer.body.data as Readonly<Record<string, unknown>>
 }
 
-/** Until the file names these members and no other, each once. */
+/** Waits until the endpoints file lists exactly these members, each once. */
 async function expectEndpoints(ks: readonly number[]): Promise<void> {
   const wanted = ks.map((k) => ({ id: `ctrl${k}`, addresses: [endpointOf(k)] }))
   const byId = (a: { id: string }, b: { id: string }): number => (a.id < b.id ? -1 : 1)
@@ -180,7 +179,7 @@ test.each([
     expect([code, output]).toEqual([1, expect.stringMatching(new RegExp(`${port}.*in use`, 's'))])
   } finally {
     other.close()
-    // A router that did not end might ignore SIGTERM as well.
+    // A router that did not exit might ignore SIGTERM as well.
     router?.kill('SIGKILL')
     router = null
   }
@@ -188,8 +187,8 @@ test.each([
 
 test('a router is online on every controller, and stores exactly the members of the cluster', async () => {
   startRouter()
-  // A controller shows a router as online while any other has it, so the router's own word for each
-  // of them counts, too.
+  // A controller shows a router as online while any controller has a connection to it, so this also
+  // checks the router's own list of connections.
   await Promise.all([expectOnline([1, 2, 3]), ...[1, 2, 3].map((k) => connectedTo(k))])
   await expectEndpoints([1, 2, 3])
   expect(output).toContain('listening for clients')
@@ -267,7 +266,7 @@ link: ${linksAt(await freePort())}
     child.kill('SIGTERM')
     await ended
   }
-  // As ctrl2 has seen it: its arrival and its departure.
+  // The events of ctrl2: the router connected and disconnected.
   const types = (): unknown[] => events.events.map((one) => one['event_type'])
   await until('ctrl2 tells of the link', () => Promise.resolve(types().includes('fault')))
   expect(types()[0]).toMatch(/^routerLink(New|DisconnectedDest)$/)
@@ -305,7 +304,7 @@ test('a router renews its certificates, and is accepted with the new ones', asyn
   await expectOnline([1, 2, 3])
 })
 
-/** Queries every controller, after each has closed its channel. */
+/** Queries every controller, after each of them has closed its channel. */
 async function expectOffline(ks: readonly number[]): Promise<void> {
   const clients = await Promise.all(ks.map((k) => fleet.loggedIn(k)))
   try {
@@ -349,8 +348,8 @@ test('a router removes a controller that left the cluster, and is refused by all
   await fleet.stop(removed)
   await expectEndpoints(left)
   await expectOnline(left)
-  // Everything ends, and the configuration names a controller that is no more: the endpoints file
-  // alone leads back.
+  // All processes stop, and the configuration names only a removed controller: the router can find
+  // the cluster only through the endpoints file.
   expect(await stopRouter()).toBe(0)
   await Promise.all(left.map((k) => fleet.stop(k)))
   configure('tls:127.0.0.1:1')
@@ -362,7 +361,7 @@ test('a router removes a controller that left the cluster, and is refused by all
   expect(await stopRouter()).toBe(0)
   expect(output).toContain('router stopped')
 
-  // Deleted through one controller, it is refused by all.
+  // The router is deleted through one controller, and all controllers refuse it.
   startRouter()
   await expectOnline(left)
   await Promise.all(left.map((k) => connectedTo(k)))

@@ -18,7 +18,7 @@ afterAll(async () => {
   await cluster[Symbol.asyncDispose]()
 })
 
-/** The enrollment that a drill creates is withdrawn some seconds after the removal. */
+/** The controllers withdraw the enrollment that a drill creates some seconds after the removal. */
 const UNTIL_WITHDRAWN = `while flotilla list enrollments | grep ' ott .*pending'; do sleep 0.5; done
 flotilla list enrollments
 echo 'no enrollment is left'

@@ -7,14 +7,15 @@ import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { allServices, createService, until } from './support/client.ts'
 import { TestCluster } from './support/cluster.ts'
 
-// Goal: a follower that slept through more than the log keeps catches up by snapshot, in the same
-// process. Method: SIGSTOP the follower, write until the leader has cut its log, SIGCONT.
+// Goal: a follower that was paused for longer than the log keeps entries catches up by snapshot, in
+// the same process. Method: SIGSTOP the follower, write until the leader has truncated its log,
+// SIGCONT.
 
 const writes = Number(process.env['FLOTILLA_TEST_WRITES'] ?? 3000)
 let cluster: TestCluster
 beforeAll(async () => {
-  // Fewer writes than the log keeps by default prove nothing, unless the configuration makes it
-  // keep less.
+  // This test writes fewer entries than the log keeps by default, so the configuration makes it
+  // keep fewer.
   const keepsLittle = { FLOTILLA_LOG_RETAIN_ENTRIES: '500', FLOTILLA_LOG_RETAIN_BYTES: '131072' }
   cluster = await TestCluster.start({ env: writes < 30_000 ? keepsLittle : {} })
 })

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { TestCluster, flotilla } from './support/cluster.ts'
 import { linesOf, run } from './support/page.ts'
 
-// Goal: the commands of the pages of docs/administer give the documented results on three
-// controllers.
-// Method: one cluster for all of them, as a reader has it; each page has a separate folder.
+// Goal: the commands of the pages of docs/administer print the documented results on three
+// controllers. Method: all pages share one cluster, as a reader would use one; each page has a
+// separate folder.
 
 let cluster: TestCluster
 beforeAll(async () => {
@@ -29,7 +29,7 @@ test('the commands of docs/administer/log-in.md work when pasted in order', asyn
   expect(output).toMatch(/logged in to \S+ as Berta; current context: berta\nlogged out of berta\n/)
 })
 
-/** @returns what the page printed, typed with the program on PATH. */
+/** @returns the output of the commands of the page, run with the program on PATH. */
 async function typed(page: string): Promise<string> {
   const path = `PATH='${dirname(flotilla)}':$PATH\n`
   const { code, output } = await run(path + linesOf(page, cluster.port), cluster.dir)
@@ -61,7 +61,7 @@ test('the commands of docs/administer/external-providers.md work when pasted in 
 
 test('the commands of docs/administer/services-and-policies.md work when pasted in order', async () => {
   const output = await typed('administer/services-and-policies.md')
-  // Through the edge router, to the controller that the service leads to.
+  // Connects through the edge router to the controller to which the service connects.
   expect(output).toContain('"healthy":true')
   expect(output).toMatch(/^ops-laptop -> health\ndial: yes$/m)
   expect(output).toMatch(/^ops-laptop -> health\ndial: no$/m)
@@ -85,7 +85,7 @@ test('the commands of docs/administer/enrollment.md work when pasted in order', 
     1,
   )
 
-  // An identity enrolled with one controller is the same on another.
+  // If an identity is enrolled with one controller, another controller shows the same identity.
   const client = await cluster.loggedIn(3)
   const { body } = await client.request('GET', '/edge/management/v1/identities?limit=100')
   const names = (body.data as { name: string }[]).map(({ name }) => name)
@@ -101,7 +101,8 @@ test('an interrupted enrollment resumes at real controllers, and a used token is
   const { id } = made.body.data as { id: string }
   const { body: shown } = await client.request('GET', `/edge/management/v1/identities/${id}`)
   const { jwt } = (shown.data as { enrollment: { ott: { jwt: string } } }).enrollment.ott
-  // The token names the first controller, and any controller may lead: the called one forwards.
+  // The token names the first controller, but any controller may lead: the called controller
+  // forwards the request.
   const script = `
     umask 077
     printf %s '${jwt}' > notebook.jwt

@@ -10,16 +10,16 @@ import { pageText, shellBlocks } from '../support/pages.ts'
 import { missingSystemd, SystemdHost } from '../support/systemd-host.ts'
 import { until } from './support/client.ts'
 
-// Goal: the shipped units run everything that docs/ configures, restart what hangs, and are
-// upgraded without a refused write. Method: the packages that `make package` writes, installed on a
-// host whose process 1 is systemd, without a network. FLOTILLA_SYSTEMD_ROOT is its root, else that
-// of this machine.
+// Goal: the shipped systemd units run everything that docs/ configures, restart a process that
+// hangs, and can be upgraded without a refused write. Method: the packages that `make package`
+// creates, installed on a host without a network whose process 1 is systemd. FLOTILLA_SYSTEMD_ROOT
+// is the root folder of that host; by default the test uses that of this machine.
 
 const version = programVersion()
 const next = version.replace(/\d+$/, (patch) => String(Number(patch) + 1))
 const missing = missingSystemd()
 const SLOW_MS = 300_000
-/** Two versions are built and packed. */
+/** The test builds and packages two versions. */
 const BUILD_MS = 1_800_000
 const EVERY_MS = 500
 const names = ['ctrl1', 'ctrl2', 'ctrl3']
@@ -65,7 +65,7 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     return await host.try(`journalctl --quiet --output=cat --lines 40 --unit ${unit}`)
   }
 
-  /** Restarts a unit, and fails with its log when it does not become ready. */
+  /** Restarts a unit, and fails with the log of the unit when it does not become ready. */
   async function restart(unit: string): Promise<void> {
     await host.run(`timeout 120 systemctl restart ${unit}`).catch(async (error: unknown) => {
       throw new Error(await log(unit), { cause: error })
@@ -120,7 +120,7 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
   }
 
   /**
-   * Lets the main thread of a process loop for ever, through its debugger; other threads continue.
+   * Makes the main thread of a process loop forever, through its debugger; other threads continue.
    */
   async function hang(pid: string): Promise<void> {
     const program = `
@@ -253,7 +253,7 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     expect({ restarts, interval }).toEqual({ restarts: '0', interval: '2min' })
   })
 
-  /** YAML that the pages show for controllers, by what it sets. */
+  /** The YAML that the pages show for controllers, by the setting that it changes. */
   const controllerPages: Readonly<Record<string, string>> = {
     'operate/backup-and-restore.md': 'backup:',
     'operate/logs.md': 'logFile:',
@@ -275,7 +275,7 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     return parse(found[0] ?? '') as Record<string, unknown>
   }
 
-  /** A drop-in of the package, as the pages say. */
+  /** Installs a drop-in of the package, as the pages say. */
   async function addDropIn(name: string, unit: string): Promise<void> {
     await host.run(`install -D -m 0644 /opt/flotilla/current/deploy/systemd/drop-ins/${name} \\
         /etc/systemd/system/${unit}.service.d/${name}
@@ -292,7 +292,7 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     const kept = await host.run(`cat ${config('ctrl1')}`)
     for (const [page, key] of Object.entries(controllerPages)) {
       const settings = { ...(parse(kept) as object), ...shown(page, key) }
-      // Only one controller of this host can have the address 0.0.0.0.
+      // Only one controller on this host can listen on 0.0.0.0.
       const text = stringify(settings).replace('0.0.0.0:1280', `${address('ctrl1')}:1280`)
       await host.write(config('ctrl1'), text)
       await restart('flotilla-controller@ctrl1')

@@ -5,7 +5,7 @@ import { assert } from '../../src/lib/assert.ts'
 import type { Index, Message, NodeId } from '../../src/raft/types.ts'
 import type { RaftCore } from '../../src/raft/core.ts'
 
-/** A node, and its disk, which survives crashes. */
+/** A node and its disk. The disk survives crashes. */
 interface Announced {
   readonly id: NodeId
   readonly core: RaftCore
@@ -39,7 +39,7 @@ export class Announcements {
   }
 
   /**
-   * The node connects now.
+   * Records that the node connects now.
    * @param applied highest index that its state machine has reported to the node.
    */
   greet({ id, platter, core }: Announced, applied: Index): void {

@@ -2,7 +2,10 @@ import type { Random } from '../../src/lib/random.ts'
 import { type CoreOptions, defaultCoreOptions } from '../../src/raft/options.ts'
 import type { NodeId } from '../../src/raft/types.ts'
 
-/** Faults of one run. Chances are per message, per sync, or per 100 ms and node. Times ms. */
+/**
+ * Faults of one run. Each chance applies per message, per sync, or per 100 ms and node. Times in
+ * ms.
+ */
 export interface Faults {
   readonly nodes: number
   readonly lossChance: number
@@ -63,7 +66,7 @@ export function drawFaults(chance: Random): Faults {
   }
 }
 
-/** Limits small enough that a run reaches each of them. */
+/** Limits so small that a run reaches each of them. */
 export function drawOptions(chance: Random): CoreOptions {
   if (chance.next() < 0.3) return defaultCoreOptions
   return {

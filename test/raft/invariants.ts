@@ -35,8 +35,8 @@ export function fingerprint(entry: Entry): string {
 }
 
 /**
- * Checks the guarantees of figure 3 of the Raft paper, and those that this core adds, from outside
- * after every turn: I1 one leader per term, I2 a leader only appends, I3 log matching, I4 leader
+ * After every turn, checks from outside the guarantees of figure 3 of the Raft paper, and those
+ * that this core adds: I1 one leader per term, I2 a leader only appends, I3 log matching, I4 leader
  * completeness, I5 one history for all nodes, I6 committed means durable on a quorum, I7 the entry
  * that commits is of the leader's own term, I8 nothing regresses, even across crashes, I9 no gap
  * between state and log, I10 nothing is promised before it is durable, I11 the configuration in
@@ -188,8 +188,8 @@ export class Invariants {
   }
 
   /**
-   * Checks a message that leaves: its promises must be on the sender's disk (I10), and a node votes
-   * once per term (zoo 1).
+   * Checks a sent message: its promises must be on the sender's disk (I10), and a node votes once
+   * per term (zoo 1).
    */
   onSend(sender: Watched, message: Message): void {
     const { platter } = sender
@@ -206,8 +206,8 @@ export class Invariants {
     if (message.type !== 'appendResponse' || !message.success) return
     if (platter.hardState.term !== message.term) return
     assert(platter.lastIndex >= message.matchIndex, 'I10: an acknowledgement ahead of its entries')
-    // A node that is already in a later term may have replaced the entry in memory. The message
-    // about the earlier term is still true of its disk.
+    // A node that is already in a later term may have replaced the entry in memory. Its disk still
+    // contains the entry that the message of the earlier term describes.
     if (sender.core.status.term !== message.term) return
     const term = sender.core.termAt(message.matchIndex)
     assert(

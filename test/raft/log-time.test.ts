@@ -4,7 +4,7 @@ import type { Message } from '../../src/raft/types.ts'
 import { text } from './members.ts'
 import { ScriptCluster } from './script-cluster.ts'
 
-// Goal: stamps never decrease, no matter what the clocks do, and lifetimes measured by them still
+// Goal: timestamps never decrease, whatever the clocks show, and lifetimes measured with them still
 // end.
 
 const three = { voters: ['1', '2', '3'] }
@@ -17,7 +17,8 @@ function stamps(cluster: ScriptCluster): number[] {
 }
 
 /**
- * Stamps of `count` entries of leader 1, with a tick before each, while all clocks show `clockMs`.
+ * Timestamps of `count` entries of leader 1, with a tick before each, while all clocks show
+ * `clockMs`.
  */
 function stampedAt(cluster: ScriptCluster, clockMs: number, count: number, tickMs = 50): number[] {
   for (let at = 1; at <= count; at += 1) {

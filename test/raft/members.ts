@@ -33,7 +33,7 @@ export const text = (value: string): Uint8Array => new TextEncoder().encode(valu
 /** Log time of the forming entries. */
 export const FORMED_MS = 1000
 
-/** The first log of a cluster, equal on all its members. */
+/** The initial log of a cluster, equal on all its members. */
 export function formingEntries(record: ConfigurationRecord): Entry[] {
   const data = toBinary(ConfigurationSchema, record)
   return [

@@ -16,7 +16,7 @@ import { configurationOf, formingEntries, text } from './members.ts'
 import { eventually } from '../support/eventually.ts'
 
 // The driver on the real event loop. These tests check which messages it holds back; the simulation
-// checks the same under faults.
+// checks the same with faults.
 
 /** A disk that reports writes as durable only when the test says so. */
 class ManualDisk implements Disk {
@@ -381,7 +381,7 @@ class ManualLoop {
     for (let task = this.#turns.shift(); task !== undefined; task = this.#turns.shift()) task()
   }
 
-  /** Advances time and runs everything that becomes due. */
+  /** Advances time and runs every timer and turn that becomes due. */
   pass(ms: number): void {
     const endMs = this.nowMs + ms
     for (let timer = this.#timer; timer !== null && timer.dueMs <= endMs; timer = this.#timer) {
@@ -406,7 +406,7 @@ class ManualLoop {
   }
 }
 
-/** A follower of node 2 in term 2 that has just heard its leader. */
+/** Node 1 as a follower of node 2 in term 2 that has just received a message from its leader. */
 function follower(): {
   readonly loop: ManualLoop
   readonly one: Harness
@@ -440,7 +440,7 @@ test('a follower that receives heartbeats wakes only for periodic checks, and st
     hear()
     expect(one.node.status()).toMatchObject({ role: 'follower', leaderSilenceTicks: 0 })
   }
-  // Every fifth of forty ticks.
+  // It fires at every fifth of the forty ticks.
   expect(loop.firings - before).toBe(8)
   loop.pass(30)
   one.node.applied(2, 0)

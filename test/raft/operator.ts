@@ -24,9 +24,9 @@ export class Operator {
   }
 
   /**
-   * Wipes a voter's disk or restores an old copy, and so gives it a new store id. The voter returns
-   * under its name and needs re-admission. Sometimes it runs before that without a mesh that hides
-   * it from the others; its abstention alone must keep the cluster safe.
+   * Wipes a voter's disk or restores an old copy, and so gives it a new store ID. The voter returns
+   * under its name and needs re-admission. Sometimes it runs before that without a mesh that would
+   * hide it from the others; in that case only its abstention keeps the cluster safe.
    */
   #burn(): void {
     const { leader, chance, nodes } = this.#cluster
@@ -36,7 +36,8 @@ export class Operator {
     const id = this.#worstLoss(configuration.voters, leader)
     const node = id === undefined ? undefined : nodes.get(id)
     if (node === undefined || node === leader) return
-    // The entries that these two just counted are then known to no node that may vouch for them.
+    // Then no node that may confirm the entries that these two nodes just acknowledged knows these
+    // entries.
     if (chance.next() < 0.5) this.#cluster.crash(leader)
     this.#burnt = { id: node.id, store: this.#nextStore }
     this.#nextStore += 1
@@ -49,7 +50,7 @@ export class Operator {
     this.#cluster.startNode(again)
   }
 
-  /** Usually the voter that has acknowledged most. */
+  /** Usually the voter that has acknowledged the most entries. */
   #worstLoss(voters: readonly NodeId[], leader: SimulatedNode): NodeId | undefined {
     const { chance } = this.#cluster
     if (chance.next() < 0.3) return voters[chance.integer(0, voters.length - 1)]
@@ -62,8 +63,8 @@ export class Operator {
   }
 
   /**
-   * Retries until the leader lists the new disk as a learner, then starts the node on it. Continues
-   * after the faults end.
+   * Retries until the leader lists the new disk as a learner, then starts the node with that disk.
+   * It continues after the faults end.
    */
   repair(): void {
     const { leader } = this.#cluster
@@ -162,7 +163,7 @@ export class Operator {
     }
   }
 
-  /** Wipes a machine whose removal is committed. Its name may be used again, with another disk. */
+  /** Wipes a machine whose removal is committed. Another disk may later use its name. */
   tidy(): void {
     if (this.#committed === null || this.#committed.outgoingVoters.length > 0) return
     for (const [id, node] of this.#cluster.nodes) {

@@ -6,7 +6,7 @@ import { ScriptCluster } from './script-cluster.ts'
 // Rules of a node with a missing tail that the golden scripts do not show
 // (src/raft/missing-tail.ts).
 
-/** 1 leads 2 and 3 with entries up to 6. */
+/** Node 1 leads nodes 2 and 3, with entries up to 6. */
 function led(): ScriptCluster {
   const cluster = new ScriptCluster({ voters: ['1', '2', '3'] })
   cluster.elect('1')

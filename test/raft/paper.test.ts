@@ -10,7 +10,10 @@ import { ScriptCluster } from './script-cluster.ts'
 
 const three = { voters: ['1', '2', '3'] }
 
-/** Delivers `body` from `from` to node 1, disks included, and returns its answers. */
+/**
+ * Delivers `body` from `from` to node 1, including the disk writes, and returns the answers of node
+ * 1.
+ */
 function ask(cluster: ScriptCluster, from: NodeId, term: Term, body: MessageBody): Message[] {
   cluster.flights = []
   cluster.receive({ ...body, from, to: '1', term } as Message)
@@ -443,7 +446,7 @@ describe('membership (Raft paper, 6)', () => {
     cluster.settle()
     const { configurationIndex: after } = cluster.core('1').status
     cluster.events = []
-    // Derived while 4 was still a member.
+    // This configuration is derived from one in which 4 was still a member.
     cluster.change('1', { voters: ['1', '2', '3'], learners: ['4', '5'] }, before)
     expect(cluster.core('1').status.configuration.learners).toEqual([])
     cluster.change('1', { voters: ['1', '2', '3'], learners: ['5'] }, after)

@@ -4,7 +4,7 @@ import { electionOutcome, majorityValue, quorumValue } from '../../src/raft/quor
 import type { Configuration, NodeId } from '../../src/raft/types.ts'
 import { isMajority, isQuorum } from './slow-quorum.ts'
 
-// Compares the quorum arithmetic with a slow implementation that only counts.
+// Compares the quorum arithmetic with a slow implementation that only counts voters.
 
 function slowMajorityValue(voters: readonly NodeId[], valueOf: (id: NodeId) => number): number {
   if (voters.length === 0) return Infinity

@@ -42,7 +42,7 @@ interface ScriptNode {
  * rules.
  */
 export class ScriptCluster {
-  /** Events since the last take, one line each. */
+  /** Events since the last `take`, one line each. */
   events: string[] = []
   isTracing = false
   flights: Message[] = []
@@ -60,7 +60,7 @@ export class ScriptCluster {
     for (const id of [...list.voters, ...(list.learners ?? [])]) this.add(id)
   }
 
-  /** An empty node under a name that may have had another disk before. */
+  /** Starts an empty node under a name that may have had another disk before. */
   wipe(id: NodeId, store: number): void {
     this.crash(id)
     this.#make(id, store)
@@ -300,7 +300,7 @@ export class ScriptCluster {
     for (const message of due) this.#deliver(message)
   }
 
-  /** Delivers a message that no node sent; the trace shows it like any other. */
+  /** Delivers a message that no node sent; the trace shows it like any other message. */
   say(message: Message, store?: number): void {
     if (this.isTracing) this.events.push(describeMessage(message))
     this.receive(message, store)

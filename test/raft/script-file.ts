@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 import { assert } from '../../src/lib/assert.ts'
 import { ScriptRunner } from './script-runner.ts'
 
-// A script is comments that state its rule, then scenes: commands, `----`, their results.
+// A script consists of comments that state its rule, then scenes: commands, `----`, their results.
 
 /** Fields of the first lines of a script. */
 export interface ScriptHead {
@@ -14,7 +14,7 @@ export interface ScriptHead {
   readonly without: string
 }
 
-/** @throws when one of the three is missing. */
+/** @throws when one of the three fields is missing. */
 export function headOf(script: string): ScriptHead {
   const lines = script.split('\n')
   const end = lines.findIndex((line) => !line.startsWith('# '))
@@ -26,7 +26,7 @@ export function headOf(script: string): ScriptHead {
   return { section, rule: rule ?? '', without: without ?? '' }
 }
 
-/** @returns the script with its current results. */
+/** Runs the script. @returns the script with its current results. */
 export function play(script: string): string {
   const runner = new ScriptRunner()
   const scenes = script.trimEnd().split(/\n\n+/)
@@ -41,9 +41,9 @@ export function play(script: string): string {
 }
 
 /**
- * Compares a file with its expected content; with FLOTILLA_RECORD=1 it writes the file instead. A
- * recording changes only with a reason.
- * @throws when they differ and nothing is recorded.
+ * Compares a file with its expected content; with FLOTILLA_RECORD=1 it writes the file instead.
+ * Change a recording only for a known reason.
+ * @throws when they differ and it does not write.
  */
 export function holdTo(
   path: string,

@@ -61,7 +61,7 @@ function members(words: readonly string[]): MemberList {
   }
 }
 
-/** Core options among the words, other than the members. */
+/** The words that set core options, without those that set the members. */
 function options(words: readonly string[]): Partial<CoreOptions> {
   const isOption = ([name]: [string, string]): boolean => name in defaultCoreOptions
   const given = [...named(words)].filter(isOption)

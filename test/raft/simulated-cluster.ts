@@ -26,7 +26,7 @@ const START_MS = 1_700_000_000_000
 const SPARE_IDS = 2
 
 /**
- * A whole cluster in one thread and virtual time. One seed decides every delay, loss, crash,
+ * A whole cluster in one thread and in virtual time. One seed determines every delay, loss, crash,
  * partition, request and election timeout, so that a run can be repeated step by step.
  */
 export class SimulatedCluster implements World {
@@ -40,7 +40,7 @@ export class SimulatedCluster implements World {
   readonly chance: Random
   /** Whether clients still send requests. */
   isServing = true
-  /** Whether disks are spared from damage. */
+  /** Whether the simulation leaves disks undamaged. */
   isDamageSpared = false
   acknowledged = 0
   readsDone = 0
@@ -52,7 +52,7 @@ export class SimulatedCluster implements World {
   readonly #operator: Operator
   readonly #announcements = new Announcements()
   #isHealed = false
-  /** Node → side of the partition; nodes on different sides do not hear each other. */
+  /** Node → side of the partition; nodes on different sides receive nothing from each other. */
   #sides = new Map<NodeId, number>()
   /** One-way cuts, "from>to". */
   #deaf = new Set<string>()
@@ -108,12 +108,12 @@ export class SimulatedCluster implements World {
   async runUntil(untilMs: number): Promise<void> {
     while (this.time.runNext(untilMs)) {
       this.#steps += 1
-      // Lets pending promises continue: restores and reads.
+      // Lets pending promises of restores and reads continue.
       await Promise.resolve()
     }
   }
 
-  /** Stops all faults and restarts every node that is down. */
+  /** Stops all faults and restarts every stopped node. */
   heal(): void {
     this.#isHealed = true
     this.#sides.clear()
@@ -166,7 +166,10 @@ export class SimulatedCluster implements World {
     return null
   }
 
-  /** I14: every acknowledged write is in the one history, as acknowledged. */
+  /**
+   * I14: the history of the cluster contains every acknowledged write, with the acknowledged
+   * content.
+   */
   assertAcknowledgedKept(): void {
     for (const [index] of this.#acknowledgedBodies) {
       assert(index <= this.invariants.committedIndex, `I14: acknowledged ${index} is gone`)
@@ -326,7 +329,7 @@ export class SimulatedCluster implements World {
     node.crash(this.chance.next() < 0.5 ? this.chance.next() : 0)
     const isDamaged = this.chance.next() < this.faults.damageChance
     if (isDamaged && !this.isDamageSpared) this.#damage(node)
-    // No client is left to receive the outcome.
+    // No client remains that could receive the result.
     this.#accepted.delete(node.id)
     for (const key of this.#open.keys()) if (key.startsWith(`${node.id}/`)) this.#open.delete(key)
     this.after(this.chance.integer(10, 4_000), () => {
@@ -334,7 +337,10 @@ export class SimulatedCluster implements World {
     })
   }
 
-  /** One disk at a time: with a second damaged one of three voters, a majority would be lost. */
+  /**
+   * Damages one disk at a time: if two of three voters had damaged disks, the cluster would have no
+   * majority.
+   */
   #damage({ id, platter, persisted }: SimulatedNode): void {
     const { chance } = this
     if ([...this.nodes.values()].some((node) => node.platter.owed !== null)) return
@@ -353,7 +359,10 @@ export class SimulatedCluster implements World {
     target.node.receive(message, from.isHeardAsStranger ? undefined : Uint8Array.of(from.store))
   }
 
-  /** Reachability includes the mesh: each side knows the other by the disk it was admitted with. */
+  /**
+   * Reachability includes the mesh: each side accepts the other only with the disk with which it
+   * was admitted.
+   */
   #isReachable(from: SimulatedNode, to: SimulatedNode): boolean {
     if (this.nodes.get(from.id) !== from || !from.isRunning) return false
     if (this.#deaf.has(`${from.id}>${to.id}`)) return false
@@ -402,7 +411,9 @@ export class SimulatedCluster implements World {
 
   // Clients.
 
-  /** Proposals also go to nodes that no longer lead, or only believe that they lead. */
+  /**
+   * Proposals also go to nodes that no longer lead, or that wrongly regard themselves as leader.
+   */
   #propose(): void {
     if (!this.isServing) return
     for (const node of this.nodes.values()) {
@@ -457,7 +468,7 @@ export class SimulatedCluster implements World {
     })
   }
 
-  /** I17. */
+  /** I17: the bounds of a node. */
   #boundsOf(node: SimulatedNode): void {
     const { uncommittedBytes, peers } = node.core.fullStatus
     const entryMax = 4_096
@@ -471,7 +482,7 @@ export class SimulatedCluster implements World {
   }
 
   /**
-   * If most clocks are right, log time is never further ahead than the allowed skew, no matter who
+   * If most clocks are right, log time is never further ahead than the allowed skew, whichever node
    * leads.
    */
   #assertStamp(entry: Entry): void {
@@ -481,15 +492,15 @@ export class SimulatedCluster implements World {
   }
 
   /**
-   * The disk that counts under each name: a destroyed disk for its acknowledgements, or its
+   * For each name, the disk that counts: a destroyed disk, because of its acknowledgements, or its
    * replacement.
    */
   #currentPlatters(): ReadonlyMap<NodeId, Held> {
     const platters = new Map<NodeId, Held>(this.#graves)
     for (const [id, { platter }] of this.nodes) {
       const grave = this.#graves.get(id)
-      // A node whose missing tail includes an entry votes only for candidates that hold it. For an
-      // election that is as good as holding it.
+      // A node whose missing tail includes an entry votes only for candidates that have the entry.
+      // For an election this is equivalent to having the entry itself.
       const holds = (index: Index, term: Term): boolean =>
         platter.holds(index, term) ||
         (platter.owed !== null && isLogUpToDate(platter.owed, { index, term })) ||
@@ -501,8 +512,8 @@ export class SimulatedCluster implements World {
 }
 
 /**
- * Whether `viewer` would accept `other`'s connection: by the disk its own record names, if it has
- * one.
+ * Whether `viewer` would accept a connection of `other`: `viewer` compares the disk of `other` with
+ * the disk in its own record, if the record names one.
  */
 function isKnownAs(viewer: SimulatedNode, other: SimulatedNode): boolean {
   const { members } = viewer.core.status.configurationRecord

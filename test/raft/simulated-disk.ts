@@ -34,7 +34,7 @@ export class Platter {
     return this.entries[index - this.base.index - 1]?.term ?? null
   }
 
-  /** Whether it holds that entry, or has compacted it. */
+  /** Whether the disk contains that entry, or has compacted it. */
   holds(index: Index, term: Term): boolean {
     return index <= this.base.index || this.termAt(index) === term
   }
@@ -125,7 +125,10 @@ export class SimulatedDisk implements Disk {
     return Promise.resolve()
   }
 
-  /** @param torn share of the first pending write that reached the disk, 0..1; the rest is lost. */
+  /**
+   * @param torn share of the first pending write that reached the disk, 0..1; the rest of the write
+   * is lost.
+   */
   crash(torn: number): void {
     this.#isDead = true
     const first = this.#queue[0]
@@ -140,7 +143,7 @@ export class SimulatedDisk implements Disk {
     this.#sync()
   }
 
-  /** Everything queued when a sync begins shares it. */
+  /** One sync covers all writes that are queued when it begins. */
   #sync(): void {
     if (this.#isSyncing || this.#queue.length === 0) return
     this.#isSyncing = true

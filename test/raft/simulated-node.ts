@@ -48,16 +48,15 @@ function digestOf(previous: number, entry: Entry): number {
 }
 
 /**
- * One controller: the real core and the real driver, with a disk and a state machine that a crash
- * interrupts.
+ * One controller: the real core and the real driver, with a simulated disk and a simulated state
+ * machine that a crash interrupts.
  */
 export class SimulatedNode implements Watched {
   readonly id: NodeId
   readonly store: number
   readonly platter = new Platter()
   /**
-   * Whether its peers receive its messages without a store id, as if there were no mesh between
-   * them.
+   * Whether its peers receive its messages without a store ID, as if no mesh existed between them.
    */
   isHeardAsStranger = false
   /** State on disk, like the platter. */
@@ -263,7 +262,7 @@ export class SimulatedNode implements Watched {
 
   #applyEntry(entry: Entry): void {
     const { position, digest, timeMs, configuration } = this.machine
-    // A snapshot installed meanwhile already contains this entry.
+    // A snapshot that was installed in the meantime already contains this entry.
     if (entry.index <= position.index) return
     assert(entry.index === position.index + 1, `${this.id} applies ${entry.index} out of order`)
     assert(entry.timeMs >= timeMs, `log time ran back at ${entry.index}`)

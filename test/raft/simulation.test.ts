@@ -1,9 +1,8 @@
 // Goal: the guarantees of figure 3 of the Raft paper hold under lost, repeated, delayed and
-// reordered messages, partitions, crashes and damaged disks, and the cluster comes to rest once the
-// faults stop.
-// Method: one seed decides every delay, loss, crash, request and timeout, and the clock is a
-// counter; the core and its driver are those of the program. `make sim SEED=n` repeats a failure
-// exactly.
+// reordered messages, partitions, crashes and damaged disks, and the cluster becomes quiet once the
+// faults stop. Method: one seed determines every delay, loss, crash, request and timeout, and the
+// clock is a counter; the core and its driver are those of the program. `make sim SEED=n` repeats a
+// failure exactly.
 import { expect, test } from 'vitest'
 import { SimulatedCluster } from './simulated-cluster.ts'
 
@@ -27,7 +26,8 @@ async function run(seed: number, print?: (line: string) => void): Promise<Simula
   await cluster.runUntil(cluster.nowMs + SERVING_MS)
   expect(cluster.acknowledged, 'writes go on after the faults').toBeGreaterThan(acknowledgedBefore)
   cluster.isServing = false
-  // With small windows this may take long, but every round must make progress.
+  // With small windows the cluster may need a long time to become quiet, but every round must make
+  // progress.
   let lastProgress = -1
   while (cluster.unrest() !== null && cluster.progress > lastProgress) {
     lastProgress = cluster.progress
@@ -60,7 +60,7 @@ test(`the guarantees of Raft hold under faults, and the cluster becomes stable a
     hash = cluster.trace.hex
   }
   console.log(`simulated ${count} seeds`, totals, `last trace ${hash}`)
-  // An idle simulation would hold every guarantee, so require activity.
+  // An idle simulation would fulfill every guarantee, so the test requires activity.
   expect(totals.acknowledged).toBeGreaterThan(count)
   expect(totals.reads).toBeGreaterThan(0)
   if (count >= 20) expect(totals.damages).toBeGreaterThan(0)

@@ -1,6 +1,6 @@
 import type { Configuration, NodeId } from '../../src/raft/types.ts'
 
-// Majorities by counting: the reference for the fast arithmetic and for the checks of the
+// Majorities computed by counting: the reference for the fast arithmetic and for the checks of the
 // simulation.
 
 export function isMajority(voters: readonly NodeId[], holds: (id: NodeId) => boolean): boolean {

@@ -15,10 +15,10 @@ import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
 import { openLog } from '../../src/store/log/open-log.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
-// Goal: the data folders of release 0.2.0 have the same content for this program as for that one.
-// Method: three folders of killed controllers, recorded by that release with a separate listing
-// (README.md beside this file). They are opened as `controller run` opens them; no time passes for
-// their content.
+// Goal: this program reads the same content from the data folders of release 0.2.0 as that release
+// did. Method: three folders of killed controllers, recorded by that release together with a
+// listing of their content (README.md in this folder). The test opens them as `controller run`
+// does; their log time does not advance.
 
 type Records = Readonly<Record<string, Readonly<Record<string, Readonly<Record<string, Json>>>>>>
 
@@ -63,7 +63,10 @@ async function open(folder: string): Promise<Opened> {
   return { machine, persisted: statePosition.index, digest: machine.digests().state }
 }
 
-/** Additional fields of this release are not in the listing; missing ones would be lost data. */
+/**
+ * The listing does not contain the fields that this release adds; a field missing here would be
+ * lost data.
+ */
 function expectRecorded(records: Records, here: (kind: KindName, id: string) => unknown): void {
   for (const [kind, byId] of Object.entries(records)) {
     for (const [id, record] of Object.entries(byId)) {
@@ -72,7 +75,7 @@ function expectRecorded(records: Records, here: (kind: KindName, id: string) => 
   }
 }
 
-/** Written only if the clocks of a majority were ahead. */
+/** This field is written only if the clocks of a majority were ahead. */
 const notRecorded = new Set(['logTimeReset'])
 
 test('the recorded data folders contain a record of every kind that existed in their release', () => {
@@ -98,7 +101,7 @@ test('each of the three recorded data folders can be opened, and its log and sta
   }
 })
 
-/** As it is read when it is sent to a controller, which then loads it. */
+/** Reads the state as a controller does when it receives and loads the sent state. */
 async function received(file: string): Promise<ClusterState> {
   const store = await LevelStateStore.open(mkdtempSync(join(dir, 'received-')), { freeBytesMin: 0 })
   const receiver = await store.receive()

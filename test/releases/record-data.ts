@@ -1,10 +1,11 @@
-// Run by tools/release-fixture.ts within the checked-out sources of a release, so that nothing here
-// is of a later one: `node test/releases/record-data.ts DATA.tgz LISTING.json`. Its program is
-// FLOTILLA_PROGRAM.
+// tools/release-fixture.ts runs this file in the checked-out sources of a release, so the file
+// contains nothing of a later release: `node test/releases/record-data.ts DATA.tgz LISTING.json`.
+// FLOTILLA_PROGRAM names the program of the release.
 //
-// Three controllers of that release are given records of every kind that can be made without a
-// second network, and are killed before all of it is in their state stores. DATA.tgz gets their
-// data folders; LISTING.json the state that the release itself makes of the first of them.
+// The script gives three controllers of that release records of every kind that can be created
+// without a second network, and kills the controllers before their state stores contain all of
+// these records. DATA.tgz gets their data folders; LISTING.json gets the state that the release
+// itself reads from the first folder.
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -29,8 +30,8 @@ const MANAGEMENT = '/edge/management/v1'
 const PASSWORD = 'a password for the tests'
 const IDS = [1, 2, 3]
 /**
- * Written at the end in one go, so that the write-behind has not had its turn when the controllers
- * are killed.
+ * These writes are sent without a pause at the end, so that the delayed write to the state store
+ * has not run when the controllers are killed.
  */
 const TAIL_WRITES = 12
 
@@ -64,7 +65,10 @@ async function fill(): Promise<void> {
   dataOf(await admin.request('POST', `${MANAGEMENT}/database/snapshot`, { isHeld: false }))
 }
 
-/** By the documents that the release serves; policies open all of it to everybody. */
+/**
+ * Creates records according to the documents that the release serves; policies grant every identity
+ * access to every service.
+ */
 async function oneOfEveryKind(admin: Client): Promise<void> {
   const operations: ServedOperation[] = []
   for (const api of apiNames) {
@@ -93,7 +97,9 @@ async function oneOfEveryKind(admin: Client): Promise<void> {
   dataOf(await admin.request('POST', `${bases.client}/sessions`, { body: session }), 201)
 }
 
-/** A second factor, a certificate of a session, and passwords that were wrong. */
+/**
+ * Creates a second factor, a session with a certificate, and failed log-ins with wrong passwords.
+ */
 async function peopleAndSessions(net: Enrolling): Promise<void> {
   const policy = { primary: { updb: { maxAttempts: 5, lockoutDurationMinutes: 10 } } }
   dataOf(await net.ask(1, 'PATCH', '/auth-policies/default', policy))
@@ -136,7 +142,10 @@ function copyData(k: number): void {
   cpSync(dataFolder(k), join(scratch, cluster.id(k)), { recursive: true, filter: isKept })
 }
 
-/** Without owners and times, and sorted, so that only different content differs. */
+/**
+ * Packs the folder without owners and times, in sorted order, so that archives differ only if their
+ * content differs.
+ */
 function pack(file: string): void {
   const flags = [
     '--sort=name',

@@ -5,9 +5,9 @@ import { expect, test } from 'vitest'
 import { entities } from '../../src/entities/registry.ts'
 import { canonicalJson, type Json } from '../../src/lib/text/canonical-json.ts'
 
-// A stored record omits the fields that have their zero, so a zero that changes between two
-// releases makes them store, and digest, different bytes for one record. Recorded once a field;
-// FLOTILLA_RECORD=1 adds the fields that are new.
+// A stored record omits the fields that have their zero value. If that value changes between two
+// releases, the releases store, and digest, different bytes for the same record. Each zero value is
+// recorded once; FLOTILLA_RECORD=1 adds new fields.
 
 const path = join(import.meta.dirname, 'zeros.json')
 

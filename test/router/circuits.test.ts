@@ -18,8 +18,9 @@ import { endsOf } from './forward/support.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 import { unrouteMessage } from '../../src/channel/messages/circuits.ts'
 
-// Goal: two routers carry a circuit over a link of theirs, as their controller has routed it.
-// Method: real routers with real TLS between them; the controller's answers are the test's.
+// Goal: two routers carry a circuit over a link between them, along the path that their controller
+// has set. Method: real routers with real TLS between them; the test gives the controller's
+// answers.
 
 const MIB = 1024 * 1024
 const circuit = endsOf('circuit1')
@@ -45,7 +46,7 @@ async function inspected(controller: ScriptedController, name: string): Promise<
   return JSON.parse(values[0]?.value ?? 'null') as unknown
 }
 
-/** Two routers that run with a link, and its id. */
+/** Starts two routers with a link. Returns the link ID as well. */
 async function linkedRouters(): Promise<{ routers: RouterProgram[]; linkId: string }> {
   const port = await freePort()
   const often = 'metrics: {reportInterval: 100ms, intervalAgeThreshold: 0s}'

@@ -12,8 +12,8 @@ import { EdgeBench, serviceToken } from './edge/support.ts'
 import { eventually } from './support.ts'
 import { serviceOf, TunnelStage } from './tunnel/support.ts'
 
-// Goal: controllers get at most rateLimitedWorkerCount concurrent changes of terminators, and
-// rateLimitedQueueLength wait.
+// Goal: controllers receive at most rateLimitedWorkerCount concurrent changes of terminators, and
+// at most rateLimitedQueueLength changes wait.
 
 const closing: (() => Promise<void>)[] = []
 afterEach(async () => {

@@ -6,8 +6,8 @@ import { InspectAnswerSchema, InspectRequestSchema } from '../../proto/gen/route
 import { askWithoutReading } from './peer-router.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
-// Goal: each option of the channels to controllers does what it names, in `ctrl` and in
-// `ctrl.options`. Method: a real router with the option, whose controllers are the test's.
+// Goal: each option of the channels to controllers has its documented effect, in `ctrl` and in
+// `ctrl.options`. Method: a real router with the option; the test plays its controllers.
 
 let network: TestNetwork
 let controller: ScriptedController

@@ -23,7 +23,7 @@ afterEach(async () => {
   await network.close()
 })
 
-/** A certificate for the key of a request, by the authority of the network. */
+/** A certificate for the key of a request, signed by the authority of the network. */
 async function certified(pem: string, commonName: string): Promise<string> {
   const { publicKeySpki, names } = readEnrollmentRequest(pem)
   return await issueLeafForKey(
@@ -52,7 +52,7 @@ const askAt =
 
 const leafOf = (name: string) => parseCertificates(readFileSync(network.path(name), 'utf8'))[0]
 
-/** The router has certificates that end in so many days of 365. */
+/** The router has certificates with this number of days left of 365. */
 async function withDaysLeft(days: number): Promise<void> {
   for (const name of ['r', 'r.server']) {
     const { certificatePem, privateKeyPem } = await network.leafBetween(

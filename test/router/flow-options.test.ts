@@ -20,10 +20,10 @@ import { eventually } from './support.ts'
 import { echoServer, serviceOf, TunnelStage } from './tunnel/support.ts'
 
 // Goal: the `options` of a dialer, a listener or a tunnel apply to the ends of its circuits.
-// Method: each with an option that differs from its default; the test reads the options of the
+// Method: each has an option that differs from its default; the test reads the options of the
 // opened ends.
 
-/** Joins ends in memory, and remembers how each was opened. */
+/** Joins ends in memory, and records the options with which each was opened. */
 class SeenCircuits extends JoinedCircuits {
   readonly opened: LocalCircuit[] = []
 
@@ -118,7 +118,7 @@ describe('the circuit endpoint uses the configured options', () => {
     client.on('data', (part) => (bytes += part.length))
     client.write(new Uint8Array(10_000))
     await eventually(() => bytes).toBe(10_000)
-    // A hundred pieces there and as many back, and an acknowledgement at least for each way.
+    // A hundred pieces in each direction, and at least one acknowledgement in each direction.
     const [router] = stage.network.routers
     expect(router?.forwarder.figures()['forwarder.messages']).toBeGreaterThan(200)
   })

@@ -14,7 +14,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** Linux describes an interface by files, each with one fact and a line end. */
+/** Creates the files by which Linux describes an interface, each with one value and a line end. */
 function device(name: string, facts: Readonly<Record<string, string>>): void {
   mkdirSync(join(folder, name))
   for (const [fact, text] of Object.entries(facts)) {

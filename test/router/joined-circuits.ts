@@ -9,8 +9,8 @@ import type { PayloadContent } from '../../src/channel/messages/payload.ts'
 const WAITING_BYTES_MAX = 64 * 1024
 
 /**
- * The ends of circuits in memory: the first two that are opened by one id are joined. It keeps the
- * promises of `circuit-endpoint.ts`, with a queue of some bytes in each direction.
+ * The ends of circuits in memory: the first two ends that are opened with one ID are joined. It
+ * fulfills the contract of `circuit-endpoint.ts`, with a queue of some bytes in each direction.
  */
 export class JoinedCircuits implements LocalCircuits {
   readonly ends = new Map<string, JoinedEnd[]>()
@@ -39,7 +39,7 @@ export class JoinedCircuits implements LocalCircuits {
     throw new Error('no end is kept elsewhere in this test')
   }
 
-  /** Most bytes that have waited in one direction of a circuit. */
+  /** The largest number of bytes that have waited in one direction of a circuit. */
   get waitedBytesMax(): number {
     return Math.max(
       0,
@@ -96,7 +96,7 @@ export class JoinedEnd implements CircuitEndpoint {
     this.close(reason)
   }
 
-  /** This end takes pieces of the other one again. */
+  /** This end accepts pieces of the other end again. */
   resume(): void {
     if (this.#other === null) return
     this.#other.#isPaused = false

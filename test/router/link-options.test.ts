@@ -40,7 +40,7 @@ async function start(more: string): Promise<void> {
 const dialing = (options: string, more = '') =>
   start(`link: {dialers: [{binding: transport, ${options}}]${more}}`)
 
-/** The controller sends the other routers and their listeners. */
+/** The controller sends the router the IDs and listeners of the other routers. */
 function tell(...peers: readonly { readonly id: string; readonly port: number }[]): void {
   const changes = peers.map(({ id, port }) => ({
     id,
@@ -58,7 +58,7 @@ async function peerRouter(): Promise<PeerRouter> {
   return peer
 }
 
-/** Accepts connections, and says nothing. */
+/** Accepts connections, and sends nothing. */
 async function silentServer(): Promise<{ readonly port: number; readonly sockets: Socket[] }> {
   const sockets: Socket[] = []
   const server: Server = createServer((socket) => {
@@ -128,7 +128,7 @@ describe('The wait before a router is dialed again', () => {
     vi.useRealTimers()
   })
 
-  /** Waits between the dials of a router that is never reached, in ms. */
+  /** The waits between the dials of a router that is never reachable, in ms. */
   async function waits(isHealthy: boolean): Promise<number[]> {
     const policy = (min: number, max: number, factor: number): string =>
       `{minRetryInterval: ${min}ms, maxRetryInterval: ${max}ms, retryBackoffFactor: ${factor}}`
@@ -288,7 +288,7 @@ link: {dialers: [{binding: transport}], heartbeats: {sendInterval: 100ms, closeU
     }
     pipe.isRead = false
     expect(await taken(1100)).toBe(3)
-    // They wait behind the payloads at one socket, so they have their room as well.
+    // These messages wait behind the payloads on one socket, but they have a separate limit.
     expect(await taken(1101)).toBe(7)
     pipe.readOn()
     await settle()

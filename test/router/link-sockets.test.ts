@@ -17,8 +17,8 @@ import { freePort } from '../support/ports.ts'
 import { PeerRouter } from './peer-router.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
-// Goal: a link has as many sockets as its dialer is to have, and carries each circuit over one of
-// them.
+// Goal: a link has the number of sockets that its dialer requests, and carries each circuit over
+// one of them.
 
 const networks: TestNetwork[] = []
 const closing: (() => Promise<void>)[] = []
@@ -53,7 +53,7 @@ async function peerRouter(): Promise<PeerRouter> {
   return peer
 }
 
-/** Number of sockets of each link, as a router reports them to its controller. */
+/** Number of sockets of each link, as the router reports it to its controller. */
 async function socketsAt({ channel }: ScriptedController): Promise<number[]> {
   const requestedValues = ['links']
   const body = toBinary(InspectRequestSchema, create(InspectRequestSchema, { requestedValues }))

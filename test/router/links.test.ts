@@ -21,9 +21,9 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
-// Goal: two routers that learn of each other have one link, and the dialing one reports it to every
-// controller.
-// Method: real routers, and a controller for each whose answers the test gives.
+// Goal: two routers that learn of each other establish one link, and the dialing one reports it to
+// every controller. Method: real routers, and for each router a controller whose answers the test
+// gives.
 
 interface Side {
   readonly network: TestNetwork
@@ -56,7 +56,7 @@ async function start(side: Side, link?: string): Promise<void> {
   await eventually(() => side.controller.isConnected).toBe(true)
 }
 
-/** Sends the router `about` to `to`, as a controller does. */
+/** As a controller, sends the router `to` a description of the router `about`. */
 function tell(
   to: Side,
   about: Side,

@@ -8,9 +8,9 @@ import { parseCertificate } from '../../src/pki/certificate.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
-// Goal: the options of what a router listens on bound its connections as they name. Method: a real
-// router with the option; the connections are the test's. Where a default would end a connection as
-// well, the quickest of some attempts is by far quicker than it, however busy the machine is.
+// Goal: the options of a router's listeners limit connections as documented. Method: a real router
+// with the option; the test opens the connections. Where the default would end a connection as
+// well, the shortest of several attempts is far shorter than the default, even on a busy machine.
 
 let network: TestNetwork
 let controller: ScriptedController
@@ -34,7 +34,9 @@ function kept<T extends Socket>(socket: T): T {
 
 const ATTEMPTS = 3
 
-/** The least of some attempts: until the connection was closed, from when it was open, in ms. */
+/**
+ * The shortest of several attempts: the time between opening the connection and its close, in ms.
+ */
 async function closedAfterMs(
   open: () => Socket,
   onOpen: (socket: Socket) => void = () => undefined,
@@ -130,7 +132,7 @@ describe('A web server of a router', () => {
     await serve('readTimeout: 1h, writeTimeout: 100ms')
     const socket = kept(open())
     await new Promise<void>((done) => socket.once('secureConnect', done))
-    // Unread answers: more than the buffers of the system.
+    // The unread answers are larger than the system buffers.
     const timer = setInterval(() => {
       if (socket.writableLength === 0) socket.write(REQUEST.repeat(500))
     }, 5)

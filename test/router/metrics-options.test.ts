@@ -5,8 +5,8 @@ import { MetricsReporter } from '../../src/router/reports/metrics-reporter.ts'
 import { scheduleByIntervals, scheduleBySharedTimer } from '../support/fake-schedule.ts'
 import { configured } from './dial/support.ts'
 
-// Goal: reports of metrics are made, kept and sent by the options of `metrics`. Method: the clock
-// is the test's.
+// Goal: the router creates, keeps and sends metrics reports according to the options of `metrics`.
+// Method: the test controls the clock.
 
 let nowMs = 0
 let isConnected = true

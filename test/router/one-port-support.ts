@@ -13,7 +13,7 @@ import { freePort } from '../support/ports.ts'
 import { type Person, TestClient } from './edge/support.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
-/** A router that serves links and clients at one address, and its controller. */
+/** A router that serves links and clients at one address, and the controller of this router. */
 export class OnePort {
   readonly network: TestNetwork
   readonly controller: ScriptedController
@@ -27,7 +27,7 @@ export class OnePort {
     this.port = port
   }
 
-  /** @param more lines of the configuration. */
+  /** @param more additional lines of the configuration. */
   static async open(more = '', serves: 'both' | 'links' | 'browsers' = 'both'): Promise<OnePort> {
     const network = await TestNetwork.create()
     const controller = await network.controller('a')
@@ -57,7 +57,7 @@ export class OnePort {
     return socket
   }
 
-  /** A TLS handshake of a router, until it ends or fails. */
+  /** Performs a TLS handshake as a router, until it completes or fails. */
   async handshake(options: {
     readonly holder?: string
     readonly key?: CertifiedKey | null
@@ -80,13 +80,13 @@ export class OnePort {
     return socket
   }
 
-  /** The hello of router2 for a link. */
+  /** Sends the hello of router2 for a link. */
   sayLinkHello(socket: TLSSocket): void {
     const ids = { linkId: 'of router2', routerId: 'router2', dialedId: 'router1' }
     socket.write(encodeFrame(linkHelloMessage({ ...ids, dialedVersion: 'v2.0.0', iteration: 1 })))
   }
 
-  /** An honest router gets its link. */
+  /** Connects as an honest router, which gets its link. */
   async linked(
     localAddress = '127.0.0.1',
     protocols: string[] | null = ['ziti-link'],

@@ -9,8 +9,8 @@ import { webSocketStream } from './edge/support.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, TestNetwork } from './support.ts'
 
-// Goal: links and clients share a port, and each behaves as at a separate port.
-// Method: a real router, with connections that offer what routers and clients of OpenZiti offer.
+// Goal: links and clients share a port, and each behaves as on a separate port. Method: a real
+// router, with connections that offer the protocols that routers and clients of OpenZiti offer.
 
 test('One port serves links, clients, and clients in a browser, according to the ALPN protocol that each offers', async () => {
   const router = await OnePort.open('', 'browsers')
@@ -79,7 +79,7 @@ describe('One port for links and clients', () => {
       await new Promise((done) => setImmediate(done))
     }
     const [answer] = (await answered) as [Buffer]
-    // A handshake record: the server's hello.
+    // A TLS handshake record: the ServerHello.
     expect(answer[0]).toBe(22)
   })
 

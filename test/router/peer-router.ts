@@ -9,17 +9,18 @@ import { LINK_PROTOCOL } from '../../src/channel/messages/links.ts'
 import type { TestNetwork } from './support.ts'
 
 /**
- * Another router that is dialed, with a real certificate and channels; the test gives its answers.
+ * Another router, which the router under test dials, with a real certificate and real channels; the
+ * test gives its answers.
  */
 export class PeerRouter {
   readonly id: string
   readonly channels: Channel[] = []
   readonly sockets: TLSSocket[] = []
-  /** Hellos, with the time of each. */
+  /** Hello messages, with the time of each. */
   readonly hellos: { readonly headers: ChannelMessage['headers']; readonly atMs: number }[] = []
-  /** True: its links have several sockets. */
+  /** If true, its links have several sockets. */
   groups = false
-  /** With the time of each, as it came. */
+  /** All received messages, with the time of each. */
   readonly received: { readonly message: ChannelMessage; readonly atMs: number }[] = []
   readonly #server: Server
 
@@ -77,7 +78,7 @@ export class PeerRouter {
   }
 }
 
-/** Reads nothing more, and requests endless answers. @returns the reason why it stops. */
+/** Stops reading, and sends requests without end. @returns the reason why the channel stops. */
 export function askWithoutReading(channel: Channel): () => void {
   channel.pauseReading()
   const headers = new Map([[128, new Uint8Array(60_000)]])

@@ -6,8 +6,8 @@ import { ConnectProxy } from '../support/connect-proxy.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, TestNetwork } from './support.ts'
 
-// Goal: a router behind a proxy reaches controllers and other routers through it alone.
-// Method: real routers and a real proxy, which records whom it connects.
+// Goal: a router behind a proxy reaches controllers and other routers only through the proxy.
+// Method: real routers and a real proxy, which records the addresses to which it connects.
 
 describe('A router with a proxy', () => {
   let proxy: ConnectProxy
@@ -46,7 +46,7 @@ describe('A router with a proxy', () => {
       `127.0.0.1:${controller.port}`,
       `127.0.0.1:${port}`,
     ])
-    // The other router has no proxy.
+    // The other router uses no proxy.
     expect(proxy.servers).not.toContain(`127.0.0.1:${theirs.port}`)
     expect(controller.sockets).toBe(
       proxy.servers.filter((one) => one.endsWith(`:${controller.port}`)).length,

@@ -58,8 +58,8 @@ describe('A router', () => {
       type: 'ctrl.default',
       group: { isFirst: true, id: '' },
     })
-    // Bits 1 and 2: several channels, and services named in place of sessions. Bit 200: it renews
-    // early.
+    // Bits 1 and 2: several channels, and services named in place of sessions. Bit 200: certificate
+    // renewal before the usual time.
     expect([...(a.hellos[0]?.headers.get(1002) ?? [])]).toEqual([
       2 ** (200 % 8),
       ...new Uint8Array(24),
@@ -279,7 +279,7 @@ describe('A router', () => {
 
   test('starts from the addresses that its enrollment wrote, even if the configuration has none', async () => {
     const a = await network.controller('a')
-    // The enrollment of OpenZiti writes the same addresses once more, without IDs of controllers.
+    // OpenZiti's enrollment writes the same addresses once more, without controller IDs.
     const controllers = [{ id: '', endpoints: [{ address: a.address, groups: [] }] }]
     const endpoints = [a.address]
     writeFileSync(network.path('endpoints.yml'), JSON.stringify({ endpoints, controllers }))
@@ -302,7 +302,8 @@ describe('A router', () => {
     const key = await network.leaf('a', [uri], ['127.0.0.1', 'localhost'])
     const a = await network.controller('a', { key })
     await network.running([a.address, `tls:localhost:${a.port}`])
-    // A controller closes the older of two channels of one router, so the second one says no hello.
+    // A controller closes the older of two channels of one router, so the router sends no hello on
+    // the second one.
     await eventually(() => a.sockets).toBe(2)
     await eventually(() => a.openChannels).toBe(1)
     await eventually(() => network.logged('connected to controller')).toHaveLength(1)

@@ -15,8 +15,8 @@ import { linkHelloMessage } from '../../src/channel/messages/links.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
-// Goal: each listener of a router shows the certificate for the requested name.
-// Method: a real router with two certificates besides its first one.
+// Goal: each listener of a router presents the certificate for the requested server name. Method: a
+// real router with two certificates besides its first one.
 
 let network: TestNetwork
 let controller: ScriptedController
@@ -36,7 +36,9 @@ async function write(name: string, hosts: readonly string[]): Promise<void> {
   writeFileSync(network.path(`${name}.key`), privateKeyPem, { mode: 0o600 })
 }
 
-/** @param sections with the word PLACE for the keys of a listener. */
+/**
+ * @param sections configuration in which the word PLACE stands in place of the keys of a listener.
+ */
 async function start(sections: string): Promise<void> {
   const place = `bind: "tls:127.0.0.1:${port}", advertise: "127.0.0.1:${port}"`
   const alternates = ['blue', 'any'].map(
@@ -49,8 +51,8 @@ async function start(sections: string): Promise<void> {
 }
 
 /**
- * Common name of the certificate that the listener shows for a requested name; null: without a
- * name.
+ * Common name of the certificate that the listener presents for a requested name; null: no
+ * requested name.
  */
 async function shownTo(
   name: string | null,
@@ -109,7 +111,7 @@ test('a router that dials a link is verified against the network CA, whichever s
   await start('link: {listeners: [{binding: transport, PLACE}]}')
   await eventually(() => controller.isConnected).toBe(true)
   const ids = { linkId: 'l1', routerId: 'router2', dialedId: 'router1', dialedVersion: 'v2.0.0' }
-  /** Says hello as router2 to the name of an alternate certificate. */
+  /** Connects as router2 with the name of an alternate certificate, and sends its hello. */
   const dial = (key: CertifiedKey): TLSSocket => {
     const credentials = { cert: key.certificatePem, key: key.privateKeyPem }
     const names = { servername: 'blue.test', ALPNProtocols: ['ziti-link'] }

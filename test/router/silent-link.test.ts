@@ -17,15 +17,14 @@ import { digestOf, hostAt, Peer } from './forward/peer.ts'
 import { endsOf } from './forward/support.ts'
 import { eventually, type ScriptedController, TestNetwork } from './support.ts'
 
-// Goal: when packets of a link vanish without an end or a reset, heartbeats end the link, and its
-// circuits use another path.
-// Method: real routers with a cable between them that swallows all data, like a firewall that lost
-// its connection table.
+// Goal: if the packets of a link are lost without a close or a reset, heartbeats end the link, and
+// its circuits use another path. Method: real routers with a relay between them that drops all
+// data, like a firewall that lost its connection table.
 
 const MIB = 1024 * 1024
 const circuit = endsOf('circuit1')
 
-/** Carries links to one router. */
+/** Relays links to one router. */
 class Cable {
   readonly #server: Server
   #carried: { isSilent: boolean; readonly sockets: readonly Socket[] }[] = []
@@ -61,7 +60,7 @@ class Cable {
     return typeof address === 'object' && address !== null ? address.port : 0
   }
 
-  /** Data on the existing links is lost, and neither side learns of it; new ones work. */
+  /** Drops all data on the existing links without informing either side; new links work. */
   silence(): void {
     for (const carried of this.#carried) carried.isSilent = true
   }
@@ -91,7 +90,7 @@ afterEach(async () => {
   cable.close()
 })
 
-/** Links that the first router has reported, the newest last. */
+/** Links that the first router has reported; the newest is last. */
 const toldLinks = (): { readonly id: string; readonly iteration: number }[] =>
   controllers[0]
     .ofType(1035)

@@ -28,7 +28,7 @@ import { helloResponse } from '../../src/fabric/hello-response.ts'
 import { addressesMessage } from '../../src/channel/messages/control.ts'
 import { newCa } from '../support/authorities.ts'
 
-/** As `expect.poll`, for a machine that has other things to do as well. */
+/** Like `expect.poll`, with a timeout that suits a busy machine. */
 export function eventually<T>(look: () => T): ReturnType<typeof expect.poll<T>> {
   return expect.poll(look, { timeout: 20_000 })
 }
@@ -36,7 +36,7 @@ export function eventually<T>(look: () => T): ReturnType<typeof expect.poll<T>> 
 export const version = { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'o', arch: 'a' }
 export const trustDomain = 'test.example'
 
-/** A controller whose answers are the test's; its TLS and its channels are real. */
+/** A controller whose answers the test gives; its TLS and its channels are real. */
 export class ScriptedController {
   readonly id: string
   /** Fingerprint of its public key. */
@@ -45,20 +45,20 @@ export class ScriptedController {
   readonly hellos: Hello[] = []
   /** Fingerprint of the router certificate of each socket. */
   readonly routerFingerprints: string[] = []
-  /** Addresses of its client API, as listed. */
+  /** Addresses of its client API, as it lists them. */
   clientApis: readonly string[] = []
-  /** Whether it confirms router certificates when asked. */
+  /** Whether it confirms router certificates on request. */
   verifies = true
-  /** Addresses that its sockets came from. */
+  /** Remote addresses of its sockets. */
   readonly remoteAddresses: string[] = []
-  /** Sockets that were opened to it, whatever became of them. */
+  /** The number of sockets that were opened to it, including closed ones. */
   sockets = 0
   answersPings = true
   answersInterfaces = true
   readonly #arrivals: { readonly contentType: number; readonly atMs: number }[] = []
-  /** Shown each message as it comes. */
+  /** Called with each message as it arrives. */
   onReceived: (message: ChannelMessage) => void = () => undefined
-  /** Handler of the test for messages of a type. */
+  /** The test's handlers, by message type. */
   readonly handlers = new Map<number, (message: ChannelMessage, channel: Channel) => void>()
   channel: Channel | null = null
   readonly #server: Server
@@ -140,7 +140,7 @@ export class ScriptedController {
     return this.#channels.size
   }
 
-  /** Monotonic ms at which messages of a type came, heartbeats among them. */
+  /** Monotonic times in ms at which messages of a type arrived, including heartbeats. */
   timesOf(contentType: number): number[] {
     return this.#arrivals.filter((one) => one.contentType === contentType).map(({ atMs }) => atMs)
   }
@@ -153,7 +153,7 @@ export class ScriptedController {
     this.channel?.send(outgoing)
   }
 
-  /** Sends the router the members and the removed controllers. */
+  /** Sends the router the list of members and of removed controllers. */
   tell(
     members: readonly ScriptedController[],
     index: number,
@@ -184,7 +184,7 @@ export interface LoggedLine {
   readonly message: string
 }
 
-/** An authority with controllers and one of its routers, in a separate folder. */
+/** An authority with controllers and one router, in a separate folder. */
 export class TestNetwork {
   readonly folder: string
   readonly root: CertifiedKey
@@ -199,7 +199,7 @@ export class TestNetwork {
     this.folder = mkdtempSync(join(tmpdir(), 'flotilla-router-'))
   }
 
-  /** @param like a network whose authority this one shares; with another router. */
+  /** @param like another network: the new one has the same authority, but another router. */
   static async create(like?: TestNetwork, routerId = 'router1'): Promise<TestNetwork> {
     const root = like?.root ?? (await newCa('network root', Date.now()))
     const network = new TestNetwork(root, routerId)
@@ -265,7 +265,7 @@ export class TestNetwork {
 
   /**
    * @param endpoints empty: the configuration names no controller.
-   * @param more lines of its configuration.
+   * @param more additional lines of the configuration.
    */
   router(
     endpoints: readonly string[],
@@ -274,10 +274,10 @@ export class TestNetwork {
       readonly askExtension?: SendRenewal
       readonly startupTimeout?: string
       readonly hasCsr?: boolean
-      /** More keys of its section `identity`. */
+      /** Additional keys of the configuration section `identity`. */
       readonly identity?: string
       readonly names?: CachedResolver
-      /** More keys of its section `ctrl`. */
+      /** Additional keys of the configuration section `ctrl`. */
       readonly ctrl?: string
     } = {},
   ): RouterProgram {

@@ -1,7 +1,10 @@
 import type { Controller, Life } from './controller.ts'
 import type { VirtualLoop } from './virtual-loop.ts'
 
-/** Sends requests to controllers as a client; no answer comes if the process ends meanwhile. */
+/**
+ * Sends requests to controllers as a client; if the process ends in the meantime, no answer
+ * arrives.
+ */
 export class Asker {
   readonly #loop: VirtualLoop
   /** Pending requests to a process that may end. */
@@ -11,7 +14,7 @@ export class Asker {
     this.#loop = loop
   }
 
-  /** The process has ended: its clients' connections break. */
+  /** The process has ended, so the connections of its clients break. */
   onOver(life: Life): void {
     const waiting = this.#waiting.get(life)
     this.#waiting.delete(life)

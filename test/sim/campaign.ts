@@ -10,7 +10,7 @@ export interface CampaignOptions {
   readonly seeds: number
   readonly workers: number
   readonly untilFailure: boolean
-  /** A seed that takes longer is treated as hanging. */
+  /** A seed that takes longer than this counts as hanging. */
   readonly seedMsMax: number
   readonly onResult: (result: Result, done: number) => void
 }
@@ -64,7 +64,8 @@ async function runWorker(
 }
 
 /**
- * Runs seeds in one process after the other. A process that hangs or dies fails its current seed.
+ * Runs seeds in one process after the other. If a process hangs or dies, its current seed counts as
+ * failed.
  * @returns the next seed.
  */
 async function runUntilGone(

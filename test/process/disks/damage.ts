@@ -2,9 +2,9 @@ import { beforeAll, expect, test } from 'vitest'
 import { DamageCampaign } from '../../chaos/damages.ts'
 import { sharedFleet } from '../support/shared-cluster.ts'
 
-// Goal: a controller whose files were damaged while it was down comes back by itself, votes and can
-// lead again, and costs no acknowledged write. Method: a few rounds of
-// test/chaos/damage-campaign.ts, which does many.
+// Goal: a controller whose files were damaged while it was stopped repairs itself, votes and can
+// lead again, and no acknowledged write is lost. Method: a few rounds of
+// test/chaos/damage-campaign.ts, which runs many rounds.
 
 let campaign: DamageCampaign
 beforeAll(async () => {

@@ -8,9 +8,9 @@ import { expectMembers, type Fleet } from '../support/fleet.ts'
 import { Load } from '../support/load.ts'
 import { sharedFleet } from '../support/shared-cluster.ts'
 
-// Goal: a disk that comes back empty, or as it was some time ago, costs no acknowledged write, and
-// its controller is a voter again by itself. Method: under writing clients one data folder is
-// removed, then another is put back from a copy.
+// Goal: if a controller restarts with an empty disk or with an older copy of its disk, no
+// acknowledged write is lost, and the controller becomes a voter again by itself. Method: while
+// clients write, one data folder is removed, and then another one is replaced by a copy.
 
 let fleet: Fleet
 beforeAll(() => {
@@ -29,7 +29,7 @@ test('a wiped disk, then one rolled back to an old copy, lose no acknowledged wr
 
   await fleet.stop(2, 'SIGKILL')
   rmSync(fleet.data(2), { recursive: true })
-  // The file of addresses beside its key is left, as for the first controller of a cluster.
+  // The file of addresses next to the key is kept, as on the first controller of a cluster.
   const config = join(fleet.folder(2), 'config.yml')
   writeFileSync(config, setConfigOptions(readFileSync(config, 'utf8'), { 'cluster.seeds': [] }))
   await load.more(100)

@@ -2,10 +2,9 @@ import { expect, test } from 'vitest'
 import { InterruptedEnrollments } from '../../chaos/interrupted-enrollments.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: if the leader is killed during an enrollment, it has taken effect or not, and repeating the
-// request completes it.
-// Method: one round of the campaign, with enrollments of every kind in progress when the leader is
-// killed.
+// Goal: if the leader is killed during an enrollment, the enrollment has either taken effect
+// completely or not at all, and repeating the request completes it. Method: one round of the
+// campaign, with enrollments of every kind in progress when the leader is killed.
 
 test('enrollments of every kind are atomic if the leader is killed, and complete when repeated', async () => {
   const campaign = await InterruptedEnrollments.on(sharedCluster(), 20_261)

@@ -3,8 +3,8 @@ import { createService, until } from '../support/client.ts'
 import type { TestCluster } from '../support/cluster.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: password hashing must not starve consensus (a log on the shared thread pool would).
-// Method: 8 clients log in as fast as they can while others write; the term must not move.
+// Goal: password hashing must not delay consensus (it would if the log used the shared thread
+// pool). Method: 8 clients log in as fast as they can while others write; the term must not change.
 
 let cluster: TestCluster
 beforeAll(() => {

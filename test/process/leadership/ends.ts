@@ -3,8 +3,8 @@ import { type Client, until } from '../support/client.ts'
 import type { TestCluster } from '../support/cluster.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: access that ends at a time ends on every controller at the same log entry, though the
-// leader dies just before the end. Method: three real processes, kill -9 of the leader.
+// Goal: access that ends at a set time ends on every controller at the same log entry, even if the
+// leader is killed just before that time. Method: three real processes, kill -9 of the leader.
 
 let cluster: TestCluster
 beforeAll(() => {

@@ -88,16 +88,16 @@ test('an integrity run whose leader is killed ends with an error, which every co
     await widen(client, round)
     const from = await appliedOn(client)
     await start(client)
-    // The entry that requests the run, and the one by which its leader starts it. Polled without a
-    // pause, because the state is brief.
+    // Waits for two entries: the one that requests the check, and the one by which the leader
+    // starts it. It polls without a pause, because that state is brief.
     while ((await appliedOn(client)) < from + 2);
     cluster.kill(leader)
     const survivor = await cluster.loggedIn(leader === 1 ? 2 : 1)
     const result = await until('the run is over', () => isOver(survivor))
     cluster.run(leader)
     await cluster.loggedIn(leader)
-    // If everything was checked before the signal came, nothing was interrupted; the next attempt
-    // has more to check.
+    // If the check was complete before the signal arrived, the kill interrupted nothing; the next
+    // attempt has more to check.
     if (result.error !== '') cut = result
   }
   expect(cut).toMatchObject({
@@ -124,7 +124,7 @@ interface IntegrityResult {
   readonly results: readonly unknown[]
 }
 
-/** Services that take long to check, each with many entries in the indexes. */
+/** Creates services that take long to check, because each has many index entries. */
 async function widen(client: Client, round: number): Promise<void> {
   const roleAttributes = Array.from({ length: 60 }, (_, at) => `wide-${at}`)
   const names = Array.from({ length: 500 }, (_, at) => `wide-${round}-${at}`)

@@ -7,10 +7,10 @@ import type { TestCluster } from '../support/cluster.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 import { PATIENCE_MS } from '../../support/patience.ts'
 
-// Goal: moving leadership and stopping the leader fail no request. Method: three real processes,
-// twelve clients that write over connections they keep, half of them without a pause; three
-// transfers, then SIGTERM to the leader. A client may meet nothing but a connection that it could
-// not open, and then asks another controller.
+// Goal: transferring leadership and stopping the leader fail no request. Method: three real
+// processes and twelve clients that write over kept-alive connections, half of them without a
+// pause; three transfers, then SIGTERM to the leader. The only permitted error is a connection that
+// a client could not open; the client then sends the request to another controller.
 
 const WRITERS = 12
 
@@ -21,7 +21,7 @@ beforeAll(() => {
 
 class NotConnected extends Error {}
 
-/** One connection at a time, kept as long as the controller lets it. */
+/** Writes over one connection at a time, which it keeps open until the controller closes it. */
 class Writer {
   readonly #agent: https.Agent
   readonly #urls: readonly string[]
@@ -64,7 +64,7 @@ class Writer {
     this.#agent.destroy()
   }
 
-  /** @throws {NotConnected} when nothing was sent, as there was no connection to send it over. */
+  /** @throws {NotConnected} when nothing was sent, because no connection could be opened. */
   #post(name: string): Promise<{ status: number; text: string }> {
     const at = this.#at % this.#urls.length
     const payload = JSON.stringify({ name, encryptionRequired: false })
@@ -129,7 +129,7 @@ test('three transfers and a SIGTERM of the leader under load fail no request', a
   const loops = writers.map(async (writer, at) => {
     for (let n = 0; !isOver && writer.failures.length === 0; n += 1) {
       await writer.write(`h-${at}-${n}`)
-      // A connection that has nothing to do for a moment is the one that a stop must not cut.
+      // A stop must not cut a connection that is briefly idle, so half of the clients pause.
       if (at % 2 === 0) await new Promise((resolve) => setTimeout(resolve, (n * 7) % 100))
     }
   })
@@ -159,7 +159,8 @@ test('three transfers and a SIGTERM of the leader under load fail no request', a
   for (const writer of writers) writer.close()
 
   expect(failures(), 'after SIGTERM').toEqual([])
-  // Its clients continued elsewhere, and the transfer took no election except its own.
+  // The clients of the former leader continued at other controllers, and the transfer caused only
+  // its own election.
   expect(writers.filter(({ moves }) => moves > 0).length).toBeGreaterThan(0)
   const survivor = (leader % 3) + 1
   expect(await term(survivor)).toBe(termBefore + 1)

@@ -14,9 +14,9 @@ import { isRunning, until } from '../support/client.ts'
 import { flotilla, type TestCluster } from '../support/cluster.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: an operator replaces the issuing authority under writes. Every member gets a certificate of
-// the new one without a restart, no request fails, and a member that returns afterwards is
-// admitted.
+// Goal: an operator replaces the issuing authority while clients write. Every member gets a
+// certificate of the new authority without a restart, no request fails, and a member that returns
+// afterwards is admitted.
 
 let cluster: TestCluster
 beforeAll(() => {
@@ -28,7 +28,10 @@ const file = (k: number, name: string): string => join(cluster.folder, cluster.i
 const chainOf = (k: number): Certificate[] =>
   parseCertificates(readFileSync(file(k, 'cert.pem'), 'utf8'))
 
-/** SHA-256 of the leaf that a new connection is shown; verified against the root. */
+/**
+ * SHA-256 of the leaf certificate that the server presents on a new connection, verified against
+ * the root.
+ */
 function served(k: number): Promise<string> {
   const { hostname: host, port } = new URL(cluster.admin.controllers[k - 1] ?? '')
   return new Promise((resolve, reject) => {

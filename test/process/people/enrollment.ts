@@ -17,10 +17,9 @@ import {
 } from '../support/enrolling.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: an identity that enrolls at one controller is accepted by all, and what one controller
-// ended works on no other.
-// Method: three real processes, over TLS. Each step goes to another controller than the previous
-// one, and names it by its number.
+// Goal: if an identity enrolls at one controller, all controllers accept it, and a session or
+// credential that one controller revoked works on no other. Method: three real processes, over TLS.
+// Each step uses another controller than the previous one, and identifies it by its number.
 
 const password = 'a password of its own'
 
@@ -31,7 +30,7 @@ beforeAll(async () => {
   net = await Enrolling.on(cluster)
 })
 
-/** The same request of every controller at once. */
+/** Sends the same request to all controllers at the same time. */
 function everywhere(ask: (k: number) => Promise<Answer>): Promise<Answer[]> {
   return Promise.all([1, 2, 3].map(ask))
 }
@@ -48,7 +47,7 @@ async function expectEverywhere(
 const refusedEverywhere = (by: CertifiedKey): Promise<void> =>
   expectEverywhere(401, (k) => net.logIn(k, by))
 
-/** An identity with a certificate of the network, enrolled on controllers `k` and the one after. */
+/** An identity with a certificate of the network, enrolled at controller `k` and the next one. */
 async function newDevice(k: number): Promise<{ identityId: string; by: CertifiedKey }> {
   const { identityId, token } = await net.outstanding(k, { ott: true })
   const request = await newRequest()

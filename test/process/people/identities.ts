@@ -6,9 +6,9 @@ import { type Answer, type Client, until } from '../support/client.ts'
 import type { TestCluster } from '../support/cluster.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: an identity admitted on one controller is known on all, with the same visible records; an
-// excluded one is excluded everywhere.
-// Method: three real processes; each step goes to another one than the previous step.
+// Goal: if an identity is admitted on one controller, all controllers know it and show it the same
+// records; if it is excluded on one, all exclude it. Method: three real processes; each step uses
+// another one than the previous step.
 
 let cluster: TestCluster
 let admins: Client[]
@@ -21,7 +21,10 @@ const management = '/edge/management/v1'
 const user = { username: 'second user', password: 'a password of its own' }
 let index = ''
 
-/** As an administrator on controller k, reflecting all earlier requests. */
+/**
+ * Sends a request as an administrator to controller k, which reflects all earlier requests in its
+ * answer.
+ */
 async function ask(k: number, method: string, path: string, body?: unknown): Promise<Answer> {
   const client = admins[k - 1]
   if (client === undefined) throw new Error('no such controller')
@@ -110,7 +113,8 @@ test('a schema that takes forever blocks neither its controller nor the cluster'
     schema: { type: 'object', properties: { name: { type: 'string', pattern: '^(a+)+$' } } },
   })
   const data = { name: `${'a'.repeat(60)}!` }
-  // A controller that had no processor time to check it says so, and the request is repeated.
+  // A controller without enough processor time to check the value answers 503, and the test repeats
+  // the request.
   const judged = async (): Promise<Answer> => {
     for (;;) {
       const answer = await ask(1, 'POST', '/configs', { name: 'bomb', configTypeId: typeId, data })
@@ -138,7 +142,8 @@ test('a router created on one controller has a valid enrollment token on all, si
   for (const k of [1, 2, 3]) {
     const { data } = (await ask(k, 'GET', `/edge-routers/${id}`)).body
     const { enrollmentJwt, enrollmentToken } = data as Record<string, string>
-    // As a client meets it: no trust but in who answers at the address that the token names.
+    // Verifies the token as a client does: the client trusts only the server at the address in the
+    // token.
     const { iss = '' } = decodeJwt(String(enrollmentJwt))
     expect(iss).toBe(cluster.client(2).baseUrl)
     const { payload } = await jwtVerify(String(enrollmentJwt), await keyAt(new URL(iss)))
@@ -153,7 +158,7 @@ test('a router created on one controller has a valid enrollment token on all, si
   expect((await ask(3, 'GET', `/identities/${id}`)).status).toBe(404)
 })
 
-/** The public key of the certificate that a server shows. */
+/** The public key of the certificate that a server presents. */
 function keyAt({ hostname, port }: URL): Promise<KeyObject> {
   return new Promise((resolve, reject) => {
     const socket = connect(

@@ -7,11 +7,10 @@ import type { TestCluster } from '../support/cluster.ts'
 import { codeOf, dataOf, Enrolling } from '../support/enrolling.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: a second factor verified by one controller is valid on all, and a code used on one is used
-// on all.
-// Method: three real processes, over TLS. Each step goes to another controller than the previous
-// one, and names it by its number. Of the time-based codes, the current and the next one are used,
-// so that no test waits for a step.
+// Goal: if one controller verifies a second factor, it is valid on all; if a code is used on one
+// controller, it is used on all. Method: three real processes, over TLS. Each step uses another
+// controller than the previous one, and identifies it by its number. Of the time-based codes, the
+// tests use the current one and the next one, so that no test waits for a time step.
 
 const STEP_MS = 30_000
 const password = 'a password of its own'
@@ -24,7 +23,7 @@ beforeAll(async () => {
   net = await Enrolling.on(cluster)
 })
 
-/** Somebody with a password, and with an authenticator app once MFA was begun. */
+/** A user with a password, and with an authenticator app after MFA setup has begun. */
 class Person {
   readonly id: string
   readonly username: string
@@ -44,7 +43,7 @@ class Person {
     return new Person(id, name)
   }
 
-  /** With MFA begun on `k` and verified on the next one by the code of now. */
+  /** Begins MFA setup on `k` and verifies it on the next controller with the current code. */
   static async withMfa(k: number): Promise<Person> {
     const person = await Person.known(k)
     const token = await person.logIn((k % 3) + 1)
@@ -85,7 +84,10 @@ function give(k: number, token: string, code: string): Promise<Answer> {
   return net.device(k, 'POST', '/authenticate/mfa', { token, body: { code } })
 }
 
-/** Requests of a full session, sent to all three at once without requesting a minimal index. */
+/**
+ * Requests of a full session, sent to all three controllers at the same time without requesting a
+ * minimal index.
+ */
 async function statuses(token: string): Promise<number[]> {
   const answers = [1, 2, 3].map((k) => net.identity(k, token))
   return (await Promise.all(answers)).map(({ status }) => status)

@@ -21,9 +21,9 @@ import {
 } from '../support/enrolling.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: a posture report to one controller counts on all of them, as long as that controller runs.
-// Method: three real processes; reports and queries go to different ones, and the one that received
-// the report is killed.
+// Goal: a posture report to one controller is valid on all controllers, as long as that controller
+// runs. Method: three real processes; reports and queries go to different ones, and the one that
+// received the report is killed.
 
 let cluster: TestCluster
 let admin: Client
@@ -136,7 +136,7 @@ test('a posture report to one controller admits the machine on another, shuts it
   )
   expect(failed.body.data).toMatchObject([{ serviceId, serviceName: 'wiki', sessionType: 'Dial' }])
 
-  // The controller that received the report comes back without it.
+  // The controller that received the report restarts without it.
   await tell(3, 'corp.test')
   await agree(true)
   cluster.kill(3)
@@ -162,7 +162,7 @@ async function enrolledRouter(net: Enrolling): Promise<EnrolledRouter> {
   return { id, tls: { ca: String(ca), cert: String(cert), key } }
 }
 
-/** The control channel of a router to one controller. */
+/** Opens the control channel of a router to one controller. */
 async function controlChannel({ id, tls }: EnrolledRouter, k: number): Promise<Channel> {
   const version = { version: 'v2.0.0', revision: 'r', buildDate: '', os: 'linux', arch: 'x64' }
   const { channel } = await dialChannel({
@@ -235,7 +235,7 @@ test('a dial by another controller counts a report to one controller at once, 20
     return answer.kind === 'made' ? 0 : answer.code
   }
   try {
-    // The service has no host, which a controller looks for last.
+    // The service has no host; a controller checks that last.
     const { postureCheckFailed, invalidTerminator } = edgeErrorCode
     const seen: (number | null)[] = []
     for (let round = 0; round < ROUNDS; round += 1) {

@@ -7,8 +7,8 @@ import { Load } from '../support/load.ts'
 import { sharedFleet } from '../support/shared-cluster.ts'
 
 // Goal: a cluster that has lost two of three data folders serves again from the third, with every
-// write in it. If the lost ones come back, they are refused permanently and say what to do. Method:
-// three real processes under load.
+// write in it. If the lost controllers return, the cluster refuses them permanently, and they
+// report what the operator must do. Method: three real processes under load.
 
 let fleet: Fleet
 beforeAll(() => {

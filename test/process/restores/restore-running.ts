@@ -14,10 +14,9 @@ import { allServices, type Client, createService, pause, until } from '../suppor
 import { expectMembers, type Fleet } from '../support/fleet.ts'
 import { sharedFleet } from '../support/shared-cluster.ts'
 
-// Goal: records that were lost by mistake are restored on every controller of a running cluster in
-// one step, whichever process is killed meanwhile.
-// Method: three controllers; readers of each poll all the time, and may see the old services or the
-// new ones, never a part.
+// Goal: one step restores records that were deleted by mistake, on every controller of a running
+// cluster, whichever process is killed meanwhile. Method: three controllers; clients read from each
+// one all the time, and may see either all old services or all new ones, never a mixture.
 
 const management = '/edge/management/v1'
 const services = 60
@@ -36,7 +35,7 @@ beforeAll(async () => {
   expect(saved.code, saved.stderr).toBe(0)
 })
 
-/** Half of the services are lost, and an unwanted one is added. */
+/** Deletes half of the services, and adds an unwanted one. */
 async function harm(client: Client): Promise<void> {
   const ids = [...(await allServices(client)).keys()].slice(0, services / 2)
   for (const id of ids) await client.request('DELETE', `${management}/services/${id}`)
@@ -49,7 +48,7 @@ async function countOn(client: Client): Promise<number> {
 }
 
 /**
- * Reads one controller again and again until it is ended, logging in again where its session has.
+ * Reads from one controller repeatedly until `isOver`. It logs in again when its session has ended.
  */
 async function watch(k: number, seen: Set<number>, isOver: () => boolean): Promise<void> {
   let client = await fleet.loggedIn(k)

@@ -11,7 +11,7 @@ interface Page {
 const STEPS_MAX = 20
 
 /**
- * A browser as far as a log-in at a provider needs one: it keeps cookies, follows redirects and
+ * The part of a browser that a log-in at a provider needs: it keeps cookies, follows redirects and
  * submits forms.
  */
 export class Browser {
@@ -64,7 +64,8 @@ export class Browser {
   }
 
   /**
-   * Follows the provider from its first page to the client, logging in and agreeing where it asks.
+   * Follows the pages and redirects of the provider until the client's redirect URI, logs in, and
+   * consents when a page requests it.
    */
   async #until(start: URL, redirectUri: string, login: string): Promise<URL> {
     let url = start
@@ -86,7 +87,7 @@ export class Browser {
     throw new Error(`the provider led nowhere: ${page.status} ${page.text.slice(0, 500)}`)
   }
 
-  /** Authorization code with PKCE (RFC 7636). @returns the ID token. */
+  /** Logs in with the authorization code flow and PKCE (RFC 7636). @returns the ID token. */
   async logIn(
     issuer: string,
     clientId: string,

@@ -14,8 +14,8 @@ type RouterName = (typeof names)[number]
 type Group = 'left' | 'right' | 'middle'
 
 /**
- * Local ports of the connections of a process to a port, as the kernel of Linux lists them. Two
- * processes can have the same local port at once, towards different ports.
+ * Local ports of the connections of a process to a port, from the Linux kernel's list. Two
+ * processes can have the same local port at the same time, for connections to different ports.
  */
 function portsOf(pid: number, to: number): ReadonlySet<number> {
   const inodes = new Set<string>()
@@ -24,7 +24,7 @@ function portsOf(pid: number, to: number): ReadonlySet<number> {
       const [, inode] = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${name}`)) ?? []
       if (inode !== undefined) inodes.add(inode)
     } catch {
-      // It was closed meanwhile.
+      // The connection was closed in the meantime.
     }
   }
   const [, ...lines] = readFileSync(`/proc/${pid}/net/tcp`, 'utf8').trim().split('\n')
@@ -36,16 +36,16 @@ function portsOf(pid: number, to: number): ReadonlySet<number> {
   )
 }
 
-/** @returns the port of an address as the kernel writes it, `0100007F:1F90`. */
+/** @returns the port in an address of the kernel's format, `0100007F:1F90`. */
 function portIn(address: string): number {
   return Number.parseInt(address.split(':')[1] ?? '', 16)
 }
 
-/** Carries the links to one router, so that they can be cut. */
+/** Relays the links to one router, so that a test can cut them. */
 class LinkCable {
   readonly #sockets = new Map<Socket, { bytes: number; readonly other: Socket }>()
   readonly #server: Server
-  /** No new link comes up. */
+  /** If true, no new link can be established. */
   isOut = false
 
   constructor(to: number) {
@@ -75,9 +75,9 @@ class LinkCable {
   }
 
   /**
-   * Cuts the link that has carried most, with all of its sockets.
-   * @param dialers processes that links come from, one link each.
-   * @returns how many sockets it had.
+   * Cuts the link that has carried the most bytes, with all of its sockets.
+   * @param dialers processes from which links come, one link each.
+   * @returns how many sockets the link had.
    */
   cutBusiest(dialers: readonly number[]): number {
     const { port } = this.#server.address() as AddressInfo
@@ -99,8 +99,9 @@ class LinkCable {
 }
 
 /**
- * Three controllers and four routers of ours. Clients connect to `entry`; `far` is served at
- * `host`, over `left` or `right`, and `near` at `right`.
+ * Three controllers and four of our routers. Clients connect to `entry`; the service `far` has its
+ * host at the router `host`, which is reached over `left` or `right`, and the service `near` has
+ * its host at `right`.
  */
 export class CircuitNetwork {
   readonly fleet: Fleet
@@ -156,7 +157,7 @@ export class CircuitNetwork {
     await this.linked(5)
   }
 
-  /** The links to `entry`. */
+  /** The relay of the links to `entry`. */
   get cable(): LinkCable {
     if (this.#cable === null) throw new Error('the network is not started')
     return this.#cable
@@ -172,7 +173,7 @@ export class CircuitNetwork {
     await this.streams.open(near, this.#ports.near)
   }
 
-  /** Resolves when every controller that runs shows so many links up. */
+  /** Resolves when every running controller shows this number of links as up. */
   async linked(count: number): Promise<void> {
     await this.#each(`${count} links`, async (client) => {
       const links = await this.#listed(client, 'links')
@@ -180,7 +181,7 @@ export class CircuitNetwork {
     })
   }
 
-  /** How many circuits each controller that runs answers for. */
+  /** For each running controller, the number of circuits that it owns. */
   async circuits(): Promise<ReadonlyMap<number, number>> {
     const counts = Array.from(this.running, async (k) => {
       const listed = await this.#listed(await this.#client(k), 'circuits')
@@ -189,7 +190,10 @@ export class CircuitNetwork {
     return new Map(await Promise.all(counts))
   }
 
-  /** Resolves when the controllers that run answer for so many circuits, each once. @returns ms. */
+  /**
+   * Resolves when the running controllers own this number of circuits in total, each circuit once.
+   * @returns ms.
+   */
   async answeredFor(count: number): Promise<number> {
     const beganMs = performance.now()
     await until(`the controllers answer for ${count} circuits`, async () => {
@@ -203,7 +207,10 @@ export class CircuitNetwork {
     return performance.now() - beganMs
   }
 
-  /** Does what moves circuits, and waits until some have another way. @returns how many. */
+  /**
+   * Runs `act`, which makes circuits change paths, and waits until some have another path. @returns
+   * how many.
+   */
   async moved(act: () => void): Promise<number> {
     const before = await this.#ways()
     act()
@@ -220,7 +227,7 @@ export class CircuitNetwork {
     return [...(await this.#ways())].filter(([id, way]) => before.get(id) !== way).length
   }
 
-  /** Links of each circuit, by its id. */
+  /** The links of each circuit, by circuit ID. */
   async #ways(): Promise<ReadonlyMap<string, string>> {
     const lists = await Promise.all(
       this.running.map(async (k) => await this.#listed(await this.#client(k), 'circuits')),
@@ -228,7 +235,10 @@ export class CircuitNetwork {
     return new Map(lists.flat().map(({ id, path }) => [String(id), JSON.stringify(path)]))
   }
 
-  /** Describes a failure: paths of circuits before and now, the number of open streams, links. */
+  /**
+   * Describes a failure: paths of circuits before and now, the number of open streams, and the
+   * links.
+   */
   async #shown(before: ReadonlyMap<string, string>): Promise<string> {
     const lists = this.running.map(async (k) => await this.#listed(await this.#client(k), 'links'))
     const links = (await Promise.all(lists)).flat().map(({ id, state }) => ({ id, state }))
@@ -240,13 +250,13 @@ export class CircuitNetwork {
     return [...this.members].filter((k) => this.fleet.isRunning(k))
   }
 
-  /** The controller that answers for most circuits. */
+  /** The controller that owns the most circuits. */
   async owner(): Promise<number> {
     const [most] = Array.from(await this.circuits()).sort(([, a], [, b]) => b - a)
     return most?.[0] ?? 1
   }
 
-  /** Makes the controller that answers for most circuits the leader. @returns which that is. */
+  /** Makes the controller that owns the most circuits the leader. @returns its number. */
   async leadByOwner(): Promise<number> {
     const owner = await this.owner()
     if ((await this.fleet.leader(owner)) !== owner) {
@@ -261,7 +271,7 @@ export class CircuitNetwork {
     await this.fleet.stop(k, 'SIGKILL')
   }
 
-  /** One leaves permanently, and a new one joins. */
+  /** Removes one controller permanently, and a new one joins. */
   async replace(leaving: number, joining: number): Promise<void> {
     this.#clients.delete(leaving)
     const asked = this.running.find((k) => k !== leaving) ?? 1
@@ -314,7 +324,7 @@ export class CircuitNetwork {
       folder: join(this.fleet.dir, name),
       endpoint: `tls:127.0.0.1:${this.fleet.port + 100}`,
       isDialedOnly: isEnd,
-      // Routers between the ends serve links and clients at one port, as packages of OpenZiti do.
+      // Routers between the ends serve links and clients at the same port, as OpenZiti packages do.
       ...(isEnd ? {} : { edgePort: linkPort }),
       sections: [
         'dialers: [{binding: transport}]',

@@ -9,7 +9,7 @@ export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly text: string
-  /** The parsed body; an empty object when it is none. */
+  /** The parsed body; an empty object when the body is not JSON. */
   readonly body: Body
 }
 
@@ -33,26 +33,27 @@ interface VersionData {
 }
 
 interface RequestOptions {
-  /** JSON; a text is sent as it is. */
+  /** A value is sent as JSON, a string unchanged. */
   readonly body?: unknown
   readonly headers?: Record<string, string>
-  /** Client certificate, shown in the handshake of a separate connection. */
+  /** Client certificate, presented in the handshake of a separate connection. */
   readonly by?: CertifiedKey
   readonly timeoutMs?: number
-  /** False: the answer is of a release that serves another document. */
+  /** False: the answer comes from a release that serves another document, so it is not checked. */
   readonly isHeld?: boolean
 }
 
 /**
  * Documents by program and API. All controllers of one program serve the same document
- * (test/process/probe.test.ts), so only one of them is queried. The key contains the program,
- * because test files share a process and some run controllers of an earlier release.
+ * (test/process/probe.test.ts), so the tests request it from only one of them. The key contains the
+ * program, because several test files share a process and some run controllers of an earlier
+ * release.
  */
 const served = new Map<string, ServedAnswers>()
 
 /**
- * A person or script talking to one controller over HTTPS. Every answer is held to the document
- * that is served.
+ * A user or script that sends HTTPS requests to one controller. It checks every answer against the
+ * document that the controller serves.
  */
 export class Client {
   readonly baseUrl: string
@@ -72,8 +73,8 @@ export class Client {
   }
 
   /**
-   * @throws if the connection fails or `timeoutMs` passes, so that the outcome is unknown, and if
-   * the answer contradicts the document.
+   * @throws if the connection fails or `timeoutMs` passes, because the outcome is then unknown, and
+   * if the answer does not match the document.
    */
   async request(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
     const answer = await this.#ask(method, path, options)
@@ -90,7 +91,9 @@ export class Client {
     if (faults.length > 0) throw new UndeclaredAnswer(method, url, faults)
   }
 
-  /** null if this controller does not report it; the next answer triggers another attempt. */
+  /**
+   * null if this controller does not return its document; the next answer triggers another attempt.
+   */
   async #documentOf(api: ApiName): Promise<ServedAnswers | null> {
     const program = await this.#programOf(api)
     if (program === null) return null
@@ -168,8 +171,8 @@ export class Client {
 }
 
 /**
- * An answer that the document of its API does not describe. Nothing that goes by itself: it is not
- * to be tried again.
+ * An answer that the document of its API does not describe. It is a permanent failure, so no caller
+ * may retry it.
  */
 export class UndeclaredAnswer extends Error {
   override readonly name = 'UndeclaredAnswer'
@@ -179,10 +182,10 @@ export class UndeclaredAnswer extends Error {
   }
 }
 
-/** All services of one controller, id to name, page by page. */
+/** All services of one controller, name by ID, read page by page. */
 export async function allServices(client: Client): Promise<Map<string, string>> {
   const found = new Map<string, string>()
-  // By id, as pages end at an offset of 100,000.
+  // Reads in the order of IDs, because pages end at an offset of 100,000.
   for (let last = ''; ;) {
     const filter = encodeURIComponent(`id > "${last}" sort by id limit 500`)
     const answer = await client.request('GET', `/edge/management/v1/services?filter=${filter}`)
@@ -197,8 +200,8 @@ export async function allServices(client: Client): Promise<Map<string, string>> 
 export type WriteFate = 'acknowledged' | 'unknown'
 
 /**
- * Creates one service, trying again as a careful client would: with a request id on any controller
- * until it is acknowledged, without one only where the answer says that nothing was changed.
+ * Creates one service, and retries as a careful client would: with a request ID, on any controller
+ * until it is acknowledged; without one, only if the answer says that nothing was changed.
  */
 export async function createService(
   clients: readonly Client[],
@@ -240,12 +243,12 @@ export async function createService(
   }
 }
 
-/** A client's pause between two tries; tests wait on conditions with `until`. */
+/** The pause of a client between two attempts; tests wait for conditions with `until`. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-/** Polls until the condition holds. @throws with the last observed value. */
+/** Polls until the condition is true. @throws an error with the last observed value. */
 export async function until<T>(
   what: string,
   ask: () => Promise<T | null | undefined | false>,

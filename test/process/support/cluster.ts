@@ -15,7 +15,8 @@ import { PATIENCE_MS } from '../../support/patience.ts'
 export { flotilla }
 
 /**
- * Elections take five times as long as in production, so that a busy machine does not cause one.
+ * Election timeouts are five times as long as in production, so that a busy machine does not cause
+ * an election.
  */
 const calmElections = {
   FLOTILLA_RAFT_ELECTION_TIMEOUT_MS: '3000',
@@ -27,11 +28,11 @@ interface StartOptions {
   readonly routers?: number
   readonly env?: Record<string, string>
   readonly hasCalmElections?: boolean
-  /** Launcher that forms and runs it; this release when left out. */
+  /** Launcher that forms and runs the cluster; by default that of this release. */
   readonly program?: string
 }
 
-/** A real cluster of processes in a separate folder, created by `flotilla quickstart`. */
+/** A cluster of real processes in a separate folder, created by `flotilla quickstart`. */
 export class TestCluster {
   readonly dir: string
   readonly port: number
@@ -70,7 +71,7 @@ export class TestCluster {
     return cluster
   }
 
-  /** A folder and ports for it; nothing is started yet. */
+  /** Reserves a folder and ports; it starts nothing yet. */
   static async create(options: StartOptions = {}): Promise<TestCluster> {
     const env = { ...(options.hasCalmElections === false ? {} : calmElections), ...options.env }
     const { nodes = 3, routers = 0, program = flotilla } = options
@@ -85,7 +86,7 @@ export class TestCluster {
     return JSON.parse(readFileSync(join(this.folder, 'admin.json'), 'utf8')) as AdminFile
   }
 
-  /** Starts (or resumes) the cluster in the foreground of a child. */
+  /** Starts (or resumes) the cluster in a child process that runs quickstart in the foreground. */
   beginQuickstart(): ChildProcess {
     const { folder, nodes, port, routers } = this
     const counts = ['--nodes', `${nodes}`, '--routers', `${routers}`]
@@ -101,7 +102,7 @@ export class TestCluster {
     return child
   }
 
-  /** As `beginQuickstart`, and waits for `ready`. */
+  /** Calls `beginQuickstart`, and waits until it prints `ready`. */
   async quickstart(): Promise<void> {
     const child = this.beginQuickstart()
     await until(
@@ -118,7 +119,7 @@ export class TestCluster {
       throw new Error(`quickstart exited:\n${this.output}\n${this.logs()}`)
   }
 
-  /** Ends quickstart as ^C does and waits until it has gone. */
+  /** Ends quickstart as ^C does, and waits until it has exited. */
   async interrupt(signal: NodeJS.Signals = 'SIGINT'): Promise<number | null> {
     const child = this.#quickstart
     if (child === null) return null
@@ -129,8 +130,8 @@ export class TestCluster {
   }
 
   /**
-   * The key that the cluster was formed with, out of the log of the first controller, which must
-   * not be writing.
+   * The key with which the cluster was formed, from the log of the first controller. That
+   * controller must not be writing.
    */
   async clusterKey(): Promise<{ version: number; key: Uint8Array }> {
     const id = this.id(1)
@@ -153,7 +154,7 @@ export class TestCluster {
     process.kill(pid, signal)
   }
 
-  /** Starts a controller by hand, as the notice of quickstart describes. */
+  /** Starts a controller directly, as the notice of quickstart describes. */
   run(k: number, env: Readonly<Record<string, string>> = {}, program = this.program): ChildProcess {
     const folder = join(this.folder, this.id(k))
     const log = openSync(join(folder, 'controller.log'), 'a')
@@ -190,12 +191,12 @@ export class TestCluster {
   }
 
   async clusterStatus(k: number): Promise<ClusterStatus> {
-    // As `flotilla cluster status --json` does, without a process for each time that a test looks.
+    // Same result as `flotilla cluster status --json`, without starting a process for each poll.
     const folder = join(this.folder, this.id(k), 'data')
     return (await sendToAdminSocket(folder, clusterVerbRequest('status'))) as ClusterStatus
   }
 
-  /** The number of the leader, as any controller that answers sees it. */
+  /** The number of the leader, according to the first controller that answers. */
   async leader(timeoutMs = PATIENCE_MS): Promise<number> {
     return until(
       'a leader',
@@ -211,7 +212,7 @@ export class TestCluster {
     )
   }
 
-  /** Resolves when every controller answers, knows a leader and has heard of all others. */
+  /** Resolves when every controller answers, knows a leader and has had contact with all others. */
   async untilWhole(): Promise<void> {
     for (let k = 1; k <= this.nodes; k += 1) {
       await until(`${this.id(k)} is connected to the others`, async () => {
@@ -237,7 +238,7 @@ export class TestCluster {
     return text
   }
 
-  /** @throws {StatesDiffer} when the controllers that run hold different states. */
+  /** @throws {StatesDiffer} when running controllers have different states. */
   async compareDigests(): Promise<void> {
     const running = Array.from({ length: this.nodes }, (_, at) => at + 1).filter((k) =>
       isRunning(this.pid(k)),
@@ -252,8 +253,8 @@ export class TestCluster {
   }
 
   /**
-   * Ends every process and removes the folder. @throws {StatesDiffer} when their states were not
-   * the same.
+   * Ends every process and removes the folder. @throws {StatesDiffer} when the states of the
+   * controllers differ.
    */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
@@ -272,7 +273,7 @@ export class TestCluster {
       try {
         process.kill(pid, 'SIGKILL')
       } catch {
-        // It has ended already.
+        // The process has already exited.
       }
     }
     const running = this.#started.filter(
@@ -292,7 +293,7 @@ export class TestCluster {
   }
 }
 
-/** Removes the audit lines, which come with each write. */
+/** Removes the audit lines, which each write adds. */
 export function withoutAudit(log: string): string {
   return log
     .split('\n')

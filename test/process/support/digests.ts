@@ -1,19 +1,22 @@
 import type { MemberStatus } from '../../../src/api/cluster/cluster-status.ts'
 import { pause } from './client.ts'
 
-/** Older contact with a member does not count: its reported values may be old. */
+/**
+ * A member's reported values are ignored when the last contact with it is older than this, because
+ * they may be outdated.
+ */
 const CONTACT_MS_MAX = 3000
 const TRIES_MAX = 40
 const PAUSE_MS = 250
 
-/** Thrown at the end of a test whose controllers hold different states. */
+/** Thrown at the end of a test whose controllers have different states. */
 export class StatesDiffer extends Error {
   override readonly name = 'StatesDiffer'
 }
 
 /**
- * Compares the states of all running controllers at one index: they take a digest whenever apply is
- * idle. If they have no common index (no quorum, or only one controller) nothing is compared.
+ * Compares the states of all running controllers at one index: they compute a digest whenever apply
+ * is idle. If they have no common index (no quorum, or only one controller), it compares nothing.
  * @throws {StatesDiffer}
  */
 export async function compareDigests(

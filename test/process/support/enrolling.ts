@@ -20,8 +20,7 @@ const PLAIN = { 'content-type': 'text/plain' }
 export type Detail = Readonly<Record<string, unknown>>
 
 /**
- * A key with its request for a certificate, as a device makes them once and keeps them for every
- * retry.
+ * A key with its certificate request. A device creates both once and keeps them for every retry.
  */
 export interface Requested {
   readonly privateKeyPem: string
@@ -48,7 +47,7 @@ export async function newRouterKeys(id: string): Promise<RouterKeys> {
   return { client: await newRequest(id), server: await newRequest('gate.test') }
 }
 
-/** A client's certificate with its key, by the CA of somebody else. */
+/** A client certificate with its key, signed by another CA. */
 export function certifiedBy(issuer: CertifiedKey, commonName: string): Promise<CertifiedKey> {
   const validity = validityStartingAt(Date.now(), DAY_MS)
   return issueLeaf({ issuer, commonName, uris: [], hosts: [], usages: ['client'], validity })
@@ -62,7 +61,7 @@ export function fingerprintOf({ certificatePem }: CertifiedKey): string {
   return parseCertificates(certificatePem)[0].sha1
 }
 
-/** @throws unless it was answered with this status. */
+/** @throws unless the answer has this status. */
 export function dataOf(answer: Answer, status = 200): Detail {
   if (answer.status !== status) throw new Error(`answered ${answer.status}: ${answer.text}`)
   return answer.body.data as Detail
@@ -72,13 +71,13 @@ export function codeOf({ body }: Answer): string | undefined {
   return body.error?.code
 }
 
-/** Several cases name their records in one cluster. */
+/** Several cases create records in one cluster, so their names need different numbers. */
 let serial = 0
 
 /**
- * Administrators, devices and routers of a cluster. Each request names the controller that it goes
- * to. Reads of an administrator reflect all earlier answers. A device does not request that, and
- * neither do its requests here.
+ * Administrators, devices and routers of a cluster. Each method names the controller that receives
+ * the request. Reads of an administrator reflect all earlier answers. A device does not request
+ * that, and neither do the device requests here.
  */
 export class Enrolling {
   readonly #admins: readonly Client[]
@@ -120,7 +119,7 @@ export class Enrolling {
   }
 
   /**
-   * Headers that ask for the state of every answer so far: another controller may be some
+   * Headers that request a state that reflects every answer so far: another controller may be some
    * milliseconds behind.
    */
   asOfAnswers(): Record<string, string> {
@@ -141,13 +140,15 @@ export class Enrolling {
     return dataOf(await this.ask(k, 'GET', path))
   }
 
-  /** The record after every write that took effect before, acknowledged or not. */
+  /**
+   * Reads a record so that it reflects every write that took effect before, acknowledged or not.
+   */
   async latest(k: number, path: string): Promise<Detail> {
     const [place = '', query = ''] = path.split('?')
     return this.shown(k, `${place}?consistency=linearizable&${query}`)
   }
 
-  /** A new identity that may enroll in this way. */
+  /** Creates a new identity that may enroll with this method. */
   async outstanding(k: number, enrollment: Detail): Promise<Outstanding> {
     const body = { name: this.newName('device'), type: 'Device', isAdmin: false, enrollment }
     const identityId = await this.make(k, '/identities', body)
@@ -167,7 +168,7 @@ export class Enrolling {
     return String((await this.shown(k, `/enrollments/${enrollmentId}`))['token'])
   }
 
-  /** @returns the enrollment that takes the place of the authenticator. */
+  /** @returns the enrollment that replaces the authenticator. */
   async reEnrolled(k: number, authenticatorId: string): Promise<Detail & Outstanding> {
     const id = await this.make(k, `/authenticators/${authenticatorId}/re-enroll`, {
       expiresAt: soon(),
@@ -208,7 +209,7 @@ export class Enrolling {
     dataOf(await this.ask(k, 'POST', `/cas/${id}/verify`, leaf.pem, PLAIN))
   }
 
-  /** A request of a device or a router, which has no session of an administrator. */
+  /** Sends a request of a device or a router, which has no administrator session. */
   async device(
     k: number,
     method: string,
@@ -284,14 +285,17 @@ export class Enrolling {
     return this.device(k, 'POST', '/authenticate?method=password', { body })
   }
 
-  /** The answer to a session, reflecting all writes of administrators. */
+  /** Requests the session, reflecting all writes of administrators. */
   session(k: number, token: string, by: CertifiedKey | null = null): Promise<Answer> {
     const headers = this.asOfAnswers()
     const shown = by === null ? {} : { by }
     return this.device(k, 'GET', '/current-api-session', { token, headers, ...shown })
   }
 
-  /** As of every answer so far: another controller may be some milliseconds behind. */
+  /**
+   * Requests the identity, reflecting every answer so far: another controller may be some
+   * milliseconds behind.
+   */
   identity(k: number, token: string): Promise<Answer> {
     const headers = this.asOfAnswers()
     return this.device(k, 'GET', '/current-identity', { token, headers })
@@ -299,8 +303,8 @@ export class Enrolling {
 }
 
 /**
- * Inputs of an extension: the current certificate, a session, and the authenticator with the
- * certificate.
+ * Inputs of a certificate extension: the current certificate, a session, and the authenticator with
+ * the certificate.
  */
 export interface Extending {
   readonly by: CertifiedKey

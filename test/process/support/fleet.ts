@@ -24,7 +24,8 @@ import { compareDigests } from './digests.ts'
 import { PATIENCE_MS } from '../../support/patience.ts'
 
 /**
- * Elections take five times as long as in production, so that a busy machine does not cause one.
+ * Election timeouts are five times as long as in production, so that a busy machine does not cause
+ * an election.
  */
 const calmElections = {
   FLOTILLA_RAFT_ELECTION_TIMEOUT_MS: '3000',
@@ -45,12 +46,15 @@ export interface ListedController {
 }
 
 const CATCH_UP_MS_MAX = 30_000
-/** Pause between two reads of the lists of all controllers, which slow down the controllers. */
+/**
+ * Pause between two reads of the lists of all controllers, because these reads slow the controllers
+ * down.
+ */
 const LIST_EVERY_MS = 200
 
 /**
- * Controllers on one machine, each in a separate folder, formed and changed by the command line
- * alone, as operators do it. Controller K has the ID `ctrlK`.
+ * Controllers on one machine, each in a separate folder, formed and changed only through the
+ * command line, as operators do it. Controller K has the ID `ctrlK`.
  */
 export class Fleet {
   readonly dir: string
@@ -59,11 +63,11 @@ export class Fleet {
   readonly size: number
   /** Host that controller k binds to and advertises. */
   readonly hosts = new Map<number, string>()
-  /** Program of another release, by the controller that it runs. */
+  /** For controllers that run another release, the program of that release. */
   readonly programs = new Map<number, string>()
-  /** Every controller has a separate host address, and all have the same ports. */
+  /** Every controller has a separate host address, and all use the same ports. */
   hasSamePorts = false
-  /** Routers connect to the port of the API. */
+  /** Routers connect to the port that also serves the API. */
   hasOnePort = false
   readonly #children = new Map<number, ChildProcess>()
   #clients: Client[] = []
@@ -75,7 +79,7 @@ export class Fleet {
     this.env = { ...process.env, ...env }
   }
 
-  /** @param size the most controllers there will be. */
+  /** @param size the highest number of controllers that the test will have. */
   static async create(
     size: number,
     options: {
@@ -88,7 +92,7 @@ export class Fleet {
     return new Fleet(options.port ?? (await freePortBlock(size)), size, { ...calm, ...options.env })
   }
 
-  /** Forms a cluster of controller 1 alone, and runs it. */
+  /** Forms a cluster with only controller 1, and runs it. */
   async init(): Promise<void> {
     mkdirSync(this.folder(1), { recursive: true })
     const args = ['cluster', 'init', this.config(1), '--password-file', '-', ...this.flags(1)]
@@ -145,7 +149,7 @@ export class Fleet {
     ]
   }
 
-  /** Runs a verb to its end. */
+  /** Runs a command until it exits. */
   cli(
     args: readonly string[],
     stdin = '',
@@ -167,12 +171,12 @@ export class Fleet {
     })
   }
 
-  /** Runs a verb with the program that controller k runs. */
+  /** Runs a command with the program that controller k runs. */
   async cliOf(k: number, args: readonly string[], stdin = ''): Promise<CliResult> {
     return await this.cli(args, stdin, undefined, this.programs.get(k))
   }
 
-  /** @throws when it fails. */
+  /** @throws when the command fails. */
   async cluster(k: number, ...args: readonly string[]): Promise<string> {
     const [verb = '', ...rest] = args
     const all = ['cluster', verb, '--config', this.config(k), ...rest]
@@ -185,12 +189,16 @@ export class Fleet {
     return (await this.cluster(k, 'invite', ...options)).trim()
   }
 
-  /** Gives the confirmation that a change requires, like an operator who has read the plan. */
+  /**
+   * Runs a command and gives the confirmation that it requires, as an operator who has read the
+   * plan does.
+   */
   async change(k: number, ...args: readonly string[]): Promise<string> {
     const [verb = '', ...rest] = args
     const all = ['cluster', verb, '--config', this.config(k), ...rest]
     let first = await this.cliOf(k, all)
-    // A new leader has to reach a learner first; if the answer says to wait, an operator retries.
+    // A new leader first needs contact with a learner; if the answer says to wait, an operator
+    // retries.
     const deadline = performance.now() + CATCH_UP_MS_MAX
     while (/wait until it has caught up/.test(first.stderr) && performance.now() < deadline) {
       first = await this.cliOf(k, all)
@@ -203,14 +211,16 @@ export class Fleet {
     return await this.cluster(k, ...args, '--confirm', asked)
   }
 
-  /** Makes controller k the first one of a cluster restored from a backup. */
+  /** Restores a backup, so that controller k becomes the first controller of a cluster. */
   async restore(k: number, file: string, ...options: readonly string[]): Promise<CliResult> {
     mkdirSync(this.folder(k), { recursive: true })
     const words = ['cluster', 'snapshot', 'restore', file, this.config(k)]
     return await this.cli([...words, ...this.flags(k), ...options])
   }
 
-  /** Starts `cluster join` of controller k, which continues as its process. */
+  /**
+   * Starts `cluster join` of controller k; after the join, the same process runs the controller.
+   */
   beginJoin(k: number, ticket: string): ChildProcess {
     mkdirSync(this.folder(k), { recursive: true })
     const args = ['cluster', 'join', this.config(k), '--ticket-file', '-', ...this.flags(k)]
@@ -233,12 +243,12 @@ export class Fleet {
     }
   }
 
-  /** `controller run`, without waiting. */
+  /** Starts `controller run`, and does not wait. */
   run(k: number): ChildProcess {
     return this.#spawn(k, ['controller', 'run', this.config(k)], '')
   }
 
-  /** Runs controller k until it answers. */
+  /** Starts controller k and waits until it answers. */
   async start(k: number): Promise<void> {
     const child = this.run(k)
     const client = this.client(k)
@@ -274,19 +284,19 @@ export class Fleet {
     return child !== undefined && child.exitCode === null && child.signalCode === null
   }
 
-  /** Process ID of controller k; it must run. */
+  /** Process ID of controller k, which must be running. */
   pid(k: number): number {
     const pid = this.#children.get(k)?.pid
     if (pid === undefined) throw new Error(`ctrl${k} does not run`)
     return pid
   }
 
-  /** Freezes a process with SIGSTOP, resumes it with SIGCONT; does nothing if it has ended. */
+  /** Sends SIGSTOP or SIGCONT to the process of controller k; does nothing if it has exited. */
   signal(k: number, signal: NodeJS.Signals): void {
     if (this.isRunning(k)) this.#children.get(k)?.kill(signal)
   }
 
-  /** Ends the process of controller k. @returns its exit code, null when a signal ended it. */
+  /** Stops the process of controller k. @returns its exit code, null when a signal ended it. */
   async stop(k: number, signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
     const child = this.#children.get(k)
     if (child === undefined || !this.isRunning(k)) return child?.exitCode ?? null
@@ -295,7 +305,7 @@ export class Fleet {
     return await ended
   }
 
-  /** Resolves when the process of controller k has ended by itself. */
+  /** Resolves when the process of controller k has exited by itself. */
   async ended(k: number, timeoutMs = PATIENCE_MS): Promise<number | null> {
     await until(`ctrl${k} has ended`, () => Promise.resolve(!this.isRunning(k)), timeoutMs)
     return this.#children.get(k)?.exitCode ?? null
@@ -330,9 +340,7 @@ export class Fleet {
     return members
   }
 
-  /**
-   * What `cluster list` of controller k shows, without a process for each time that a test looks.
-   */
+  /** What `cluster list` of controller k shows, without starting a process for each poll. */
   async listed(k: number): Promise<readonly ListedMember[]> {
     return (await sendToAdminSocket(
       this.data(k),
@@ -352,7 +360,7 @@ export class Fleet {
     return clusterId
   }
 
-  /** Number of the leader as controller k sees it. */
+  /** Number of the leader according to controller k. */
   async leader(k: number): Promise<number> {
     return await until('a leader', async () => {
       const leader = (await this.status(k)).find(({ role }) => role === 'leader')
@@ -384,7 +392,7 @@ export class Fleet {
     return text
   }
 
-  /** @throws {StatesDiffer} when the controllers that run hold different states. */
+  /** @throws {StatesDiffer} when running controllers have different states. */
   async compareDigests(): Promise<void> {
     const running = [...this.#children.keys()].filter((k) => this.isRunning(k))
     const ids = new Set(running.map((k) => `ctrl${k}`))
@@ -397,8 +405,8 @@ export class Fleet {
   }
 
   /**
-   * Ends every process and removes the folder. @throws {StatesDiffer} when their states were not
-   * the same.
+   * Ends every process and removes the folder. @throws {StatesDiffer} when the states of the
+   * controllers differ.
    */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
@@ -417,8 +425,8 @@ export class Fleet {
 }
 
 /**
- * Waits until each of them lists exactly these controllers, all online, and returns the elapsed
- * time, which a busy machine extends. @throws if that does not happen.
+ * Waits until each of these controllers lists exactly these controllers, all online, and returns
+ * the elapsed time, which is longer on a busy machine. @throws if that does not happen.
  */
 export async function expectMembers(fleet: Fleet, expected: readonly number[]): Promise<void> {
   const startedAt = performance.now()

@@ -5,19 +5,20 @@ import { proxyHeader } from '../../support/proxy-header.ts'
 
 interface FrontOptions {
   /**
-   * Whether it begins each connection with the address of its client (PROXY protocol version 2).
+   * Whether the front begins each connection with the address of its client (PROXY protocol version
+   * 2).
    */
   readonly sendsHeader?: boolean
 }
 
 /**
- * One address before several controllers, as a balancer is one: each connection goes to the next
- * that is there.
+ * One address for several controllers, like a load balancer: it forwards each connection to the
+ * next controller that is running.
  */
 export class Front {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
-  /** Ports of the controllers, once they are known. */
+  /** Ports of the controllers, set once they are known. */
   ports: readonly number[] = []
   readonly #sendsHeader: boolean
   #turn = 0
@@ -51,7 +52,7 @@ export class Front {
       }
       const { remoteAddress = '', remotePort = 0 } = socket
       if (this.#sendsHeader) behind.write(proxyHeader(remoteAddress, remotePort))
-      // If one end is lost, the other is closed too.
+      // If either end is lost, the front closes the other one too.
       behind.on('close', () => socket.destroy())
       socket.on('close', () => behind.destroy())
       socket.pipe(behind)

@@ -13,13 +13,16 @@ import { freePort } from '../../support/ports.ts'
 import { until } from './client.ts'
 import { Fleet } from './fleet.ts'
 
-/** Every listener that asks clients for certificates, and that of the health checks of routers. */
+/**
+ * Every listener that requests client certificates, and the listener of the routers' health checks.
+ */
 export const listenerNames = ['api', 'control', 'mesh', 'edge', 'link', 'health'] as const
 export type ListenerName = (typeof listenerNames)[number]
 
 /**
- * `single`: one certificate that nobody knows. `large`: the same with its issuer, which has 38 KB.
- * `enrolled`: certificate of a router of the network, with the intermediate.
+ * `single`: one certificate from an unknown authority. `large`: the same with its issuer
+ * certificate of 38 KB. `enrolled`: the certificate of a router of the network, with the
+ * intermediate certificate.
  */
 export const chainNames = ['single', 'large', 'enrolled'] as const
 export type ChainName = (typeof chainNames)[number]
@@ -30,11 +33,14 @@ interface ClientCertificate {
 }
 
 const CONNECTIONS_AT_A_TIME = 16
-/** Rates of a source must not decide how long it takes. */
+/**
+ * Spreads the connections over many source addresses, so that rate limits per source do not
+ * determine the duration.
+ */
 const SOURCES = 250
 const preload = resolve(import.meta.dirname, '../../support/forced-collection.ts')
 
-/** One controller and one router of ours, whose memory is looked at under connections. */
+/** One controller and one of our routers, whose memory a test measures while clients connect. */
 export class ListenersUnderConnections {
   readonly #fleet: Fleet
   readonly #router: OurRouter
@@ -107,8 +113,8 @@ export class ListenersUnderConnections {
   }
 
   /**
-   * Opens and ends connections, with the chains by turns.
-   * @returns how many handshakes were completed.
+   * Opens and closes connections, with the certificate chains in turn.
+   * @returns how many handshakes completed.
    */
   async connect(
     name: ListenerName,
@@ -129,7 +135,9 @@ export class ListenersUnderConnections {
     return completed
   }
 
-  /** Resident memory of the process with this listener, after all its threads collected garbage. */
+  /**
+   * Resident memory of the process that has this listener, after all its threads collected garbage.
+   */
   async residentBytes(name: ListenerName): Promise<number> {
     const isController = name === 'api' || name === 'control' || name === 'mesh'
     const pid = isController ? this.#fleet.pid(1) : this.#router.pid
@@ -144,7 +152,7 @@ export class ListenersUnderConnections {
     return Number(kib) * 1024
   }
 
-  /** @returns whether the handshake was completed. */
+  /** @returns whether the handshake completed. */
   #open(name: ListenerName, chain: ChainName): Promise<boolean> {
     this.#opened += 1
     const options: ConnectionOptions & { readonly localAddress: string } = {
@@ -191,7 +199,7 @@ const hello = encodeFrame({
 const request = (method: string, path: string, body = ''): string =>
   `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
 
-/** Bytes that make a listener look at the certificate of an unknown client. */
+/** Bytes that make a listener check the certificate of an unknown client. */
 const firstWords: Readonly<Record<ListenerName, (socket: TLSSocket) => void>> = {
   api: (socket) => socket.write(request('POST', '/edge/client/v1/authenticate?method=cert', '{}')),
   control: (socket) => socket.end(hello),
@@ -217,9 +225,7 @@ function certificateIn(folder: string, cert: string, key: string): ClientCertifi
   return { cert: readFileSync(join(folder, cert)), key: readFileSync(join(folder, key)) }
 }
 
-/**
- * A certificate of an authority that no network knows and that has as many names as fit in 38 KB.
- */
+/** A certificate from an authority that no network knows, with as many names as fit in 38 KB. */
 function foreignChains(folder: string): Record<'single' | 'large', ClientCertificate> {
   mkdirSync(folder)
   const openssl = (...words: readonly string[]): void => {

@@ -1,8 +1,8 @@
 import { allServices, type Client, createService, pause, until, type WriteFate } from './client.ts'
 
 /**
- * Pause between two writes of a client: a joining member must be able to catch up on a machine with
- * one core.
+ * Pause between two writes of a client, so that a joining member can catch up on a machine with one
+ * core.
  */
 const THINK_MS = 40
 
@@ -20,7 +20,7 @@ export class Load {
   #failure: Error | null = null
   #isOver = false
 
-  /** @param before a finished load: its writes are expected as well, and not repeated. */
+  /** @param before a finished load: its writes are also expected, but not repeated. */
   constructor(clients: readonly Client[], writers = 4, before: Load | null = null) {
     this.clients = [...clients]
     this.fates = new Map(before?.fates)
@@ -33,8 +33,8 @@ export class Load {
   }
 
   /**
-   * Like a finished load that wrote all current records of a controller, for a load that follows
-   * it.
+   * A finished load that represents all current records of a controller, so that another load can
+   * follow it.
    */
   static async written(reader: Client): Promise<Load> {
     const load = new Load([], 0)
@@ -51,7 +51,7 @@ export class Load {
     }
   }
 
-  /** Resolves once this many more writes are acknowledged. @throws the error of a writer. */
+  /** Resolves once this number of further writes is acknowledged. @throws the error of a writer. */
   async more(count: number): Promise<void> {
     const goal = this.fates.size + count
     await until(`${count} more writes`, () => {
@@ -69,8 +69,7 @@ export class Load {
   }
 
   /**
-   * @throws unless this controller has every acknowledged write exactly once, and no unrequested
-   * one.
+   * @throws unless this controller has every acknowledged write exactly once, and no other write.
    */
   async expectAll(client: Client): Promise<void> {
     const names = [...(await allServices(client)).values()]

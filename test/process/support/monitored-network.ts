@@ -21,10 +21,10 @@ import { flotilla } from './cluster.ts'
 import { Fleet } from './fleet.ts'
 import { Prometheus } from './prometheus.ts'
 
-/** The disk of controller 3, where a test may fill it. */
+/** The size of the disk of controller 3. A test may fill it. */
 const DISK_MIB = 900
 
-/** Echoes; it can be closed and opened again at the same port. */
+/** An echo server, which a test can close and open again at the same port. */
 class EchoTarget {
   readonly #sockets = new Set<Socket>()
   #server: Server | null = null
@@ -49,7 +49,7 @@ class EchoTarget {
   }
 }
 
-/** A tunnel with metrics, in a separate process. */
+/** A tunnel that serves metrics, in a separate process. */
 class MonitoredTunnel {
   readonly file: string
   readonly metricsPort: number
@@ -81,16 +81,16 @@ class MonitoredTunnel {
 }
 
 /**
- * Three controllers, a router, a tunnel that hosts the service `echo`, another one that offers it,
- * and a Prometheus that scrapes all of them. The certificates of router and identities end in five
- * days.
+ * Three controllers, a router, a tunnel that hosts the service `echo`, another tunnel through which
+ * clients reach it, and a Prometheus that scrapes all of them. The certificates of the router and
+ * the identities expire in five days.
  */
 export class MonitoredNetwork {
   readonly fleet: Fleet
   readonly target = new EchoTarget()
-  /** A service that no tunnel hosts. */
+  /** ID of a service that no tunnel hosts. */
   idleServiceId = ''
-  /** Whether controller 3 has a small disk to itself. */
+  /** Whether controller 3 has a separate small disk. */
   hasOwnDisk = false
   readonly #clients = new Map<number, Client>()
   #router: OurRouter | null = null
@@ -105,9 +105,10 @@ export class MonitoredNetwork {
   static async start(): Promise<MonitoredNetwork> {
     const env = {
       FLOTILLA_ENROLLMENT_CERTIFICATE_DAYS: '5',
-      // The drill works on a machine that does everything slowly.
+      // These settings let the tests pass on a slow machine.
       FLOTILLA_API_REQUEST_TIMEOUT_MS: '120000',
-      // A controller stays in quarantine for some seconds, so that a scrape sees it.
+      // With this rate, a controller stays in quarantine for some seconds, so that a scrape
+      // observes it.
       FLOTILLA_CLUSTER_SNAPSHOT_BYTES_PER_SECOND: '1048576',
     }
     const network = new MonitoredNetwork(await Fleet.create(3, { env }))
@@ -171,7 +172,7 @@ export class MonitoredNetwork {
     return this.#tunnels
   }
 
-  /** The label `instance` of controller k. */
+  /** The value of the label `instance` for controller k. */
   instance(k: number): string {
     return new URL(this.fleet.url(k)).host
   }
@@ -182,14 +183,14 @@ export class MonitoredNetwork {
     return known
   }
 
-  /** Stops controller k, and starts it with further lines in its configuration. */
+  /** Stops controller k, and starts it with additional lines in its configuration. */
   async restart(k: number, lines = ''): Promise<void> {
     await this.fleet.stop(k)
     appendFileSync(this.fleet.config(k), lines)
     await this.fleet.start(k)
   }
 
-  /** @returns whether a word came back through the service. */
+  /** @returns whether data sent through the service came back. */
   async dials(): Promise<boolean> {
     const socket = connect({ port: this.#proxyPort, host: '127.0.0.1' })
     socket.on('error', () => undefined)
@@ -202,8 +203,8 @@ export class MonitoredNetwork {
   }
 
   /**
-   * Enrolls a new identity, which may dial or bind every service, into the file; an earlier file is
-   * replaced.
+   * Enrolls a new identity that may dial or bind every service, and writes it to the file; replaces
+   * an earlier file.
    */
   async enroll(name: string, role: 'Dial' | 'Bind', file: string): Promise<void> {
     const { id } = await this.post('identities', {
@@ -229,7 +230,10 @@ export class MonitoredNetwork {
     return answer.body.data as { readonly id: string }
   }
 
-  /** The program with another version number. @returns its launcher. */
+  /**
+   * Copies the program and gives the copy another version number. @returns the launcher of the
+   * copy.
+   */
   otherVersion(version: string): string {
     const from = dirname(dirname(resolve(flotilla)))
     const to = join(this.fleet.dir, 'other-version')
@@ -245,7 +249,7 @@ export class MonitoredNetwork {
     return join(to, 'bin/flotilla')
   }
 
-  /** Size of the disk of controller 3. */
+  /** Changes the size of the disk of controller 3. */
   resizeDisk(mib: number): void {
     execFileSync('mount', ['-o', `remount,size=${mib}m`, this.fleet.folder(3)])
   }
@@ -259,7 +263,7 @@ export class MonitoredNetwork {
       })
       this.hasOwnDisk = true
     } catch {
-      // Only root may mount; the tests of disks are skipped.
+      // Only root may mount; without it, the tests that need a small disk are skipped.
       rmSync(folder, { recursive: true })
     }
   }
@@ -290,7 +294,7 @@ export class MonitoredNetwork {
     })
   }
 
-  /** @returns the port of its metrics. */
+  /** @returns the metrics port of the router. */
   async #addRouter(): Promise<number> {
     const { id } = await this.post('edge-routers', { name: 'gate' })
     const client = await this.client(1)

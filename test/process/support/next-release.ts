@@ -2,14 +2,15 @@ import { readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
-// Preloaded into a controller (`node --import`), it makes of it the next release: one feature level
-// more, and a field of services that this level brings. The program itself knows nothing of it.
+// Preloaded into a controller (`node --import`), it makes the controller behave like the next
+// release: with one more feature level, and one more field of services that this level introduces.
+// The program itself does not contain either of these.
 
 const root = new URL('../../../', import.meta.url).href
 
 type Change = (source: string) => string
 
-/** One more than the program knows. */
+/** One more than the highest feature level of the program. */
 const level =
   Number(
     /FEATURE_LEVEL = (\d+)/.exec(
@@ -32,7 +33,7 @@ const changes: ReadonlyMap<string, Change> = new Map([
   ],
 ])
 
-/** @throws when there is nothing to replace: the test would show nothing. */
+/** @throws when the source has nothing to replace: the test would then prove nothing. */
 function replaced(source: string, pattern: RegExp, by: string): string {
   const changed = source.replace(pattern, by)
   if (changed === source) throw new Error(`the next release cannot be made: ${String(pattern)}`)

@@ -1,4 +1,4 @@
-/** The members that the tests use: the package has no types. */
+/** The members that the tests use, because the package has no types. */
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http'
 

@@ -1,7 +1,10 @@
 import { spawn } from 'node:child_process'
 import { pageText, shellBlocks } from '../../support/pages.ts'
 
-/** @returns all commands of a page in order, with the ports of the test in place of the page's. */
+/**
+ * @returns all commands of a page in order, with the ports of the test in place of the ports of the
+ * page.
+ */
 export function linesOf(name: string, port: number): string {
   return shellBlocks(pageText(name))
     .join("\nprintf '\\n'\n")
@@ -18,7 +21,7 @@ export interface Finished {
   readonly output: string
 }
 
-/** As one `sh` that ends at the first line that fails. */
+/** Runs a script as one `sh` that stops at the first line that fails. */
 export function run(script: string, cwd: string): Promise<Finished> {
   return new Promise((done, reject) => {
     const child = spawn('sh', ['-eu'], { cwd, detached: true, stdio: ['pipe', 'pipe', 'pipe'] })
@@ -36,13 +39,14 @@ export function run(script: string, cwd: string): Promise<Finished> {
 }
 
 /**
- * Programs that the script started in the background would keep its output open when a line fails.
+ * When a line fails, background programs of the script would keep its output open, so this ends
+ * them.
  */
 function endGroup(pid: number | undefined): void {
   if (pid === undefined) return
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // None is left.
+    // The process group has no process left.
   }
 }

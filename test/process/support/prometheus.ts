@@ -13,7 +13,7 @@ const shipped = resolve(import.meta.dirname, '../../../deploy/prometheus')
 interface Rules {
   readonly groups: readonly {
     readonly name: string
-    /** Alerts, and recorded expressions. */
+    /** Alerting rules and recording rules. */
     readonly rules: readonly Readonly<Record<string, unknown> & { alert?: string }>[]
   }[]
 }
@@ -40,13 +40,16 @@ export interface Alert {
 
 interface PrometheusOptions {
   readonly folder: string
-  /** `host:port` by the job of the shipped scrape configuration. */
+  /** `host:port` of each target, by job of the shipped scrape configuration. */
   readonly targets: Readonly<Record<string, readonly string[]>>
-  /** Files of `flotilla pki issue` and the CA. */
+  /** Files that `flotilla pki issue` wrote, and the CA. */
   readonly certificate: { readonly ca: string; readonly cert: string; readonly key: string }
 }
 
-/** Why there is no Prometheus to run; null if there is one. PROMETHEUS names its program. */
+/**
+ * The reason why no Prometheus can run; null if one can. The environment variable PROMETHEUS names
+ * the program.
+ */
 export function missingPrometheus(): string | null {
   try {
     execFileSync(program(), ['--version'], { stdio: 'ignore' })
@@ -60,10 +63,10 @@ function program(): string {
   return process.env['PROMETHEUS'] ?? 'prometheus'
 }
 
-/** The slowest cause is a service that has no host for ten minutes. */
+/** The slowest alert condition is a service without a host for ten minutes. */
 const WAIT_MS = 9 * PATIENCE_MS
 
-/** Interval of scrapes and of the evaluation of rules, s. */
+/** Interval of scrapes and of rule evaluation, s. */
 const EVERY_S = 2
 
 /** Names of the shipped alerts. */
@@ -75,8 +78,7 @@ export function shippedAlerts(): readonly string[] {
 /**
  * A real Prometheus with the shipped rules and the shipped scrape configuration. Two things differ:
  * the targets and files are those of the test, scraped every two seconds; and an alert fires as
- * soon as its expression is true, so that nobody waits for its `for`, which is the only key that is
- * removed.
+ * soon as its expression is true, because the `for` key is removed so that no test has to wait.
  */
 export class Prometheus {
   readonly #folder: string
@@ -115,7 +117,7 @@ export class Prometheus {
     return readFileSync(join(this.#folder, 'prometheus.log'), 'utf8')
   }
 
-  /** Targets that answer, by job and address. */
+  /** Targets that answer scrapes, by job and address. */
   async healthyTargets(): Promise<readonly string[]> {
     const { activeTargets } = (await this.#get('targets')) as {
       activeTargets: { scrapePool: string; health: string; labels: { instance: string } }[]
@@ -126,7 +128,7 @@ export class Prometheus {
       .sort()
   }
 
-  /** Rules that could not be evaluated, with the error. */
+  /** Rules that Prometheus could not evaluate, with the error. */
   async brokenRules(): Promise<readonly string[]> {
     const { groups } = (await this.#get('rules')) as {
       groups: { rules: { name: string; health: string; lastError?: string }[] }[]
@@ -155,7 +157,7 @@ export class Prometheus {
       }))
   }
 
-  /** Resolves with the first alert of that name whose labels are these. */
+  /** Resolves with the first firing alert with this name and these labels. */
   async fires(name: string, labels: Readonly<Record<string, string>> = {}): Promise<Alert> {
     return await until(
       `${name} fires`,
@@ -169,7 +171,7 @@ export class Prometheus {
     })
   }
 
-  /** Resolves once no such alert fires. */
+  /** Resolves once no alert with this name and these labels fires. */
   async resolves(name: string, labels: Readonly<Record<string, string>> = {}): Promise<void> {
     await until(
       `${name} resolves`,
@@ -181,7 +183,7 @@ export class Prometheus {
     )
   }
 
-  /** Names of all alerts that fired since the start. */
+  /** Names of all alerts that have fired since the start. */
   async fired(): Promise<readonly string[]> {
     const query = 'max_over_time(ALERTS{alertstate="firing"}[1h])'
     const { result } = (await this.#get(`query?query=${encodeURIComponent(query)}`)) as {
@@ -190,7 +192,7 @@ export class Prometheus {
     return [...new Set(result.map(({ metric }) => metric.alertname))].sort()
   }
 
-  /** Present values of an expression. */
+  /** Current values of an expression. */
   async values(query: string): Promise<readonly number[]> {
     const { result } = (await this.#get(`query?query=${encodeURIComponent(query)}`)) as {
       result: { value: [number, string] }[]

@@ -6,18 +6,18 @@ import { expectMembers, Fleet } from './fleet.ts'
 // One cluster for the cases of several subjects: forming three controllers takes longer than most
 // cases.
 //
-// A file of tests calls `shareCluster` or `shareFleet`, then `subject` for each module of cases,
-// which takes the cluster by `sharedCluster` or `sharedFleet` in its own `beforeAll`. A module can
-// run alone (`vitest run --project process test/process/people.test.ts -t mfa`) and expects nothing
-// of the modules before it: it gives its records names that no other module uses, and counts only
-// those. A case that ends a controller starts it again.
+// A test file calls `shareCluster` or `shareFleet`, then `subject` for each module of cases. Each
+// module gets the cluster from `sharedCluster` or `sharedFleet` in its own `beforeAll`. A module
+// can run alone (`vitest run --project process test/process/people.test.ts -t mfa`) and does not
+// depend on the modules before it: it gives its records names that no other module uses, and counts
+// only those records. A case that ends a controller starts it again.
 
 let cluster: TestCluster | null = null
 let fleet: Fleet | null = null
 
 /**
- * Forms a cluster of three controllers by quickstart before the first case of this file, and ends
- * it after the last one.
+ * Forms a cluster of three controllers with quickstart before the first case of this file, and ends
+ * it after the last case.
  */
 export function shareCluster(options: { readonly hasCalmElections?: boolean } = {}): void {
   beforeAll(async () => {
@@ -30,7 +30,7 @@ export function shareCluster(options: { readonly hasCalmElections?: boolean } = 
   })
 }
 
-/** As `shareCluster`, by `cluster init` and `cluster join`. */
+/** Like `shareCluster`, but with `cluster init` and `cluster join`. */
 export function shareFleet(env: Readonly<Record<string, string>> = {}): void {
   beforeAll(async () => {
     fleet = await Fleet.create(3, { env })
@@ -53,10 +53,14 @@ export function sharedFleet(): Fleet {
   return requirePresent(fleet, 'the cluster of a file that calls shareFleet')
 }
 
-/** The cases that a module registers. After them, controllers that run have equal states. */
+/**
+ * Registers the cases of a module. After these cases, the running controllers must have equal
+ * states.
+ */
 export function subject(name: string, load: () => Promise<unknown>): void {
   describe(name, async () => {
-    // It is the first of its hooks, so it runs last: it closes what a module opened.
+    // This is the first registered hook, so it runs last, after the hooks that close what the
+    // module opened.
     afterAll(async () => {
       await cluster?.untilWhole()
       await (cluster ?? fleet)?.compareDigests()

@@ -7,15 +7,15 @@ const WORD_EVERY_MS = 100
 const AT_ONCE = 10
 const WORD = /(\d+)\n/g
 
-/** Reads numbers that grow by one, each on a separate line. */
+/** Reads numbers that increase by one, each on a separate line. */
 class WordReader {
   next = 0
-  /** Words that came again, or in place of others. */
+  /** The count of words that arrived again. */
   doubled = 0
   lost = 0
   #rest = ''
 
-  /** @returns whether it contained a whole word. */
+  /** @returns whether the chunk completed a word. */
   read(chunk: Buffer): boolean {
     const text = this.#rest + chunk.toString('latin1')
     const end = text.lastIndexOf('\n') + 1
@@ -30,14 +30,14 @@ class WordReader {
   }
 }
 
-/** The end of a stream at one side. */
+/** When and how one side of a stream ended. */
 export interface StreamEnd {
   readonly atMs: number
-  /** The peer saw more than an orderly end. */
+  /** The stream ended by a reset or another error, not by an orderly close. */
   readonly isReset: boolean
 }
 
-/** One connection of a client, which sends numbered words and has each of them come back. */
+/** One client connection, which sends numbered words; the server sends each word back. */
 export class WordStream {
   readonly socket: Socket
   readonly back = new WordReader()
@@ -45,7 +45,7 @@ export class WordStream {
   lastMs = performance.now()
   longestSilenceMs = 0
   end: StreamEnd | null = null
-  /** It has sent all its words. */
+  /** Whether the client has sent all its words. */
   isFinished = false
   #isReset = false
 
@@ -71,7 +71,7 @@ export class WordStream {
     return this.end === null
   }
 
-  /** The longest time without a word so far, including the current one. */
+  /** The longest time without a received word so far, including the current one. */
   get silenceMs(): number {
     return Math.max(this.longestSilenceMs, performance.now() - this.lastMs)
   }
@@ -93,10 +93,10 @@ export class WordStream {
   }
 }
 
-/** A server that sends each word back, and sees which have come. */
+/** A server that sends each word back, and checks which words have arrived. */
 export class WordServer {
   readonly ends: StreamEnd[] = []
-  /** Keeps finished clients running: it sends them lines without a word. */
+  /** Keeps finished clients running: the server sends them lines without a word. */
   isHolding = false
   readonly #held = new Set<Socket>()
   readonly #timer = setInterval(() => {
@@ -146,7 +146,7 @@ export class WordServer {
   }
 }
 
-/** Streams that speak at one pace. */
+/** Streams that all send at the same rate. */
 export class WordStreams {
   readonly all: WordStream[] = []
   #timer: NodeJS.Timeout | null = null
@@ -159,19 +159,19 @@ export class WordStreams {
     return this.living.filter(({ isFinished }) => !isFinished)
   }
 
-  /** The longest time in ms in which an active stream has received nothing. */
+  /** The longest time in ms during which an active stream has received nothing. */
   get silenceMs(): number {
     return Math.round(Math.max(0, ...this.speaking.map((stream) => stream.silenceMs)))
   }
 
-  /** Words of running streams, at the clients. */
+  /** Words that the clients of running streams did not receive, or received twice. */
   get faults(): { readonly lost: number; readonly doubled: number } {
     const sum = (of: 'lost' | 'doubled'): number =>
       this.living.reduce((total, { back }) => total + back[of], 0)
     return { lost: sum('lost'), doubled: sum('doubled') }
   }
 
-  /** Opens this many, and waits until a word of each has come back. */
+  /** Opens this number of streams, and waits until each has received a word. */
   async open(count: number, port: number): Promise<readonly WordStream[]> {
     const opened: WordStream[] = []
     while (opened.length < count) {
@@ -195,7 +195,7 @@ export class WordStreams {
     for (const stream of this.all) stream.forgetSilence()
   }
 
-  /** Resolves when every word that a living stream has sent until now has come back. */
+  /** Resolves when every open stream has received back every word that it has sent until now. */
   async settled(): Promise<void> {
     const sent = new Map(this.speaking.map((stream) => [stream, stream.sent]))
     await until('every word comes back', () => {

@@ -4,8 +4,8 @@ import { until } from '../support/client.ts'
 import type { TestCluster } from '../support/cluster.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: with one controller of three left, operations without a quorum continue, and others report
-// its absence in time, with a specific code.
+// Goal: with one controller of three left, operations that need no quorum continue, and the others
+// report in time that there is no quorum, with a specific code.
 
 let cluster: TestCluster
 beforeAll(() => {
@@ -65,7 +65,9 @@ test('the survivor keeps serving reads, refuses writes with CLUSTER_NO_LEADER, a
   expect(cluster.pid(1)).toBe(pid)
 })
 
-/** The token that the cluster itself would issue for a session that no controller has. */
+/**
+ * The token that the cluster itself would issue for a session, but no controller has that session.
+ */
 async function wellFormed(on: TestCluster, sessionId: string): Promise<string> {
   const { version, key } = await on.clusterKey()
   const mac = createHmac('sha256', key).update(sessionId).digest('base64url')

@@ -11,9 +11,10 @@ import { type Client, createService, isRunning, until } from '../support/client.
 import type { TestCluster } from '../support/cluster.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: a controller whose state on disk is not what its log has made of it is found out by the
-// others, answers nothing then, and is right again in the same process. Method: while it is down,
-// one record in its store is changed, digests and all, so that the store itself is sound.
+// Goal: if the state on a controller's disk differs from the result of its log, the other
+// controllers detect it, the controller answers no requests while it is wrong, and it repairs
+// itself in the same process. Method: while the controller is stopped, the test changes one record
+// in its store, including the digests, so that the store itself is consistent.
 
 let cluster: TestCluster
 beforeAll(() => {
@@ -48,7 +49,10 @@ async function nameOnDisk(folder: string, id: string): Promise<unknown> {
   }
 }
 
-/** A service as the controller shows it, in the order of arrival, while others write. */
+/**
+ * Reads a service from the controller repeatedly while others write, and returns the different
+ * values in the order of arrival.
+ */
 async function seenUntilRight(
   reader: Client,
   id: string,
@@ -84,9 +88,9 @@ test('a controller with one wrong record on disk is quarantined, serves nothing,
   cluster.run(odd)
   const written = { count: 50 }
   const seen = await seenUntilRight(reader, id, steady, written)
-  // Never wrong once it was found out.
+  // After the detection, the controller never shows the wrong value.
   expect(seen.slice(seen.indexOf('NODE_QUARANTINED'))).toEqual(['NODE_QUARANTINED', 'n-7'])
-  // The log is written behind.
+  // The controller writes its log file with a delay.
   await until('the log tells of the end', () => {
     const log = readFileSync(join(folder, 'controller.log'), 'utf8')
     return Promise.resolve(log.includes('STATE_QUARANTINED') && log.includes('quarantine lifted'))
@@ -99,12 +103,13 @@ test('a controller with one wrong record on disk is quarantined, serves nothing,
     return new Set(own.map((m) => `${m?.digestIndex} ${m?.digest}`)).size === 1
   })
 
-  // The received write is on its disk as well.
+  // The repaired record is also on its disk.
   cluster.kill(odd, 'SIGKILL')
   await until('it is down', () => Promise.resolve(!isRunning(pid)))
   expect(await nameOnDisk(data, id)).toBe('n-7')
 
-  // Ended in quarantine, as the mark of its data folder says, it does not even begin to answer.
+  // The controller ended while in quarantine, as the mark in its data folder says, so it answers no
+  // requests when it starts.
   await renameOnDisk(data, id, 'not what was written')
   new QuarantineFile(data).set('for the test')
   cluster.run(odd)

@@ -5,8 +5,8 @@ import { allServices, createService, until } from '../support/client.ts'
 import type { TestCluster } from '../support/cluster.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
-// Goal: followers take writes; everybody ends with the same bytes.
-// Method: three real processes, 32 clients on the two followers.
+// Goal: followers accept writes; all controllers end with the same bytes. Method: three real
+// processes, 32 clients on the two followers.
 
 let cluster: TestCluster
 beforeAll(() => {

@@ -12,16 +12,17 @@ interface ToldOptions {
   readonly index?: number
   readonly isLeader?: boolean
   readonly removed?: string
-  /** Addresses of a controller beside its own. */
+  /** Additional addresses of a controller. */
   readonly elsewhere?: Readonly<Record<string, readonly string[]>>
   /** Addresses of the client API of a controller. */
   readonly apis?: Readonly<Record<string, readonly string[]>>
-  /** Names of the keys of controllers that are not those of their ids. */
+  /** Key names of controllers whose key name differs from their ID. */
   readonly keys?: Readonly<Record<string, string>>
 }
 
 /**
- * A router with a simulated clock; `a b` are IDs of controllers, whose keys have the same names.
+ * A router with a simulated clock. `a b` are the IDs of controllers, whose keys have the same
+ * names.
  */
 class Stage {
   readonly #clock = { nowMs: 0 }
@@ -52,7 +53,7 @@ class Stage {
     })
   }
 
-  /** Everything that is not written to the file is gone. */
+  /** Restarts the router, which loses everything that it has not written to its file. */
   restart(): void {
     this.members = this.#membership(this.members.controllers, this.members.removed)
   }
@@ -70,7 +71,7 @@ class Stage {
     this.members.onClosed(id)
   }
 
-  /** A controller connects, where it has not, and lists members. */
+  /** Connects a controller, if it is not connected, and lets it send a list of members. */
   says(senderId: string, listed: string, options: ToldOptions = {}): boolean {
     const {
       index = 1,
@@ -97,13 +98,16 @@ class Stage {
   }
   readonly #met = new Set<string>()
 
-  /** A connected controller lists members, wherever it was met. */
+  /** Lets a connected controller send a list of members, whichever address the router used. */
   answers(senderId: string, listed: string): void {
     this.#met.add(senderId)
     this.says(senderId, listed)
   }
 
-  /** Ids of all, those in brackets that some list and no majority. */
+  /**
+   * IDs of all known controllers; those in brackets are listed by some controllers but not by a
+   * majority.
+   */
   get known(): string {
     return this.members.controllers
       .map(({ id, toldBy }) => (toldBy === null ? id : `(${id})`))

@@ -18,7 +18,7 @@ import { eventually } from '../support.ts'
 import { ALL_DIALERS, bytes, configured, dialTo, FarEnd, FIN, TestTarget } from './support.ts'
 import { dialErrorCodes } from '../../../src/channel/messages/dial-error.ts'
 
-// Goal: a circuit and a TCP connection are one stream in each direction, whichever end closes,
+// Goal: a circuit and a TCP connection form one stream in each direction, whichever end closes,
 // stalls or fails.
 
 let circuits: JoinedCircuits
@@ -56,7 +56,7 @@ async function failure(...args: Parameters<typeof dial>): Promise<DialFailure> {
   throw new Error(`no DialFailure: ${String(error)}`)
 }
 
-/** A circuit to the target, with the target's socket. */
+/** Dials a circuit to the target, and returns it with the target's socket. */
 async function bridged() {
   await dial(target.address)
   const far = new FarEnd(circuits)
@@ -142,7 +142,7 @@ describe('A dialed TCP target', () => {
       socket.end()
     })()
     await eventually(() => far.pieces.length).toBe(1)
-    // The buffers of the system between the target and the router fill, and the target waits.
+    // The system buffers between the target and the router fill, and the target waits.
     let before = -1
     await eventually(() => {
       const isStill = before === sentBytes
@@ -232,7 +232,7 @@ describe('A failed dial is reported with its cause:', () => {
   })
 
   test('that there was no response in time', async () => {
-    // A listener that never accepts, and whose queue is full, answers nothing.
+    // A listener that never accepts, and whose queue is full, so a client receives no answer.
     const silent = createTlsServer(() => undefined)
     await new Promise<void>((done) => silent.listen(0, '127.0.0.1', done))
     silent.removeAllListeners('connection')

@@ -14,7 +14,9 @@ import type { PayloadContent } from '../../../src/channel/messages/payload.ts'
 
 export const FIN = 1
 
-/** @param sections of a configuration of a router, besides those that each has. */
+/**
+ * @param sections sections of a router configuration, in addition to those that every router has.
+ */
 export function configured(sections: string): RouterConfig {
   const text = `v: 3
 identity: {cert: r.cert, server_cert: r.server.cert, key: r.key, ca: r.ca}
@@ -30,7 +32,7 @@ ${sections}
 export const ALL_DIALERS =
   'dialers: [{binding: transport}, {binding: transport_udp}, {binding: proxy}, {binding: proxy_udp}]'
 
-/** No test says anything to the owner of a circuit. */
+/** No test expects a message to the controller that owns the circuit. */
 export const nobody = { id: 'ctrl1' } as Partial<ControlConnection> as ControlConnection
 
 export function circuit(id: string, isTerminator: boolean): LocalCircuit {
@@ -42,13 +44,13 @@ export function dialTo(destination: string, timeoutMs = 20_000, id = 'c1'): Dial
   return { circuit: circuit(id, true), dialedBy, destination, timeoutMs, peerData: new Map() }
 }
 
-/** The other end of a circuit, in the hands of the test. */
+/** The other end of a circuit, which the test controls. */
 export class FarEnd implements CircuitApplication {
   readonly pieces: PayloadContent[] = []
   readonly end: CircuitEndpoint
   isFinished = false
   closedFor: string | null = null
-  /** False: it takes one piece, and no more until `takeAll`. */
+  /** If false, this end accepts one piece, and no more until `takeAll`. */
   takes = true
   #onWritable: (() => void) | null = null
 
@@ -69,7 +71,7 @@ export class FarEnd implements CircuitApplication {
     return this.end.send({ body: Buffer.from(text), edgeFlags, traceId: null })
   }
 
-  /** Sends all of it, as fast as the circuit accepts it. */
+  /** Sends all chunks, as fast as the circuit accepts them. */
   async sendAll(chunks: Iterable<Uint8Array>): Promise<void> {
     for (const body of chunks) {
       if (this.end.send({ body, edgeFlags: 0, traceId: null })) continue
@@ -100,7 +102,7 @@ export class FarEnd implements CircuitApplication {
   }
 }
 
-/** A server that does nothing by itself; its sockets are the test's. */
+/** A server that only accepts connections; the test controls its sockets. */
 export class TestTarget {
   readonly server: Server
   readonly sockets: Socket[] = []
@@ -143,7 +145,7 @@ export async function connected(port: number): Promise<Socket> {
   return socket
 }
 
-/** Chunks of bytes that are all different, and the same each time. */
+/** Chunks of bytes that all differ, but are the same in each run. */
 export function* bytes(total: number, chunkBytes = 64 * 1024): Generator<Uint8Array> {
   for (let at = 0; at < total; at += chunkBytes) {
     const chunk = Buffer.alloc(Math.min(chunkBytes, total - at))

@@ -10,8 +10,8 @@ import type { ModelEvent } from '../../../src/ports/router-model.ts'
 import { BearerBench, modelIdentity, revocationOf, SECOND_MS } from './bearers.ts'
 import { eventually, madeCircuit, serviceToken, type TestClient } from './support.ts'
 
-// Goal: a client of OIDC shows a router its access token, and is served for as long as that counts,
-// whichever controllers are there: the router knows their keys.
+// Goal: an OIDC client presents its access token to a router, which serves the client as long as
+// the token is valid, whichever controllers are reachable: the router knows their keys.
 
 let bearers: BearerBench
 beforeEach(async () => {
@@ -113,7 +113,7 @@ describe('A client that requests a circuit by service name', () => {
   const asked = [1036, encodeText('ledger')] as const
   const byName = [1037, Uint8Array.of(1)] as const
 
-  /** A policy lets ann dial the service, as the router knows. */
+  /** The data model of the router gets a policy that lets ann dial the service. */
   function permit(): void {
     const service = { id: 'ledger-id', name: 'ledger', encryptionRequired: false, configs: [] }
     const policy = { id: 'p', name: 'p', type: 'Dial' } as const
@@ -190,7 +190,7 @@ test('A change of the data model makes the router evaluate again only the tokens
     const token = await bearers.token(person, { jti: `token ${at}` })
     expect(await sessions.await(token, 0, signal)).not.toBeNull()
   }
-  /** The identities whose tokens end by it, and how many were looked at. */
+  /** The identities whose tokens the event ends, and how many tokens the router checked. */
   const after = async (event: ModelEvent) => {
     const told = new Promise<void>((resolve) => {
       const stop = bearers.bench.model.onChanged(() => {

@@ -47,7 +47,8 @@ export function revocationOf(
 }
 
 /**
- * A router whose data model has the key of a controller, and clients with tokens that it signed.
+ * A router whose data model contains the key of a controller, and clients with tokens that this key
+ * signed.
  */
 export class BearerBench {
   readonly bench: EdgeBench
@@ -71,7 +72,7 @@ export class BearerBench {
     finished(this.bench.model.change(changesBody(events, 1, 0, { isSynthetic: true }), false))
   }
 
-  /** The controller of that key is no member any more. */
+  /** The controller with that key is no longer a member. */
   forgetKey(certificatePem: string): void {
     const keys = trustedPublicKeys({ controllers: [certificatePem], anchors: [] })
     const changes = keys.map((value) =>
@@ -85,7 +86,10 @@ export class BearerBench {
     finished(this.bench.model.change(toBinary(ModelChangeSetSchema, set), false))
   }
 
-  /** @param isController its key signs tokens; it is an authority of clients otherwise. */
+  /**
+   * @param isController if true, the key signs tokens; otherwise it belongs to a CA of client
+   * certificates.
+   */
   tellKey(certificatePem: string, isController = true): void {
     const [controllers, anchors] = isController ? [[certificatePem], []] : [[], [certificatePem]]
     const changes = trustedPublicKeys({ controllers, anchors }).map((value) =>
@@ -95,14 +99,16 @@ export class BearerBench {
     finished(this.bench.model.change(toBinary(ModelChangeSetSchema, set), false))
   }
 
-  /** A client of an identity that the model has. */
+  /** A client of an identity in the model. */
   async person(name: string, uris: readonly string[] = []): Promise<Person> {
     this.tell(modelIdentity(name))
     const person = await this.bench.person(name, uris)
     return { ...person, token: await this.token(person) }
   }
 
-  /** An access token as a controller signs it for the session, with other claims where given. */
+  /**
+   * An access token of the session, signed as by a controller, with additional or changed claims.
+   */
   async token(
     { identityId, sessionId, key }: Pick<Person, 'identityId' | 'sessionId' | 'key'>,
     claims: JsonObject = {},

@@ -15,7 +15,7 @@ import type { DialRequest } from '../../../src/overlay/circuits/circuit-endpoint
 import { EdgeBench, eventually, idOf, serviceToken, type TestClient, textOf } from './support.ts'
 import { dialErrorCodes } from '../../../src/channel/messages/dial-error.ts'
 
-// Goal: a service that a client hosts is reached through it for as long as it hosts it, and no
+// Goal: circuits reach a service through the client that hosts it as long as it hosts it, and no
 // longer.
 
 let bench: EdgeBench

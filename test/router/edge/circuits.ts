@@ -9,7 +9,7 @@ import type { TraceRequest } from '../../../src/channel/messages/route-trace.ts'
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
 import type { PayloadContent } from '../../../src/channel/messages/payload.ts'
 
-/** An end whose far side is the test's. */
+/** An end of a circuit whose other end the test plays. */
 export class TestEnd implements CircuitEndpoint {
   readonly circuit: LocalCircuit
   readonly application: CircuitApplication
@@ -17,10 +17,10 @@ export class TestEnd implements CircuitEndpoint {
   readonly traced: TraceRequest[] = []
   isClosed = false
   closedReason = ''
-  /** Whether more is accepted than was sent. */
+  /** Whether the application accepts more data. */
   takes = true
   isBlocked = false
-  /** Passed to the application when it accepts more. */
+  /** Data for the application, which receives it when it accepts more. */
   readonly #pending: PayloadContent[] = []
 
   constructor(circuit: LocalCircuit, application: CircuitApplication) {
@@ -68,7 +68,7 @@ export class TestEnd implements CircuitEndpoint {
     this.closedReason = reason
   }
 
-  /** As from the far end. */
+  /** Delivers data as if from the other end. */
   arrive(body: string | Uint8Array, edgeFlags = 0, traceId: Uint8Array | null = null): void {
     const bytes = typeof body === 'string' ? Uint8Array.from(Buffer.from(body)) : body
     this.#pending.push({ body: bytes, edgeFlags, traceId })
@@ -84,7 +84,7 @@ export class TestEnd implements CircuitEndpoint {
   }
 }
 
-/** Ends of circuits that go nowhere but to the test. */
+/** Circuit ends whose other ends the test plays. */
 export class TestCircuits implements LocalCircuits {
   readonly ends: TestEnd[] = []
   readonly attached: { readonly circuit: LocalCircuit; readonly destination: FrameDestination }[] =

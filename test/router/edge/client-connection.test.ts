@@ -3,7 +3,7 @@ import type { ControlConnection } from '../../../src/router/controllers/control-
 import { ClientConnection } from '../../../src/router/edge/client-connection.ts'
 import { TestEnd } from './circuits.ts'
 
-// Goal: a connection that is ending takes nothing from the others of its client.
+// Goal: a connection that ends does not affect the other connections of its client.
 
 const piece = (bytes: number) => ({ body: new Uint8Array(bytes), edgeFlags: 0, traceId: null })
 

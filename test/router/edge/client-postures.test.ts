@@ -26,7 +26,10 @@ import {
 const POSTURE = 10_800
 const CLIENT_POSTURE = 29_000
 const CONNECT = 60_783
-/** Refused at once if it names no service: everything before it has then been read. */
+/**
+ * The router refuses this request immediately if it names no service: the answer shows that the
+ * router has read all earlier messages.
+ */
 const CONNECT_BY_SERVICE = 60_806
 
 type Told = MessageInitShape<typeof PostureResponsesSchema>['responses']
@@ -50,7 +53,7 @@ function tell(client: TestClient, responses: Told = []): void {
   client.channel.send({ contentType: POSTURE, body })
 }
 
-/** Reports that a controller received, message by message. */
+/** The posture reports that a controller received, message by message. */
 function toldTo(controller: FakeController) {
   return controller
     .ofType(CLIENT_POSTURE)
@@ -144,7 +147,7 @@ describe('a client’s posture report', () => {
 
   test('closes only the client’s channel if the report cannot be decoded', async () => {
     const [client, other] = [await bearers.bench.connect(ann), await bearers.bench.connect(ann)]
-    // A domain whose name is no text.
+    // A domain whose name is not valid text.
     const body = Uint8Array.of(0x0a, 0x05, 0x22, 0x03, 0x0a, 0x01, 0xff)
     client.channel.send({ contentType: POSTURE, body })
     await eventually(() => client.closedReason).not.toBe(null)

@@ -15,8 +15,8 @@ import {
   textOf,
 } from './support.ts'
 
-// Goal: a client that connects to a service has the circuit that a controller made for it, byte by
-// byte, and no other.
+// Goal: a client that connects to a service uses the circuit that a controller created for it, byte
+// by byte, and no other circuit.
 
 let bench: EdgeBench
 beforeEach(async () => {
@@ -150,7 +150,7 @@ describe('A client that connects to a service', () => {
     const answer = client.request(60_783, 7, serviceToken('s1')).catch(() => null)
     await eventually(() => bench.controller.ofType(20_218)).toHaveLength(1)
     client.send(closed, 7)
-    // In its turn: the controller answers when that was read.
+    // The router answers in order: when this answer arrives, it has read the message before.
     expect((await client.channel.request({ contentType: 3 })).contentType).toBe(2)
     bench.controller.answer(madeCircuit('c1'))
     await eventually(() => bench.circuits.ends).toHaveLength(1)

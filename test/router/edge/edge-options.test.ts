@@ -4,8 +4,8 @@ import { askWithoutReading } from '../peer-router.ts'
 import { scheduleByIntervals, scheduleBySharedTimer } from '../../support/fake-schedule.ts'
 import { EdgeBench, eventually, serviceToken } from './support.ts'
 
-// Goal: the options of a listener for clients, and of `edge`, do what they name. Method: a listener
-// with the option, and real clients.
+// Goal: each option of a client listener, and of `edge`, has its documented effect. Method: a
+// listener with the option, and real clients.
 
 const closing: (() => unknown)[] = []
 afterEach(async () => {

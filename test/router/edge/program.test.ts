@@ -19,9 +19,9 @@ import { eventually, type ScriptedController, TestNetwork } from '../support.ts'
 import { type Person, serviceToken, TestClient } from './support.ts'
 import { unrouteMessage } from '../../../src/channel/messages/circuits.ts'
 
-// Goal: a host and a client at one of our routers exchange bytes through it, with circuits of a
-// controller. Method: the whole router program, real channels, and a controller whose answers the
-// test gives, in the form of ours.
+// Goal: a host and a client at one of our routers exchange bytes through it, over circuits that a
+// controller creates. Method: the whole router program, real channels, and a controller whose
+// answers the test gives, in the form that our controllers use.
 
 let network: TestNetwork
 let controller: ScriptedController
@@ -60,7 +60,7 @@ async function connected(name: string): Promise<TestClient> {
   return client
 }
 
-/** @returns the id of the terminator. */
+/** @returns the ID of the terminator. */
 async function hosting(host: TestClient): Promise<string> {
   const flags = [1012, 1024].map((key) => [key, Uint8Array.of(1)] as const)
   await host.request(60_790, 1, serviceToken('bind'), flags)
@@ -77,7 +77,7 @@ async function hosting(host: TestClient): Promise<string> {
   return address
 }
 
-/** The circuit of a client to the terminator, as a controller of ours makes it. */
+/** The circuit of a client to the terminator, as one of our controllers creates it. */
 async function dialed(client: TestClient, id: number, address: string): Promise<void> {
   const connecting = client.request(60_783, id, serviceToken('dial'))
   const made = controller.ofType(1022).length

@@ -40,7 +40,7 @@ import { TestCircuits } from './circuits.ts'
 
 export { eventually }
 
-/** A client by the API: its session, and the certificate that belongs to it. */
+/** A client of the API: its session, and the certificate of that session. */
 export interface Person {
   readonly identityId: string
   readonly sessionId: string
@@ -48,17 +48,17 @@ export interface Person {
   readonly key: CertifiedKey
 }
 
-/** Messages between the room and a controller, whose words are the test's. */
+/** The connection between the edge and a controller that the test plays. */
 export class FakeController {
   readonly id: string
   readonly sent: (OutboundMessage & { readonly sequence: number })[] = []
-  /** Times that requests were to wait for their answers. */
+  /** For each request, the time that the router would wait for the answer. */
   readonly timeoutsMs: { readonly contentType: number; readonly timeoutMs: number | undefined }[] =
     []
   readonly #waiters = new Map<number, PromiseWithResolvers<ChannelMessage>>()
   readonly connection: ControlConnection
   #edge: Edge | null = null
-  /** Answers its requests; null: it does not. */
+  /** Answers requests for circuits; null: gives no answer. */
   circuits: ((request: OutboundMessage) => OutboundMessage | null) | null = null
   postures: (() => OutboundMessage | null) | null = null
   terminators: ((asked: CreateTerminatorV2) => Partial<Answer> | null) | null = () => ({})
@@ -92,7 +92,7 @@ export class FakeController {
     return this.sent.filter((message) => message.contentType === contentType)
   }
 
-  /** As it comes from the controller. */
+  /** Delivers a message as if from the controller. */
   tell({ contentType, headers, body }: OutboundMessage): void {
     const message = {
       contentType,
@@ -208,30 +208,30 @@ export function refusedCircuit(text: string, code: number): OutboundMessage {
   }
 }
 
-/** The token of a service session, as a controller gives it to a client. */
+/** The token of a service session, as a controller issues it to a client. */
 export function serviceToken(id: string): string {
   const claims = Buffer.from(JSON.stringify({ jti: id, z_st: 'Dial' })).toString('base64url')
   return `eyJhbGciOiJFUzI1NiJ9.${claims}.c2ln`
 }
 
 export interface TestClientOptions {
-  /** Application protocols; null: none are offered. */
+  /** Application protocols of TLS; null: the client offers none. */
   readonly protocols?: string[] | null
   readonly token?: string
   readonly key?: CertifiedKey | null
-  /** Opens the stream that carries TLS; absent: TCP. */
+  /** Opens the stream that carries TLS; default: TCP. */
   readonly through?: (port: number) => Duplex
 }
 
-/** The byte stream of a web socket to a `wss:` listener. */
+/** The byte stream of a WebSocket to a `wss:` listener. */
 export function webSocketStream(port: number): Duplex {
-  // As a browser: a port that listeners share selects by this protocol.
+  // Like a browser: a port that several listeners share selects the listener by this protocol.
   const options = { rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] }
   const web = new WebSocket(`wss://127.0.0.1:${port}/ws`, options)
   return createWebSocketStream(web).on('error', () => undefined)
 }
 
-/** A client program over a real TLS channel. */
+/** A client program with a real TLS channel. */
 export class TestClient {
   readonly received: ChannelMessage[] = []
   readonly channel: Channel
@@ -349,12 +349,15 @@ function messageOf(
   }
 }
 
-/** A room with a listener, a controller and circuits whose far ends are the test's. */
+/**
+ * The edge of a router with a listener, a controller and circuits; the test plays the controller
+ * and the other ends of the circuits.
+ */
 export class EdgeBench {
   readonly network: TestNetwork
   readonly edge: Edge
   readonly circuits = new TestCircuits()
-  /** Data model of the router, as controllers have sent it. */
+  /** Data model of the router, as controllers sent it. */
   readonly model = new RouterDataModel(modelLimits)
   /** Ms by which the clock of the router is ahead. */
   aheadMs = 0
@@ -414,7 +417,7 @@ ${sections}
       readonly controllers?: readonly string[]
       readonly options?: string
       readonly sections?: string
-      /** Of its listener; absent: tls. */
+      /** Protocol of its listener; default: tls. */
       readonly protocol?: 'tls' | 'wss'
     } = {},
   ): Promise<EdgeBench> {
@@ -432,7 +435,7 @@ ${sections}
     return controller
   }
 
-  /** With an API session that no controller has reported yet. */
+  /** A client with an API session that no controller has reported yet. */
   async person(name: string, uris: readonly string[] = []): Promise<Person> {
     const key = await this.network.leaf(name, uris, [])
     return { identityId: name, sessionId: `${name}-session`, token: `1.${name}.mac`, key }

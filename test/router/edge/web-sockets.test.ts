@@ -8,7 +8,7 @@ import { WebSocket } from 'ws'
 import { EdgeBench, eventually, madeCircuit, serviceToken, webSocketStream } from './support.ts'
 
 // Goal: a client in a browser uses the network through a `wss:` listener as other clients do
-// through `tls:`. Method: a real edge with a real listener; TLS within a web socket of the package
+// through `tls:`. Method: a real edge with a real listener; TLS within a WebSocket of the package
 // `ws`.
 
 let bench: EdgeBench

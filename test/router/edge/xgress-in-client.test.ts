@@ -11,8 +11,8 @@ import {
   textOf,
 } from './support.ts'
 
-// Goal: a client that keeps the end of its circuit itself has its frames forwarded into that
-// circuit, and into no other.
+// Goal: if a client implements the end of its circuit itself, the router forwards its frames into
+// that circuit, and into no other.
 
 const FROM_TERMINATOR = payloadFlag.fromTerminator
 
@@ -89,7 +89,7 @@ test('A client that dials a service that it hosts itself keeps both endpoints of
     if (connectionId !== null) headers.set(1000, encodeInt32(connectionId))
     client.channel.send({ contentType: 1100, headers })
   }
-  // OpenZiti clients show no connection ID, but the flag of the endpoint that hosts.
+  // OpenZiti clients send no connection ID, but they send the flag of the hosting endpoint.
   send(7, 0)
   send(hostedId, FROM_TERMINATOR)
   send(null, 0)

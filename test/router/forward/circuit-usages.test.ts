@@ -21,7 +21,7 @@ import { Peer } from './peer.ts'
 import { endsOf, linked, TestController, TestDialer, TestRouter } from './support.ts'
 
 // Goal: the bytes of each circuit are reported once, completely and within bounds. Method: two
-// routers and a link; the reports as controllers read them.
+// routers and a link; the test reads the reports as controllers do.
 
 const tags = { clientId: 'ann', hostId: 'web', serviceId: 's1' }
 const circuit = endsOf('circuit1')
@@ -85,7 +85,7 @@ test('a stream counts the bytes that its application sends and receives, without
   )
   client.send(Buffer.from('hello'))
   const host = dialer.placeOf(circuit)
-  // The host acknowledges nothing, so all is sent again.
+  // The host acknowledges nothing, so the sender sends all payloads again.
   await eventually(() => host.bodies.filter((body) => body === 'hello').length).toBeGreaterThan(1)
   expect(told(one)).toMatchObject([{ 'ingress.rx': 5 }])
 })

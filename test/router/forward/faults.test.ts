@@ -6,15 +6,15 @@ import { scheduleByIntervals, scheduleBySharedTimer } from '../../support/fake-s
 import { eventually } from '../support.ts'
 import { endsOf, frame, linked, TestController, TestDialer, TestRouter } from './support.ts'
 
-// Goal: controllers receive each fault of their circuits once, and those that are away receive it
-// when they return. Method: real forwarders and channels, over memory.
+// Goal: controllers receive each fault of their circuits once, and disconnected controllers receive
+// it when they reconnect. Method: real forwarders and channels, in memory.
 
 const circuit = endsOf('circuit1')
 let controller: TestController
 let routers: TestRouter[]
 
 beforeEach(() => {
-  // The first report comes a full interval after the start, so that a test knows its content.
+  // The first report is sent a full interval after the start, so that its content is predictable.
   scheduleByIntervals()
   controller = new TestController()
   routers = []

@@ -3,7 +3,7 @@ import { Xgress, type XgressDeps } from '../../../src/overlay/circuits/xgress.ts
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import { arrivedFrom, ScriptedApplication } from './xgress-pair.ts'
 
-/** Fields of a message that a test sends as the other end. Numbers as on the wire. */
+/** Fields of a message that the test sends as the other end. Numbers as in the protocol. */
 export interface Told {
   readonly sequence?: number | bigint
   readonly flags?: number
@@ -20,7 +20,7 @@ function bytesOf(length: number, write: (bytes: Buffer) => void): Uint8Array {
   return bytes
 }
 
-/** A message that is made by hand, not by the code under test. */
+/** Builds a message without the code under test. */
 function messageOf(contentType: number, told: Told, body: Uint8Array): ChannelMessage {
   const headers = new Map<number, Uint8Array>([[2256, Buffer.from('circuit1')]])
   const { sequence, flags, stamp, buffered } = told
@@ -63,7 +63,7 @@ export interface Seen {
   readonly headers: ChannelMessage['headers']
 }
 
-/** Reads a message by hand. */
+/** Decodes a message without the code under test. */
 function seenOf({ contentType, headers, body }: ChannelMessage): Seen {
   const at = (key: number): Buffer | null => {
     const value = headers.get(key)
@@ -84,7 +84,7 @@ function seenOf({ contentType, headers, body }: ChannelMessage): Seen {
   }
 }
 
-/** One end, whose other end, router and clock are the test. */
+/** One end of a circuit; the test plays its other end, its router and the clock. */
 export class LoneEnd {
   nowMs = 1000
   readonly application = new ScriptedApplication()
@@ -128,7 +128,7 @@ export class LoneEnd {
     return this.sent().filter(({ type }) => type === 1101)
   }
 
-  /** The other end sends a payload; flag 2 is its side, unless the flags say otherwise. */
+  /** The other end sends a payload; flag 2 marks its side, unless `told` has other flags. */
   payload(sequence: number | bigint, told: Told = {}): void {
     const { flags = 0, body = new Uint8Array(0) } = told
     const more = { ...told, sequence, flags: flags | this.#side }
@@ -143,12 +143,12 @@ export class LoneEnd {
     this.xgress.receive(messageOf(1101, more, body))
   }
 
-  /** Exactly this message: no side is added. */
+  /** Delivers exactly this message, without adding the flag of the side. */
   receive(contentType: number, told: Told, body: Uint8Array = new Uint8Array(0)): void {
     this.xgress.receive(messageOf(contentType, told, body))
   }
 
-  /** The timer of the router runs for so long. */
+  /** Advances the clock by this time, with the ticks of the router's timer. */
   pass(ms: number): void {
     for (let left = ms; left > 0; left -= 100) {
       this.nowMs += Math.min(left, 100)

@@ -16,7 +16,7 @@ export class Peer implements CircuitApplication {
   closed: string | null = null
   isWhole: boolean | null = null
   end: CircuitEndpoint | null = null
-  /** Called with all that has come so far. */
+  /** Called with the number of bytes received so far. */
   onBytes: (bytes: number) => void = () => undefined
   #rest: Buffer = Buffer.alloc(0)
   #isFinishing = false
@@ -54,7 +54,7 @@ export class Peer implements CircuitApplication {
   }
 }
 
-/** The application at the host, of the one circuit that is dialed there. */
+/** The application at the host, for the one circuit that is dialed there. */
 export function hostAt(forwarder: Forwarder): Peer {
   const host = new Peer()
   const dialer: TerminatorDialer = {

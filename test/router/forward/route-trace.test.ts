@@ -6,8 +6,8 @@ import { eventually } from '../support.ts'
 import { hostAt, Peer } from './peer.ts'
 import { endsOf, linked, type TestLink, TestController, TestRouter } from './support.ts'
 
-// Goal: the route of a circuit is traced hop by hop, up to its other end. Method: three routers in
-// a line, with an end at either side.
+// Goal: a trace shows the route of a circuit hop by hop, up to its other end. Method: three routers
+// in a line, with a circuit end at each side.
 
 class Tracer extends Peer {
   readonly answers: TraceResponse[] = []

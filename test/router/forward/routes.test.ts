@@ -8,8 +8,8 @@ import { eventually } from '../support.ts'
 import { endsOf, linked, TestController, TestDialer, TestRouter, unroute } from './support.ts'
 import { dialErrorCodes } from '../../../src/channel/messages/dial-error.ts'
 
-// Goal: a router takes the routes of its controllers, and answers each of them. Method: real
-// forwarders and channels, over memory.
+// Goal: a router accepts the routes of its controllers, and answers each of them. Method: real
+// forwarders and channels, in memory.
 
 const circuit = endsOf('circuit1')
 let controller: TestController

@@ -7,9 +7,8 @@ import { digestOf, hostAt, Peer } from './peer.ts'
 import { endsOf, linked, TestController, TestRouter } from './support.ts'
 
 // Goal: data that one application sends into a circuit arrives at the other, completely and once,
-// despite link failures.
-// Method: real forwarders with real circuit ends; links and control channels are real channels over
-// memory.
+// despite link failures. Method: real forwarders with real circuit ends; links and control channels
+// are real channels in memory.
 
 const circuit = endsOf('circuit1')
 const MIB = 1024 * 1024
@@ -106,7 +105,7 @@ describe('The endpoints of a circuit', () => {
     await eventually(() => [from.closed !== null, host.closed !== null]).toEqual([true, true])
     await eventually(() => controller.faults(one)).toEqual([{ subject: 0, ids: [circuit.id] }])
     await eventually(() => controller.faults(two)).toEqual([{ subject: 1, ids: [circuit.id] }])
-    // They still answer each other, until the circuit is removed from them.
+    // The two ends still answer each other, until the circuit is removed from them.
     expect(one.forwarder.figures()).toMatchObject({ 'forwarder.ends': 1 })
     for (const each of [one, two]) controller.unroute(each, circuit.id, true)
     await eventually(() => one.forwarder.figures()['forwarder.ends']).toBe(0)

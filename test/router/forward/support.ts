@@ -45,7 +45,10 @@ const helloMessage = {
 
 type OnMessage = (message: ChannelMessage) => void
 
-/** Both sides of one channel, over memory. Each says its hello first, so both may send at once. */
+/**
+ * Both sides of one channel, in memory. Each side has already sent its hello, so both may send
+ * immediately.
+ */
 export function channelPair(first: OnMessage, second: OnMessage): readonly [Channel, Channel] {
   const [one, other] = duplexPair()
   return [openChannel(one, first), openChannel(other, second)]
@@ -67,14 +70,14 @@ function openChannel(socket: Duplex, onMessage: OnMessage): Channel {
   return channel
 }
 
-/** A router without its sockets: forwarding and channels are real. */
+/** A router without sockets: forwarding and channels are real. */
 export class TestRouter {
   readonly id: string
   readonly lines: LoggedLine[] = []
   readonly forwarder: Forwarder
   readonly connections: ControlConnection[] = []
 
-  /** @param options lines of the section `forwarder`. */
+  /** @param options lines of the configuration section `forwarder`. */
   constructor(id: string, options = '', clock: Clock = systemClock, bufferedBytesMax?: number) {
     this.id = id
     const text = `v: 3\nidentity: {cert: c, key: k}\nctrl: {endpoint: "tls:127.0.0.1:1"}\nforwarder: {${options}}\n`
@@ -104,7 +107,7 @@ export class TestRouter {
     this.forwarder.messages().get(message.contentType)?.(connection, message)
   }
 
-  /** @returns what has arrived at the place; nothing is read from it. */
+  /** @returns a place that records the messages that arrive; it processes none of them. */
   attach(
     owner: TestController,
     circuit: CircuitEndpointAddresses,
@@ -116,12 +119,12 @@ export class TestRouter {
   }
 }
 
-/** An end of a circuit that is kept elsewhere: all that arrives is seen. */
+/** A circuit end outside the router; it records every message that arrives. */
 export class TestPlace implements FrameDestination {
   readonly got: ChannelMessage[] = []
   readonly circuit
   isUnrouted = false
-  /** Accepts this many messages, and no more. */
+  /** The number of messages that it still accepts. */
   room = Infinity
   readonly #router: TestRouter
 
@@ -174,7 +177,7 @@ export interface TestLink extends Pick<LiveLink, 'id'> {
   cut(): void
 }
 
-/** A link between two routers, over memory. */
+/** A link between two routers, in memory. */
 export function linked(first: TestRouter, second: TestRouter, id: string): TestLink {
   const [one, other] = channelPair(
     (message) => first.forwarder.onLinkMessage(ofFirst, message),
@@ -203,7 +206,7 @@ function linkOf(id: string, peerId: string, channel: Channel): Link {
   return new Link({ id, peerId, iteration: 1, isDialed: true, ...addresses, channel, queues })
 }
 
-/** A controller as its routers see it; its messages are those of our controllers. */
+/** A controller as its routers see it; it sends the same messages as our controllers. */
 export class TestController {
   readonly id: string
   readonly received: { readonly routerId: string; readonly message: ChannelMessage }[] = []
@@ -263,7 +266,7 @@ export class TestController {
     }
   }
 
-  /** Has each router of the path take its route; a terminator is dialed at the last of them. */
+  /** Sends each router of the path its route; the last router dials a terminator. */
   async lay(
     ends: CircuitEndpointAddresses,
     routers: readonly TestRouter[],
@@ -295,7 +298,7 @@ export class TestController {
     })
   }
 
-  /** As ms without traffic by circuit, of each message. */
+  /** For each confirmation message, the ms without traffic by circuit. */
   confirmations(router: TestRouter): Readonly<Record<string, number>>[] {
     return this.#ofType(router, 1034).map((body) => {
       const { circuitIds, idleTimes } = fromBinary(CircuitConfirmationSchema, body)
@@ -346,7 +349,7 @@ export function endsOf(id: string): CircuitEndpointAddresses {
   return { id, ingress: `ingress of ${id}`, egress: `egress of ${id}` }
 }
 
-/** Attaches the requested targets, and keeps them by the name of the end. */
+/** Attaches the requested targets, and keeps them by the name of the circuit end. */
 export class TestDialer implements TerminatorDialer {
   readonly places = new Map<string, TestPlace>()
   readonly #router: TestRouter

@@ -5,8 +5,8 @@ import type { HostCandidate } from '../../../src/fabric/circuits/choose-host.ts'
 import type { RouteFault } from '../../../src/fabric/circuits/route-fault.ts'
 import { endsOf, linked, TestController, TestDialer, TestRouter } from './support.ts'
 
-// Goal: a circuit of an identity that is traced is logged step by step, by its controller and by
-// each router on its way, and no other circuit is.
+// Goal: the controller and each router of the path log a circuit of a traced identity step by step,
+// and log no other circuit.
 
 const controller = new TestController()
 const routers: TestRouter[] = []

@@ -100,7 +100,10 @@ describe('options of a circuit endpoint:', () => {
     expect(end.xgress.windowBytes).toBe(3000)
   })
 
-  /** When one payload is sent again after a round trip of 100 ms, in steps of the timer. */
+  /**
+   * The time after which one payload is sent again, after a measured round trip of 100 ms, in steps
+   * of the timer.
+   */
   function sentAgainAfterMs(given: Readonly<Record<string, unknown>>, duplicates = 0): number {
     const end = lone(given)
     end.acknowledge(Array.from({ length: duplicates }, () => 999))
@@ -150,7 +153,7 @@ describe('options of a circuit endpoint:', () => {
       while (end.payloads().length === 0) end.pass(5)
       return end.nowMs - fromMs
     })
-    // The mean of 100 and 2000, 200 or 400, times 1.5.
+    // The mean of 100 and 2000, 200 or 400, multiplied by 1.5.
     expect(waits).toEqual([1575, 225, 375])
   })
 

@@ -9,11 +9,11 @@ import { Xgress } from '../../../src/overlay/circuits/xgress.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import type { PayloadContent } from '../../../src/channel/messages/payload.ts'
 
-/** How a path treats messages; a part of them, each. */
+/** How a path treats messages. The fields that are shares apply to each message. */
 export interface Weather {
   readonly lost: number
   readonly repeated: number
-  /** Share of first payloads that a full link refuses. */
+  /** Share of first payloads that a full link rejects. */
   readonly refused: number
   readonly delayMsMin: number
   /** Messages with different delays overtake each other. */
@@ -28,10 +28,13 @@ interface Event {
   readonly run: () => void
 }
 
-/** Virtual time: events run in the order of their times, those of one time as they were made. */
+/**
+ * Virtual time: events run in the order of their times; events with the same time run in the order
+ * of their creation.
+ */
 export class Timeline {
   nowMs = 1000
-  /** A binary heap. */
+  /** The events, as a binary heap. */
   readonly #events: Event[] = []
   #order = 0
 
@@ -49,7 +52,7 @@ export class Timeline {
     events[at] = event
   }
 
-  /** @returns whether the condition came true within the time. */
+  /** @returns whether the condition became true within the time. */
   runUntil(isDone: () => boolean, msMax: number): boolean {
     const endMs = this.nowMs + msMax
     while (!isDone()) {
@@ -90,19 +93,23 @@ function isBefore(one: Event, other: Event): boolean {
   return one.atMs < other.atMs || (one.atMs === other.atMs && one.order < other.order)
 }
 
-/** Application of a test: sends its data when it may, and keeps the received data. */
+/**
+ * Application of a test: sends its data when the circuit accepts it, and keeps the received data.
+ */
 export class ScriptedApplication implements CircuitApplication {
   end: CircuitEndpoint | null = null
   readonly delivered: PayloadContent[] = []
   readonly reasons: string[] = []
-  /** Calls that must not come; an exception would only close the circuit. */
+  /**
+   * Calls that must not occur; it records them because an exception would only close the circuit.
+   */
   readonly faults: string[] = []
   isFinished = false
-  /** Whether all data has passed, by the last report. */
+  /** Whether all data has arrived, according to the last report. */
   isWhole: boolean | null = null
-  /** It has reported that it is full for now. */
+  /** Whether it has reported that it currently accepts no more data. */
   isFull = false
-  /** Whether it takes more after the piece. */
+  /** Whether it accepts more data after this piece. */
   takesMore: (piece: PayloadContent) => boolean = () => true
   finishesAtEnd = true
   #unsent: PayloadContent[] = []
@@ -133,7 +140,7 @@ export class ScriptedApplication implements CircuitApplication {
     this.isFinished = true
   }
 
-  /** It takes more. */
+  /** Accepts data again. */
   resume(): void {
     this.isFull = false
     this.end?.resume()
@@ -167,19 +174,19 @@ interface PairOptions {
   readonly seed?: number
   readonly weather?: Weather
   readonly options?: Readonly<Record<string, unknown>>
-  /** Options of the terminator, where they differ. */
+  /** Options of the terminator, if they differ. */
   readonly terminatorOptions?: Readonly<Record<string, unknown>>
 }
 
 export interface Side {
   readonly xgress: Xgress
   readonly application: ScriptedApplication
-  /** Reasons that the router received, and whether the circuit ends with it. */
+  /** Reasons that the router received, and whether the circuit ends for each reason. */
   readonly closed: (readonly [string, boolean])[]
   readonly sent: ChannelMessage[]
-  /** First payloads, those sent again, and acknowledgements. */
+  /** Numbers of first payloads, retransmitted payloads and acknowledgements. */
   readonly counts: Record<TransmitKind, number>
-  /** A payload was sent for the first time while the window was full. */
+  /** Whether a payload was sent for the first time while the window was full. */
   wentOverWindow: boolean
 }
 
@@ -189,7 +196,7 @@ export class XgressPair {
   readonly initiator: Side
   readonly terminator: Side
   weather: Weather
-  /** Nothing arrives any more. */
+  /** If true, messages no longer arrive. */
   isCut = false
   readonly #random: Random
 
@@ -261,7 +268,7 @@ export class XgressPair {
     if (this.#random.next() < repeated) this.time.after(delayMs(), arrive)
   }
 
-  /** The one timer that a router has for all ends. */
+  /** The timer of the router, which serves all ends. */
   #tick(): void {
     this.time.after(100, () => {
       this.initiator.xgress.tick(this.time.nowMs)
@@ -279,7 +286,7 @@ export function arrivedFrom({
   return { contentType, sequence: 0, headers, body: body ?? new Uint8Array(0) }
 }
 
-/** Bytes that differ by place, so that a shifted or doubled piece shows. */
+/** Bytes that depend on their position, so that the test detects a shifted or repeated piece. */
 const source = new Uint8Array(1 << 20).map((_, at) => (at * 2_654_435_761) >>> 13)
 
 export function pieceOf(bytes: number, more: Partial<PayloadContent> = {}): PayloadContent {
@@ -299,7 +306,7 @@ export function randomPieces(random: Random, count: number, bytesMax: number): P
   })
 }
 
-/** Compared without a diff: one of bytes says nothing. */
+/** Compares without printing a difference, because a difference of bytes is not readable. */
 export function areSamePieces(
   some: readonly PayloadContent[],
   others: readonly PayloadContent[],

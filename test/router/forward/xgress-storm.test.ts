@@ -4,9 +4,9 @@ import { seededRandom } from '../../../src/lib/random.ts'
 import type { PayloadContent } from '../../../src/channel/messages/payload.ts'
 import { areSamePieces, randomPieces, type Side, type Weather, XgressPair } from './xgress-pair.ts'
 
-// Goal: whatever the path between two ends does to messages, all pieces arrive once, complete and
-// in order, and no resource remains.
-// Method: hundreds of seeds, each with a separate path, options and applications, in virtual time.
+// Goal: however the path between two ends treats messages, all pieces arrive once, complete and in
+// order, and no resource remains. Method: hundreds of seeds, each with a separate path, options and
+// applications, in virtual time.
 
 const SEEDS = 200
 
@@ -22,7 +22,7 @@ function weatherOf(seed: number): Weather {
   }
 }
 
-/** Small windows, so that few pieces meet their ends. */
+/** Small windows, so that a few pieces are enough to fill them. */
 function optionsOf(seed: number): Readonly<Record<string, unknown>> {
   const random = seededRandom(seed + 1_000_000)
   const windowBytes = random.integer(20_000, 300_000)
@@ -38,7 +38,7 @@ function optionsOf(seed: number): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Stops after some pieces, for a random time. */
+/** Makes the application stop reading after some pieces, for a random time. */
 function makeSlow({ application }: Side, pair: XgressPair): void {
   const { random, time } = pair
   application.takesMore = () => {
@@ -108,7 +108,7 @@ describe('two circuit endpoints over a path that loses, delays, reorders, repeat
         ]
         steps[random.integer(0, steps.length - 1)]?.()
       }
-      // The applications leave at last.
+      // Finally, the applications close their ends.
       for (const { xgress } of sides) xgress.close('over')
       time.runFor(120_000)
       for (const [at, { application, closed, wentOverWindow, xgress }] of sides.entries()) {

@@ -5,8 +5,8 @@ import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import { LoneEnd, type Seen, type Told } from './lone-end.ts'
 import { arrivedFrom, pieceOf } from './xgress-pair.ts'
 
-// Goal: one end communicates with an OpenZiti end, byte by byte.
-// Method: messages are created and read by hand, from the known messages of such an end.
+// Goal: one end communicates with an OpenZiti end, byte by byte. Method: the test builds and reads
+// messages without the code under test, according to the known messages of such an end.
 
 const capabilities = Uint8Array.of(0, 0, 1, 0)
 
@@ -243,7 +243,7 @@ describe('acknowledgements between circuit endpoints', () => {
 describe('unacknowledged payloads', () => {
   test('are resent in order, with a new timestamp, after the scaled round trip time', () => {
     const end = startedTerminator()
-    // 65,536 is a multiple of the clock's stamp: it wraps in between.
+    // The timestamp of the messages wraps at 65,536, which lies between these two times.
     end.nowMs = 65_500
     end.xgress.send(pieceOf(1))
     const [first] = end.payloads()

@@ -4,8 +4,8 @@ import type { OutboundMessage } from '../../../src/channel/frame.ts'
 import { LoneEnd } from './lone-end.ts'
 import { areSamePieces, arrivedFrom, calm, pieceOf, XgressPair } from './xgress-pair.ts'
 
-// Goal: two ends carry what their applications send, wait for each other, and close as they should,
-// whatever their applications do. Method: two ends over a path in virtual time.
+// Goal: two ends carry what their applications send, wait for each other, and close correctly,
+// however their applications behave. Method: two ends over a path in virtual time.
 
 const MIB = 1024 * 1024
 
@@ -83,7 +83,7 @@ describe('circuit endpoints over a path without loss', () => {
     expect(initiator.application.hasSentAll).toBe(false)
     expect(terminator.xgress.bufferedBytes).toBeLessThan(2 * 200_000)
     expect(initiator.xgress.bufferedBytes).toBeLessThan(200_000)
-    // It is not written again until the sender learns that there is room.
+    // The sender writes the rejected payload again only after it learns that the receiver has room.
     terminator.application.takesMore = () => true
     terminator.application.resume()
     expect(time.runUntil(() => terminator.application.isFinished, 1000)).toBe(true)
@@ -99,7 +99,7 @@ describe('circuit endpoints over a path without loss', () => {
     terminator.application.takesMore = () => false
     initiator.application.write(Array.from({ length: 200 }, () => pieceOf(10_000)))
     time.runFor(1000)
-    // One that probes for room may find none.
+    // The sender probes for room with one payload, for which the receiver may have no room.
     expect(terminator.xgress.bufferedBytes).toBeGreaterThan(bytes)
     expect(initiator.xgress.inFlightBytes).toBeLessThanOrEqual(10_000)
     const { retransmission } = initiator.counts
@@ -246,7 +246,7 @@ describe('a circuit endpoint closes', () => {
     expect(initiator.xgress.bufferedBytes).toBe(0)
     expect(initiator.xgress.send(pieceOf(1))).toBe(false)
     expect(time.runUntil(() => isOver(pair), 60_000)).toBe(true)
-    // The end of the circuit is the only one that followed.
+    // The only further payload is the one that ends the circuit.
     expect(initiator.counts.payload).toBe(payload + 1)
   })
 
@@ -259,7 +259,7 @@ describe('a circuit endpoint closes', () => {
     initiator.application.write([pieceOf(10)])
     time.runFor(600_000)
     expect(initiator.closed).toEqual([])
-    // At this point it is sent again at most every 10 s.
+    // From here on, it is sent again at most every 10 s.
     expect(initiator.counts.retransmission).toBeLessThan(10_000)
     initiator.xgress.close('the client has gone')
     time.runFor(29_000)
@@ -355,7 +355,7 @@ describe('two circuit endpoints, each of which sends from a callback of the othe
     const client = new LoneEnd(false, { transmit: toOther(1) })
     const server = new LoneEnd(true, { transmit: toOther(0) })
     ends.push(client, server)
-    // The start was lost: there was no other end yet.
+    // The start of the circuit was lost, because no other end existed yet.
     client.pass(300)
     let rounds = 0
     let depth = 0

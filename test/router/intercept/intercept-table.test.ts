@@ -12,8 +12,8 @@ import { interceptLimits } from '../../../src/overlay/intercept/limits.ts'
 import { parseIp } from '../../../src/lib/text/ip-address.ts'
 import { parseCidr } from '../../../src/lib/text/networks.ts'
 
-// Goal: a service config is read as intended or refused; among several services the most exact one
-// gets a connection; names keep their addresses.
+// Goal: a service config is either read as intended or refused; if several services match a
+// connection, the most specific one gets it; names keep their addresses.
 
 const config = (addresses: readonly string[], more: object = {}) => ({
   protocols: ['tcp'],
@@ -255,7 +255,7 @@ test('a service name keeps its address; if addresses run out, names that were no
   expect(given('f')).toBeNull()
   nowMs += interceptLimits.serviceNameIdleMs + 1
   expect(given('c')).toBe('100.64.0.4')
-  // The first one has a connection, so that the second gives its address back.
+  // The first service has a connection, so the table releases the address of the second service.
   expect(given('f')).toBe('100.64.0.3')
   expect(names.nameOf(addressOf('100.64.0.3'))).toBe('f')
   expect(given('a')).toBe('100.64.0.2')

@@ -10,9 +10,9 @@ import { hasNft } from '../../support/network-namespace.ts'
 import { eventually } from '../support.ts'
 import { echoDatagrams, echoServer, member, serviceOf, TunnelStage } from '../tunnel/support.ts'
 
-// Goal: programs of a host reach services by their addresses and names, and nothing remains when a
-// service is removed. Method: a real router in a separate network namespace, its controller played
-// by the test.
+// Goal: programs on a host reach services by their addresses and names, and nothing remains when a
+// service is removed. Method: a real router in a separate network namespace; the test plays its
+// controller.
 
 const closing: (() => void | Promise<void>)[] = []
 afterEach(async () => {
@@ -51,7 +51,7 @@ async function echoes(): Promise<{ readonly tcp: object; readonly udp: object }>
 const resolver = new Resolver({ timeout: 5000, tries: 1 })
 resolver.setServers(['127.0.0.1:5353'])
 
-/** The answer to a word that is sent to an address. */
+/** The answer to a word that the test sends to an address. */
 async function echoed(host: string, port: number, word = 'hello'): Promise<string> {
   const socket = connect({ host, port })
   closing.push(() => void socket.destroy())
@@ -91,7 +91,7 @@ const routes = () =>
       .flatMap((line) => /local (\S+)/.exec(line)?.[1] ?? []),
   )
 
-/** Sockets of this host that are bound to a port, and not connected. */
+/** The number of sockets of this host that are bound to a port and not connected. */
 const boundAt = (port: number): number => {
   const at = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
   const isBound = (line: string) => {

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 
 import { allowsNamespaces, runInNamespace } from '../../support/network-namespace.ts'
 
-// Goal: programs of a host reach services by their addresses and names, and nothing stays when a
-// service goes. Method: the tests of intercepted-services.namespaced.ts, as they change the routes
-// of their host.
+// Goal: programs on a host reach services by their addresses and names, and nothing remains when a
+// service is removed. Method: runs the tests of intercepted-services.namespaced.ts in a separate
+// process, because they change the routes of their host.
 
 test.runIf(allowsNamespaces())(
   'a tunneler intercepts services (the test runs in a separate network namespace)',

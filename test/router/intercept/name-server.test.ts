@@ -10,8 +10,8 @@ import { nameServer } from '../../support/name-server.ts'
 import { eventually } from '../support.ts'
 import { dnsQuery } from './support.ts'
 
-// Goal: the names of services have their addresses, and others the answer of another name server or
-// a refusal.
+// Goal: the name server answers names of services with their addresses, and other names with the
+// answer of another name server or a refusal.
 
 const closing: (() => void | Promise<void>)[] = []
 afterEach(async () => {

@@ -1,4 +1,6 @@
-/** A query of a resolver for one name. @param type of records; 1: IPv4 addresses. */
+/**
+ * A query of a resolver for one name. @param type type of the requested records; 1: IPv4 addresses.
+ */
 export function dnsQuery(id: number, name: string, type = 1): Buffer {
   const header = Buffer.alloc(12)
   header.writeUInt16BE(id, 0)

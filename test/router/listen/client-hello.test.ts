@@ -4,7 +4,7 @@ import { seededRandom } from '../../../src/lib/random.ts'
 import { clientHelloLimits, readTlsHello } from '../../../src/overlay/sockets/client-hello.ts'
 import { clientHelloBytes } from '../one-port-support.ts'
 
-/** The message of one record, in records with so many bytes each. */
+/** Splits the message of one record into records with this number of bytes each. */
 function inRecords(record: Buffer, size: number): Buffer {
   const message = record.subarray(5)
   const records: Buffer[] = []

@@ -22,7 +22,7 @@ let target: TestTarget
 let tcpPort: number
 let udpPort: number
 let circuits: number
-/** By service. */
+/** Terminators by service. */
 let terminators: Map<string, { binding: string; address: string }>
 
 beforeEach(async () => {
@@ -47,7 +47,7 @@ afterEach(async () => {
   await target.close()
 })
 
-/** As a controller does for a circuit within one router. */
+/** Sets up circuits within one router, as a controller does. */
 function layCircuits(): void {
   const asked = new Map<string, { reply: (error: string | null) => void }>()
   controller.handlers.set(1000, (message, channel) => {
@@ -82,7 +82,10 @@ async function serve(onSocket: (socket: Socket) => void): Promise<void> {
   terminators.set('web', { binding: 'transport', address: target.address })
 }
 
-/** Sends bytes as fast as they are accepted, ends, and digests the returned bytes. */
+/**
+ * Sends bytes as fast as the socket accepts them, ends the stream, and computes a digest of the
+ * returned bytes.
+ */
 async function exchange(socket: Socket, total: number): Promise<{ sent: string; got: string }> {
   const [sent, got] = [createHash('sha256'), createHash('sha256')]
   socket.on('data', (chunk: Buffer) => got.update(chunk))

@@ -7,7 +7,8 @@ describe('A PROXY header', () => {
   test.each([
     ['192.0.2.7', '192.0.2.7'],
     ['2001:db8::7', '2001:db8::7'],
-    // As a load balancer with one socket for both families sends it.
+    // The form of an address that a load balancer sends if it has one socket for both address
+    // families.
     ['::ffff:192.0.2.7', '192.0.2.7'],
   ])('contains the client address %s', (host, shown) => {
     const header = proxyHeader(host, 40_000)

@@ -13,14 +13,15 @@ import { systemClock } from '../../../src/lib/clock.ts'
 import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
 
 /**
- * A controller that gets requests for circuits, with a real channel; the test gives its answers.
+ * A controller that receives requests for circuits, over a real channel; the test gives its
+ * answers.
  */
 export class AskedController {
   readonly connection: ControlConnection
   readonly asked: CreateFabricCircuit[] = []
-  /** Null: it creates every circuit, as `circuit N`. */
+  /** If null, it creates every circuit, with the name `circuit N`. */
   refusal: string | null = null
-  /** True: it answers nothing. */
+  /** If true, it answers nothing. */
   isSilent = false
   readonly #channel: Channel
   #last: ChannelMessage | null = null

@@ -8,9 +8,9 @@ import { readSubscribeRequest, type SubscribeRequest } from '../../../src/channe
 import { eventually, type ScriptedController, TestNetwork } from '../support.ts'
 import { changesBody, wholeBody } from './support.ts'
 
-// Goal: a router follows the data model at one controller, and at another one when that one fails;
-// no change is applied twice or missed. Method: a real router, and controllers whose answers the
-// test gives.
+// Goal: a router follows the data model at one controller, and at another one if the first fails;
+// it applies no change twice and misses none. Method: a real router, and controllers whose answers
+// the test gives.
 
 let network: TestNetwork
 beforeEach(async () => {
@@ -27,7 +27,7 @@ const service = (id: string): ModelEvent => ({
 const asked = (controller: ScriptedController): SubscribeRequest[] =>
   controller.ofType(20_505).map(({ body }) => readSubscribeRequest(body))
 
-/** @returns the id of the subscription. */
+/** @returns the ID of the subscription. */
 async function subscribed(controller: ScriptedController, count = 1): Promise<string> {
   await eventually(() => asked(controller).length).toBe(count)
   return asked(controller).at(-1)?.subscriptionId ?? ''
@@ -91,7 +91,7 @@ test('a router subscribes to the data model at one controller, and at another wh
   const [first, second] = asked(a).length === 1 ? [a, b] : [b, a]
   const id = await subscribed(first)
   first.send({ contentType: 20_500, headers: of(id), body: await wholeBody([service('s1')], 7) })
-  // Changes of another controller are not taken.
+  // The router ignores changes from another controller.
   second.send({ contentType: 20_501, headers: of(id), body: changesBody([service('s2')], 9, 7) })
   await eventuallyAt(first).toEqual({ index: 7, timeline: 'timeline-1' })
   await first.close()

@@ -22,7 +22,7 @@ import type { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 
 // Goal: a router that follows the model entry by entry has the same records as one that receives
 // the full model, and decides access as the controllers do. Method: randomly changing networks,
-// encoded by the controllers' code.
+// encoded with the controllers' code.
 
 function changed(state: ClusterState): readonly ModelEvent[] {
   return modelChanges(state, state.changes.take(state.tables))
@@ -32,7 +32,7 @@ function judgesAsControllers(model: RouterDataModel, state: ClusterState): numbe
   let permitted = 0
   for (const { record: identity } of state.table('identity').rows.values()) {
     for (const { record: service } of state.table('service').rows.values()) {
-      // Records of the fabric alone are not part of the model.
+      // Records that only the fabric uses are not part of the model.
       if (service['isFabricOnly'] === true) continue
       const off = isDisabled(identity as Identity, 0)
       const bits = off ? 0 : accessBits(state, identity, service)
@@ -226,7 +226,7 @@ describe('the data model in a router', () => {
     const model = await modelOf(open, 10)
     const theirs = await wholeBody([...open.slice(1), service('s2')], 10)
     const message = create(ValidateModelSchema, { state: create(DataStateSchema, {}) })
-    // The state is already in its wire form: a field of the message contains its bytes unchanged.
+    // The state is already encoded: a field of the message contains its bytes unchanged.
     const head = toBinary(ValidateModelSchema, message)
     expect(head).toHaveLength(2)
     const size: number[] = []

@@ -10,7 +10,7 @@ import { RouterDataModel } from '../../../src/router/model/router-data-model.ts'
 
 export const timelineId = 'timeline-1'
 
-/** The message with which our controllers send the full model. */
+/** The message in which our controllers send the full model. */
 export function wholeBody(
   events: Iterable<ModelEvent>,
   endIndex: number,
@@ -19,7 +19,7 @@ export function wholeBody(
   return encodeWholeModel({ events, keys: [], endIndex, timelineId: timeline, nowMs: 0 })
 }
 
-/** The message with which our controllers send the changes of an entry. */
+/** The message in which our controllers send the changes of an entry. */
 export function changesBody(
   events: readonly ModelEvent[],
   index: number,
@@ -37,7 +37,7 @@ export function changesBody(
   return appendPreviousIndex(toBinary(ModelChangeSetSchema, set), previousIndex)
 }
 
-/** Takes all steps at once. */
+/** Runs a generator to its end. @returns its result. */
 export function finished<T>(steps: Generator<void, T>): T {
   for (;;) {
     const step = steps.next()

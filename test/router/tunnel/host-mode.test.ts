@@ -11,8 +11,9 @@ import {
 import { eventually } from '../support.ts'
 import { configOf, echoServer, identity, member, serviceOf, TunnelStage } from './support.ts'
 
-// Goal: a tunnel hosts exactly the services that its identity may host, as long as it may, and as
-// the configs say. Method: a real router, its controller played by the test, and real targets.
+// Goal: a tunnel hosts exactly the services that its identity may host, as long as it may host
+// them, and as the configs describe. Method: a real router and real targets; the test plays its
+// controller.
 
 const closing: (() => void | Promise<void>)[] = []
 afterEach(async () => {
@@ -87,7 +88,7 @@ describe('A service that the identity of a router may host', () => {
   })
 })
 
-/** A circuit to it, with bytes that have gone both ways. */
+/** Dials a circuit to the target, and exchanges bytes in both directions. */
 async function dialed(stage: TunnelStage, target: { readonly sockets: readonly object[] }) {
   const { address } = await stage.controller.terminator('s1')
   const before = target.sockets.length

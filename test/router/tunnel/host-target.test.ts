@@ -10,7 +10,7 @@ import {
 import { parseIp } from '../../../src/lib/text/ip-address.ts'
 import { createIpNetwork, translateAddress } from '../../../src/lib/text/networks.ts'
 
-// Goal: a client of a hosted service reaches what the operator has written out, and nothing else.
+// Goal: a client of a hosted service reaches only the targets that the operator has listed.
 
 type Data = Readonly<Record<string, unknown>>
 

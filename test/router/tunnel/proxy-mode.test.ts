@@ -8,8 +8,8 @@ import { eventually } from '../support.ts'
 import { echoDatagrams, echoServer, member, serviceOf, TunnelStage } from './support.ts'
 
 // Goal: data that enters a port of one tunnel arrives at the target of a hosted service, and
-// answers return. Method: a real router that does both, its controller played by the test, and real
-// sockets at both ends.
+// answers return. Method: a real router with both tunnel modes and real sockets at both ends; the
+// test plays its controller.
 
 const closing: (() => void | Promise<void>)[] = []
 afterEach(async () => {
@@ -25,7 +25,7 @@ async function running(
   return stage
 }
 
-/** Sends all of it and ends, and reads until the other side ends. */
+/** Sends all data, ends the stream, and reads until the other side ends. */
 function exchanged(port: number, data: Uint8Array): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })

@@ -12,8 +12,8 @@ import {
 } from '../../../src/overlay/services/secure-stream.ts'
 import type { PayloadContent } from '../../../src/channel/messages/payload.ts'
 
-// Goal: both sides of an encrypted circuit read what the other has written, and nothing that was
-// changed on the way.
+// Goal: both sides of an encrypted circuit read exactly what the other side has written, and reject
+// data that was changed in transit.
 
 beforeAll(() => loadCryptoLibrary())
 

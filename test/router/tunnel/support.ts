@@ -25,7 +25,7 @@ import { eventually, type ScriptedController, TestNetwork } from '../support.ts'
 
 const terminatorHeader = { reason: 1103, code: 1104, success: 1102 } as const
 
-/** The outcome of a route, as the router reports it. */
+/** The result of a route request, as the router reports it. */
 export interface Dialed {
   readonly isSuccess: boolean
   readonly reason: string
@@ -34,20 +34,20 @@ export interface Dialed {
 }
 
 /**
- * A controller of one router with a tunnel: it has the model of the test, creates terminators, and
- * routes circuits from the router to itself.
+ * The controller of one router with a tunnel: it has the data model of the test, creates
+ * terminators, and routes circuits from the router to the same router.
  */
 export class TunnelController {
   readonly scripted: ScriptedController
   readonly terminators = new Map<string, CreateTunnelTerminator>()
   readonly updates: UpdateTunnelTerminator[] = []
   readonly asked: CreateTunnelCircuit[] = []
-  /** False: requests for circuits are not answered. */
+  /** If false, it does not answer requests for circuits. */
   makesCircuits = true
-  /** True: requests for a terminator wait until `answerHeld`. */
+  /** If true, requests for a terminator wait until `answerHeld`. */
   holdsCreations = false
   readonly held: ChannelMessage[] = []
-  /** Answers of this kind to the next requests for a terminator. */
+  /** Refusals with which it answers the next requests for a terminator. */
   readonly refusals: CreateTerminatorResult[] = []
   #index = 1
   #circuits = 0
@@ -61,7 +61,7 @@ export class TunnelController {
     scripted.onReceived = (message) => this.#onMessage(message)
   }
 
-  /** Changes of an entry. */
+  /** Applies and sends the changes of an entry. */
   change(events: readonly ModelEvent[]): void {
     this.#index += 1
     const body = changesBody(events, this.#index, this.#index - 1)
@@ -69,7 +69,7 @@ export class TunnelController {
     this.scripted.send({ contentType: 20_501, headers, body })
   }
 
-  /** The terminator of a service. */
+  /** The terminator of a service, as soon as the router has requested it. */
   async terminator(serviceId: string): Promise<CreateTunnelTerminator> {
     const found = () => [...this.terminators.values()].find((one) => one.serviceId === serviceId)
     await eventually(() => found() !== undefined).toBe(true)
@@ -78,7 +78,7 @@ export class TunnelController {
     return made
   }
 
-  /** Has the router connect a circuit to a terminator. */
+  /** Makes the router connect a circuit to a terminator. */
   async dial(
     destination: string,
     peerData: Readonly<Record<number, Uint8Array>> = {},
@@ -157,7 +157,7 @@ export class TunnelController {
     })
   }
 
-  /** Routes it to the terminator of the service at the same router. */
+  /** Routes a circuit to the terminator of the service at the same router. */
   async #onCircuit(message: ChannelMessage): Promise<void> {
     const asked = fromBinary(CreateTunnelCircuitSchema, message.body)
     this.asked.push(asked)
@@ -214,7 +214,7 @@ export const member = (type: 'Dial' | 'Bind', id: string, isAdded = true): Model
   isAdded,
 })
 
-/** A service with a config, which the identity of the router may host or dial. */
+/** A service with a config that the identity of the router may host or dial. */
 export function serviceOf(
   id: string,
   configs: Readonly<Record<string, unknown>>,
@@ -246,7 +246,7 @@ export const configOf = (id: string, type: string, data: unknown): ModelEvent =>
 
 export const basis: readonly ModelEvent[] = [identity(), ...policy('Bind'), ...policy('Dial')]
 
-/** A router with a tunnel, its controller, and servers that its services lead to. */
+/** A router with a tunnel, its controller, and the target servers of its services. */
 export class TunnelStage {
   readonly network: TestNetwork
   readonly controller: TunnelController
@@ -279,7 +279,7 @@ export class TunnelStage {
   }
 }
 
-/** A TCP server that answers everything with the same bytes. */
+/** A TCP server that sends back the bytes that it receives. */
 export async function echoServer(): Promise<{
   readonly port: number
   readonly sockets: readonly Socket[]
@@ -301,7 +301,7 @@ export async function echoServer(): Promise<{
   return { port, sockets, close }
 }
 
-/** A UDP server that answers each datagram with the same one. */
+/** A UDP server that sends each datagram back. */
 export async function echoDatagrams(): Promise<{
   readonly port: number
   readonly close: () => void

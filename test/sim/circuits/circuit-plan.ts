@@ -2,11 +2,11 @@ import { type Random, seededRandom } from '../../../src/lib/random.ts'
 import { drawPlan, type Event, type Misfortune, type Plan, type Target } from '../plan.ts'
 import type { FrameRates } from './frames.ts'
 
-/** Configuration of a run's routers, and of their hosts. Times ms. */
+/** Configuration of a run's routers and of their hosts. Times in ms. */
 export interface RouterPlan {
-  /** Values of the section `forwarder`. */
+  /** Values of the configuration section `forwarder`. */
   readonly forwarder: Readonly<Record<string, number>>
-  /** Values of the section `link`. */
+  /** Values of the configuration section `link`. */
   readonly link: Readonly<Record<string, number>>
   /** Options of the ends of circuits. */
   readonly xgress: Readonly<Record<string, number>>
@@ -25,30 +25,35 @@ export interface CircuitPlan extends RouterPlan {
   readonly routerIds: readonly string[]
   /** Pairs of linked routers. */
   readonly edges: readonly (readonly [string, string])[]
-  /** Routers that host a service, by its id. */
+  /** Routers that host a service, by service ID. */
   readonly hosts: Readonly<Record<string, readonly string[]>>
   readonly strategy: 'smartrouting' | 'weighted' | 'random'
   readonly frames: FrameRates
   readonly delayMsMax: number
   readonly dials: readonly DialPlan[]
-  /** Share of circuit ends that send while there is traffic. */
+  /** Share of circuit ends that send data as long as the traffic lasts. */
   readonly endlessShare: number
   readonly wordsAPieceMax: number
   readonly pauseMsMax: number
   readonly restChance: number
-  /** No faults of routers and links, and one controller at a time is down: no circuit may end. */
+  /**
+   * If true, routers and links have no faults, and at most one controller at a time is stopped: no
+   * circuit may end.
+   */
   readonly isSteady: boolean
 }
 
 const FAULTY_MS = 8_000
-/** Base for the seeds of plain plans without special features: their last digit is 1. */
+/**
+ * Base for the seeds of plain plans without special features: the last digit of such seeds is 1.
+ */
 const PLAIN = 10
 const KIB = 1024
 const STEADY_EVERY = 4
 
 /**
- * A run with routers. Controllers have the usual faults, except those of disks and members, which
- * do not matter for circuits.
+ * Draws a run with routers. Controllers have the usual faults, except those of disks and members,
+ * which do not affect circuits.
  */
 export function drawCircuitPlan(seed: number): Plan {
   const base = drawPlan(seed * PLAIN + 1)
@@ -124,7 +129,9 @@ function drawCircuits(chance: Random): Omit<CircuitPlan, 'isSteady'> {
   }
 }
 
-/** A ring, so that another path exists when one link is cut, and some cross links. */
+/**
+ * A ring, so that another path exists when one link is cut, and some additional links across it.
+ */
 function drawEdges(chance: Random, ids: readonly string[]): readonly (readonly [string, string])[] {
   const edges = new Map<string, readonly [string, string]>()
   for (const [at, id] of ids.entries()) {
@@ -171,7 +178,9 @@ function drawEvents(chance: Random): readonly Event[] {
   return events.sort((a, b) => a.atMs - b.atMs || a.salt - b.salt)
 }
 
-/** Leadership changes; a controller dies, stalls, or is cut off from the others. */
+/**
+ * Leadership changes; and events in which a controller dies, stalls, or is cut off from the others.
+ */
 function steadyEvents(chance: Random): readonly Event[] {
   const at = (what: Misfortune, fromMs: number, toMs: number): Event => {
     return { atMs: chance.integer(fromMs, toMs), what, salt: chance.integer(0, 2 ** 31) }
