@@ -2,10 +2,10 @@ import { expect, test } from 'vitest'
 import { readTransitions } from './contract/facts.ts'
 import { titlesIn, withoutTest } from './support/titles.ts'
 
-// Goal: every state transition that the controller promises is proven by a test. Method: the table
-// of transitions as data; each names its tests by file and title, to the letter, as a run prints
-// them: `file > block > test`. Transitions without a test are named below, exactly; a new test
-// takes its line away.
+// Goal: a test proves every state transition that the controller promises. Method: the table of
+// transitions as data; each names its tests by file and title, exactly as a run prints them: `file
+// > block > test`. `unproven` lists exactly the transitions without a test; whoever adds a test
+// removes the line of the transition.
 
 interface Transition {
   readonly name: string
@@ -15,10 +15,7 @@ interface Transition {
   readonly condition: string
   readonly next: string
   readonly effects: string
-  /**
-   * Tests below this folder, each as `file > block > test`; rows of a table of tests share its one
-   * title.
-   */
+  /** Tests in this folder, each as `file > block > test`; rows of a test table share one title. */
   readonly proofs: readonly string[]
 }
 

@@ -4,7 +4,7 @@ import type { Message } from '../../src/raft/types.ts'
 import { text } from './members.ts'
 import { ScriptCluster } from './script-cluster.ts'
 
-// Goal: timestamps never decrease, whatever the clocks show, and lifetimes measured with them still
+// Goal: timestamps never decrease, regardless of the clocks, and lifetimes measured with them still
 // end.
 
 const three = { voters: ['1', '2', '3'] }

@@ -37,7 +37,7 @@ async function write(name: string, hosts: readonly string[]): Promise<void> {
 }
 
 /**
- * @param sections configuration in which the word PLACE stands in place of the keys of a listener.
+ * @param sections configuration with the word PLACE instead of the keys of a listener.
  */
 async function start(sections: string): Promise<void> {
   const place = `bind: "tls:127.0.0.1:${port}", advertise: "127.0.0.1:${port}"`

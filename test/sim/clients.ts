@@ -89,8 +89,8 @@ interface Effect {
 
 /**
  * Clients of the cluster. They write registers, create services and read, each through an arbitrary
- * controller. If the outcome is unknown, they repeat the request with the same request id. They
- * compare all answers with the one history (I14, I15).
+ * controller. If the outcome is unknown, they repeat the request with the same request ID. They
+ * compare all answers with the single history of the cluster (I14, I15).
  */
 export class Clients {
   acknowledged = 0
@@ -134,8 +134,8 @@ export class Clients {
   }
 
   /**
-   * I14, at rest: every acknowledged operation took effect exactly once, no refused one did, and
-   * none took effect twice.
+   * I14, once the cluster is quiet: every acknowledged operation took effect exactly once, no
+   * refused one did, and none took effect twice.
    */
   assertKept(controller: Controller): void {
     const { machine } = controller.life ?? {}
@@ -325,7 +325,7 @@ function inputOf(
     register === undefined
       ? {
           kind: CommandKind.ENTITY_CREATE,
-          // Each attempt would create another service; only the request id prevents that.
+          // Each attempt would create another service; only the request ID prevents that.
           payload: writeOf(name, { name, encryptionRequired: true, roleAttributes: attributes }),
         }
       : {

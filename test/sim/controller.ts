@@ -48,7 +48,7 @@ export interface ControllerWorld extends MeshWorld {
   /** The controller reports that its log has a missing tail. */
   onOwing(controller: Controller): void
   onStarted(controller: Controller): void
-  /** It could not start, or stopped on its own. */
+  /** The controller could not start, or stopped on its own. */
   onDown(controller: Controller, error: Error): void
   onSelfRefused(controller: Controller, refusal: SelfRefusal): void
   onHostEvent(controller: Controller, event: ConsensusThreadEvent): void
@@ -77,7 +77,7 @@ export function storeIdOf(store: number): Uint8Array {
  */
 export class Controller {
   readonly id: NodeId
-  /** Number of its disk; another disk under the same name is another store. */
+  /** Number of its disk; another disk under the same name counts as another store. */
   readonly store: number
   files = new FaultyMemoryFiles()
   stateDisk: MemoryState = createMemoryState()
@@ -132,7 +132,7 @@ export class Controller {
   }
 
   /**
-   * Forgets the model's promises: the disk was restored from an old copy without the controller's
+   * Clears the model's promises: the disk was restored from an old copy without the controller's
    * knowledge.
    */
   forgetPromises(): void {
@@ -198,7 +198,10 @@ export class Controller {
     return this.#threads.some(({ pausedUntilMs }) => pausedUntilMs > nowMs)
   }
 
-  /** Called after each event of one of its threads: busy time of the event blocks that thread. */
+  /**
+   * Called after each event of one of its threads. The time that the event took keeps the thread
+   * busy.
+   */
   settle(context: Context): void {
     if (this.#busyMs === 0) return
     context.pausedUntilMs = Math.max(context.pausedUntilMs, this.#world.loop.nowMs + this.#busyMs)
@@ -340,7 +343,7 @@ export class Controller {
     void clusterNode.start()
   }
 
-  /** Discards a damaged state, which the log or the peers then restore. */
+  /** Opens the state, or discards a damaged state, which the log or the peers then restore. */
   async #openState(open: () => Promise<StateMachine>): Promise<StateMachine> {
     try {
       return await open()
@@ -358,7 +361,8 @@ export class Controller {
 
   #clock(): Clock {
     const clock = this.#world.clockOf(this.id)
-    // Its zero is the start of the process, so that controllers tick at different times.
+    // The clock of each controller starts at zero when its process starts, so that controllers tick
+    // at different times.
     const startedMs = clock.monotonicMs()
     return {
       nowMs: () => Math.floor(clock.nowMs() + this.#busyMs),
@@ -398,7 +402,7 @@ export class Controller {
     return this.life?.machine.progress().applied ?? 0
   }
 
-  /** Whether the power failed during a write. */
+  /** Whether a simulated power cut occurred during a write. */
   get isCut(): boolean {
     return this.files.callsLeft <= 0
   }

@@ -9,10 +9,10 @@ import type { Damage } from './plan.ts'
 const SEGMENT_HEADER_BYTES = 4_096
 
 /**
- * Damages the disk of a stopped controller. It spares records of the very last flush: the disk does
+ * Damages the disk of a stopped controller. It spares the records of the last flush: the disk does
  * not show whether they were ever synced (docs/internals/engine.md), so their loss equals a power
  * cut.
- * @returns whether there was anything to damage.
+ * @returns whether the disk had anything to damage.
  */
 export function harm(controller: Controller, what: Damage, chance: Random): boolean {
   const { files } = controller
@@ -72,7 +72,10 @@ function flipIn(bytes: Uint8Array, from: number, to: number, chance: Random): vo
   bytes[at] = (bytes[at] ?? 0) ^ (1 << chance.integer(0, 7))
 }
 
-/** End of a segment's records; in the last segment, of those that a later flush proves. */
+/**
+ * End of a segment's records; in the last segment, end of the records that a later flush proves to
+ * be synced.
+ */
 function provenEnd(bytes: Uint8Array, controller: Controller, isLast: boolean): number {
   const header = decodeSegmentHeader(bytes)
   if (header === null || typeof header === 'number') return SEGMENT_HEADER_BYTES
@@ -130,7 +133,8 @@ function misdirect(controller: Controller, segments: readonly string[], chance: 
  */
 export function refusesForeign(controller: Controller, what: Damage): string | null {
   const { files } = controller
-  // All copies, because recovery does not read one that a crash kept from being removed.
+  // All copies, because recovery does not read a copy that only a crash prevented from being
+  // removed.
   const paths = files
     .paths()
     .filter((one) => one.endsWith('.seg') && !one.includes('/damaged/'))

@@ -59,7 +59,9 @@ export class Invariants {
   readonly history: Term[] = []
   /** Term → the newest index that its leader committed. */
   readonly #committedIn = new Map<Term, Index>()
-  /** Nodes whose log may lack acknowledged entries; they report it to their leader. */
+  /**
+   * Nodes whose log may lack acknowledged entries; they report the missing tail to their leader.
+   */
   readonly forgetful = new Set<NodeId>()
   readonly #tally: Tally
   readonly #leaders = new Map<Term, NodeId>()
@@ -322,8 +324,8 @@ export class Invariants {
   }
 
   /**
-   * Checks a message that leaves: its promises must be on the sender's disk (I10), and a node votes
-   * once per term (zoo 1).
+   * Checks a sent message: its promises must be on the sender's disk (I10), and a node votes once
+   * per term (zoo 1).
    */
   onSend(sender: Watched, message: Message): void {
     const { platter } = sender
@@ -341,8 +343,8 @@ export class Invariants {
     if (message.type !== 'appendResponse' || !message.success) return
     if (platter.hardState.term !== message.term) return
     assert(platter.lastIndex >= message.matchIndex, 'I10: an acknowledgement ahead of its entries')
-    // A node that is already in a later term may have replaced the entry in memory. The message
-    // about the earlier term is still true of its disk.
+    // A node that is already in a later term may have replaced the entry in memory. Its disk still
+    // contains the entry that the message of the earlier term describes.
     if (sender.core.status.term !== message.term) return
     const term = sender.core.termAt(message.matchIndex)
     assert(
@@ -413,7 +415,7 @@ export class Invariants {
   }
 }
 
-/** Whether both list that member with the same disk; another disk starts with nothing. */
+/** Whether both configurations list that member with the same disk; another disk starts empty. */
 function isSameDisk(id: NodeId, before: ConfigurationRecord, now: ConfigurationRecord): boolean {
   const [old, current] = [before, now].map(({ members }) =>
     members.find((member) => member.id === id),

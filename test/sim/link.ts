@@ -11,7 +11,7 @@ export interface Link {
   readonly callerHello: Hello
   /** Nothing arrives on it anymore. */
   isOver: boolean
-  /** Closed by the caller: data already sent still arrives for a while. */
+  /** The caller closed it; data that was already sent still arrives for a while. */
   isDraining: boolean
   /** A frame was lost; both ends will notice. */
   isBreaking: boolean

@@ -14,8 +14,8 @@ const kind = CommandKind.LOG_TIME_RESET
 const BACK_MS = 20_000
 
 /**
- * An operator who resets log time among all faults, whether it is ahead or not. All controllers
- * must reach the same state, and no request may take effect twice.
+ * An operator who resets log time while all other faults occur, whether it is ahead or not. All
+ * controllers must reach the same state, and no request may take effect twice.
  */
 export async function bringLogTimeBack(
   { asker, tally }: { readonly asker: Asker; readonly tally: Tally },

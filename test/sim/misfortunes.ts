@@ -38,7 +38,7 @@ const OPERATOR_MS = 1_000
 const ON_ITS_WAY_MS = 2_000
 const OVERSIZED = new Uint8Array(FRAME_BYTES_MAX + 1)
 
-/** Carries out the events of a plan, each with its own random numbers. */
+/** Carries out the events of a plan, each with separate random numbers. */
 export class Misfortunes {
   readonly #world: World
   readonly #operator: Operator
@@ -60,7 +60,7 @@ export class Misfortunes {
     if (world.plan.events.some(({ what }) => what.type === 'disk rolled back')) this.#backUp()
   }
 
-  /** Repair that a start after the faults still owes; null: none. */
+  /** A repair that a start after the faults must still make; null: none. */
   get unrepaired(): string | null {
     for (const { id, core } of this.#world.running()) {
       if ((core?.fullStatus.owed ?? null) !== null) return `${id} has not got back what it lost`
@@ -68,7 +68,7 @@ export class Misfortunes {
     return null
   }
 
-  /** True for a disk restored from an old copy, which cannot report what it forgot. */
+  /** True for a disk restored from an old copy, which cannot report the entries that it lost. */
   isOld(platter: Platter): boolean {
     return this.#old.has(platter)
   }
@@ -225,7 +225,7 @@ export class Misfortunes {
         this.#wipe(this.#at(what.target, chance), what.downMs, chance)
         return
       case 'restore':
-        // Only where the feature level of both is active.
+        // Only where the feature level of both operations is active.
         if (this.#world.plan.seed % 4 === 0) this.#bringLogTimeBack()
         this.#world.restorers.begin(what, chance, (leader) => {
           this.#crash(leader, chance.integer(50, 1_500))
@@ -377,12 +377,16 @@ export class Misfortunes {
     this.#world.tally.note('disk wiped')
     const leader = this.#world.leader()
     this.#crash(controller, downMs)
-    // The entries that these two just counted are then known to no node that may vouch for them.
+    // Then no node that may confirm the entries that these two nodes just acknowledged knows these
+    // entries.
     if (chance.next() < 0.5) this.#crash(leader, downMs)
     this.#enterAnew(controller, downMs)
   }
 
-  /** Returns with an empty disk under the old name; the others re-admit it on request. */
+  /**
+   * The controller returns with an empty disk under the old name; the others re-admit it on
+   * request.
+   */
   #enterAnew(controller: Controller, downMs: number): void {
     const { world } = { world: this.#world }
     const record = world.leader()?.core?.status
@@ -439,8 +443,8 @@ export class Misfortunes {
   }
 
   /**
-   * One voter of at least three may lose its promises at a time, and none while members change: no
-   * quorum can compensate more.
+   * Only one voter may lose its promises at a time, out of at least three, and none while members
+   * change: no quorum can compensate for more.
    */
   #mayForget(controller: Controller): boolean {
     const status = this.#world.leader()?.core?.status
@@ -456,9 +460,9 @@ export class Misfortunes {
   }
 
   /**
-   * Only a controller whose disk the newest committed configuration does not list may be told that
-   * it is removed. It may have been re-admitted while the message was in flight, but it must reject
-   * a message no newer than the configuration it joined with.
+   * A controller may receive the message that it is removed only if the newest committed
+   * configuration does not list its disk. It may have been re-admitted while the message was in
+   * flight, but it must reject a message no newer than the configuration with which it joined.
    */
   #assertNotListed(controller: Controller, index: Index): void {
     const world = this.#world

@@ -15,7 +15,7 @@ export class Network {
   readonly #cut = new Set<string>()
   /** "from>to" → extra delay, ms. */
   readonly #slow = new Map<string, number>()
-  /** "from>to" → arrival of the latest message, virtual ms, of runs that send again. */
+  /** "from>to" → arrival of the latest message, virtual ms, in runs with retransmission. */
   readonly #arrivals = new Map<string, number>()
   readonly #nowMs: () => number
   isHealed = false

@@ -60,7 +60,7 @@ const SPARES = ['n6', 'n7', 'n8'] as const
 
 /**
  * Operators and the leader's automatic maintenance: they add, promote, demote, remove and replace
- * members and transfer leadership amid all faults, with the production rules
+ * members and transfer leadership while all faults occur, with the production rules
  * (src/cluster/membership).
  */
 export class Operator {
@@ -88,8 +88,8 @@ export class Operator {
   }
 
   /**
-   * Whether a change is requested, or a voter has lost its disk or has an old one and may not know
-   * it yet.
+   * Whether a change is requested, or a voter has lost its disk or has an old one and may not have
+   * noticed yet.
    */
   get hasWishes(): boolean {
     return this.#wishes.length > 0 || this.#entering.size > 0
@@ -254,10 +254,11 @@ export class Operator {
     })
   }
 
-  /** @returns null when there is nothing to request. */
+  /** Decides whether to request the admission. @returns null when there is nothing to request. */
   #judge(controller: Controller, record: ConfigurationRecord): Admission | null {
     const { id } = controller
-    // It was removed meanwhile: admitted now, it would be a member without a machine.
+    // The controller was removed in the meantime: if it were admitted now, it would be a member
+    // without a machine.
     if (this.#entering.get(id) !== controller) return null
     const { publicKeySha256 } = this.#world.keyring.of(id)
     const request = {
@@ -291,7 +292,7 @@ export class Operator {
       }
       const changer = this.#changerOf(leader)
       if (changer.isBusy || leader.life === null || status === undefined) continue
-      // Futile requests must not keep the changer from the leader.
+      // Futile requests must not delay other changes at the leader.
       if (this.#judge(controller, status.configurationRecord) === null) continue
       this.#within(leader.life, async () => {
         await changer.run({
@@ -311,8 +312,8 @@ export class Operator {
   }
 
   /**
-   * A change that admits it may have been in flight when it was removed, and left a member without
-   * a machine.
+   * A change that admits a controller may have been in flight when its machine was removed. Then
+   * the cluster has a member without a machine, which this removes.
    */
   #takeOutTheGone(leader: Controller): void {
     for (const { id } of leader.core?.status.configurationRecord.members ?? []) {
@@ -324,7 +325,7 @@ export class Operator {
     }
   }
 
-  /** Promotes learners that have caught up, and settles removals; secrets are not simulated. */
+  /** Promotes learners that have caught up, and completes removals; secrets are not simulated. */
   #steward(leader: Controller): void {
     const changer = this.#changerOf(leader)
     const record = leader.core?.status.configurationRecord
@@ -362,7 +363,7 @@ export class Operator {
     return made
   }
 
-  /** Runs work in the leader's process; it ends with that process. */
+  /** Runs work in the leader's process; if the process ends, the work ends too. */
   #within(life: Life, work: () => Promise<void>): void {
     this.#world.loop.within(life.threads.main, () => {
       void work().catch((error: unknown) => {

@@ -9,8 +9,8 @@ import type { CircuitPlan } from './circuits/circuit-plan.ts'
 export interface Rates {
   readonly lossChance: number
   /**
-   * A lost message is sent again after this time, twice as long after each further loss, and later
-   * ones wait behind it, as in a TCP connection. Absent: it is lost.
+   * TCP retransmission: a lost message is sent again after this time, twice as long after each
+   * further loss, and later messages wait behind it. Absent: the message is lost.
    */
   readonly resendMs?: number
   readonly repeatChance: number
@@ -45,7 +45,7 @@ export type Target = 'leader' | 'follower' | 'any'
 
 export type Misfortune =
   | { readonly type: 'crash'; readonly target: Target; readonly downMs: number }
-  /** The power fails at one of the next calls of the file system. */
+  /** A power cut occurs at one of the next file system calls. */
   | {
       readonly type: 'crash within a write'
       readonly target: Target
@@ -80,7 +80,7 @@ export type Misfortune =
   | { readonly type: 'disk rolled back'; readonly target: Target; readonly downMs: number }
   | { readonly type: 'operator'; readonly verb: Verb }
   | { readonly type: 'bad input'; readonly what: BadInput }
-  /** A backup is created and later restored in place of all records. */
+  /** A backup is taken and later restored; it replaces all records. */
   | {
       readonly type: 'restore'
       /** Time from the backup to its restore, ms. */
@@ -89,7 +89,7 @@ export type Misfortune =
       readonly chunksPerBlock: number
       readonly ending: 'swapped' | 'swapped twice' | 'abandoned' | 'left'
       readonly isLeaderKilled: boolean
-      /** The backup claims to be of another cluster. */
+      /** The backup states that it belongs to another cluster. */
       readonly isOfOther: boolean
     }
   | RouterMisfortune
@@ -169,7 +169,7 @@ export interface Plan {
   readonly writeBehind: WriteBehindLimits
   readonly segmentBytes: number
   readonly chunkBytes: number
-  /** Whether frames are sent as bytes. */
+  /** Whether frames are sent as encoded bytes. */
   readonly isWired: boolean
   /** Null: no routers. */
   readonly circuits: CircuitPlan | null
@@ -246,7 +246,7 @@ const ENDINGS = [
   ...(['abandoned', 'left'] as const),
 ]
 
-/** Drawn from a separate generator, so that the rest of the plan does not change. */
+/** Drawn with a separate generator, so that the rest of the plan does not change. */
 function withRestores(plan: Plan): Plan {
   const chance = seededRandom(plan.seed ^ 0x7e57)
   const events: Event[] = [...plan.events]
@@ -274,8 +274,8 @@ function withRestores(plan: Plan): Plan {
 }
 
 /**
- * Followers return to a short log and long apply: they receive snapshots while leaders and members
- * change.
+ * Followers return when the log is short and apply is slow: they receive snapshots while leaders
+ * and members change.
  */
 function leftBehind(plan: Plan, chance: Random): Plan {
   const events: Event[] = plan.events.filter(
@@ -325,7 +325,7 @@ function leftBehind(plan: Plan, chance: Random): Plan {
   }
 }
 
-/** No link and no disk fails by chance: a leader that can reach a majority must stay leader. */
+/** No link and no disk fails at random: a leader that can reach a majority must stay leader. */
 function calm(plan: Plan, chance: Random): Plan {
   const events: Event[] = []
   const add = (what: Misfortune): void => {
@@ -363,14 +363,14 @@ function pick<T>(chance: Random, values: readonly T[]): T {
   return value
 }
 
-/** Draws buffers larger than one write, as in production. */
+/** Draws buffers that are larger than one write, as in production. */
 function drawWriteBehind(chance: Random): WriteBehindLimits {
   const flushBytes = pick(chance, [512, 64 * KIB])
   const flushPeriodMs = pick(chance, [20, 200, 1_000])
   return { flushPeriodMs, flushBytes, dirtyCharactersMax: flushBytes * pick(chance, [4, 16]) }
 }
 
-/** Limits small enough that a run reaches each of them. */
+/** Limits so small that a run reaches each of them. */
 function drawOptions(chance: Random): CoreOptions {
   if (chance.next() < 0.3) return defaultCoreOptions
   return {
@@ -387,7 +387,7 @@ function drawOptions(chance: Random): CoreOptions {
   }
 }
 
-/** Draws how often each kind of fault occurs in one run; many runs have none of a kind. */
+/** Draws how often each kind of fault occurs in one run; in many runs a kind does not occur. */
 function drawEvents(chance: Random): readonly Event[] {
   const events: Event[] = []
   const add = (max: number, share: number, make: () => Misfortune): void => {
@@ -499,7 +499,7 @@ const BAD_INPUTS: readonly BadInput[] = [
   'snapshot manifest wrong',
 ]
 
-/** The plan for a person: values and events, one line each. */
+/** The plan in readable form: values and events, one line each. */
 export function describePlan(plan: Plan): string {
   const { seed, voters, learners, rates, load, events } = plan
   const lines = [

@@ -16,7 +16,7 @@ type Operation =
   | { readonly type: 'compact'; readonly position: Position }
 
 /**
- * Model of the promises of one disk's log, which the real log is compared with. Only writes
+ * Model of the promises of one disk's log. Runs compare the real log with it. Only writes that were
  * reported durable count; pending ones may or may not survive a crash.
  */
 export class Platter {
@@ -24,7 +24,7 @@ export class Platter {
   base: Position = { term: 0, index: 0 }
   entries: Entry[] = []
   boot = 0
-  /** The disk was damaged: the log may lack promised entries if it reports that. */
+  /** The disk was damaged: the log may lack promised entries, but must then report that. */
   isDamaged = false
   /** Whether one of the two meta slots was damaged. */
   isSlotDamaged = false
@@ -53,8 +53,9 @@ export class Platter {
   }
 
   /**
-   * Whether it holds that entry, or has compacted it. A node whose missing tail includes an entry
-   * votes only for candidates that hold it; for an election that is as good as holding it.
+   * Whether the disk contains that entry, or has compacted it. A node whose missing tail includes
+   * an entry votes only for candidates that have it; for an election this is equivalent to having
+   * the entry itself.
    */
   holds(index: Index, term: Term): boolean {
     if (index <= this.base.index || this.termAt(index) === term) return true
@@ -65,7 +66,7 @@ export class Platter {
     this.#pending.push(operation)
   }
 
-  /** Everything through `token` is durable. */
+  /** Records that every write up to and including `token` is durable. */
   durable(token: number): void {
     for (;;) {
       const [next] = this.#pending
@@ -78,7 +79,7 @@ export class Platter {
   }
 
   /**
-   * Checks what a start has found.
+   * Checks the log that a start has found.
    * @throws when a promise is missing and no pending write may have replaced it.
    */
   restart(id: string, { hardState, base, entries, boot, owed }: RestoredLog): void {

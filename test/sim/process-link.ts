@@ -6,7 +6,9 @@ import type {
 } from '../../src/cluster/thread-channel.ts'
 import type { Context, VirtualLoop } from './virtual-loop.ts'
 
-/** Links two threads of one process by a port: in order, each in its own event loop. */
+/**
+ * Links two threads of one process by a port: messages arrive in order, each in a separate event.
+ */
 export function linkThreads(
   loop: VirtualLoop,
   threads: { readonly main: Context; readonly raft: Context },

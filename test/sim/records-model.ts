@@ -18,7 +18,7 @@ type Step =
 
 /**
  * The history of all client writes, and of the restores that replaced them. A write before a
- * restore counts only if the restored backup holds it.
+ * restore counts only if the restored backup contains it.
  */
 export class RecordsModel {
   readonly #steps: Step[] = []

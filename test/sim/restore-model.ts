@@ -22,8 +22,8 @@ const done: RestoreStep = { code: 'done', swapped: null }
 const refused: RestoreStep = { code: 'RESTORE_REFUSED', swapped: null }
 
 /**
- * Model of restores, written from the documentation rather than the code: one at a time, all or
- * nothing, once.
+ * Model of restores, written from the documentation and not from the code: one restore at a time,
+ * completely or not at all, once.
  */
 export class RestoreModel {
   #logTimeMs = 0
@@ -33,8 +33,8 @@ export class RestoreModel {
   #lastId = ''
 
   /**
-   * Takes each entry of the log once, in order.
-   * @param isPassedOver the request already took effect by an earlier entry.
+   * Processes each entry of the log once, in order.
+   * @param isPassedOver the request already took effect in an earlier entry.
    * @returns null for an entry that is not part of a restore.
    */
   onEntry(entry: Entry, isPassedOver: boolean): RestoreStep | null {

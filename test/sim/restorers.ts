@@ -58,8 +58,8 @@ const utf8 = new TextEncoder()
 
 /**
  * Operators who restore a backup into the running cluster, command by command, through any
- * controller: some abandon it, some disconnect, two run at once. The result is compared with a
- * model: all or nothing, on every controller (I21).
+ * controller: some abandon the restore, some disconnect, two restore at the same time. The result
+ * is compared with a model: completely or not at all, on every controller (I21).
  */
 export class Restorers {
   open = 0
@@ -67,7 +67,7 @@ export class Restorers {
   readonly #model = new RestoreModel()
   /** Index at which the backup of a restore was taken. */
   readonly #takenAt = new Map<string, Index>()
-  /** Indexes of restore entries; those that replace nothing must change no record. */
+  /** Indexes of restore entries; a restore entry that replaces nothing must change no record. */
   readonly #steps = new Set<Index>()
   #known: Index = 0
   #staged: string | null = null
@@ -76,7 +76,10 @@ export class Restorers {
     this.#world = world
   }
 
-  /** @param crash ends a controller's process for a while. */
+  /**
+   * Begins a restore.
+   * @param crash ends a controller's process for a while.
+   */
   begin(wish: RestoreWish, chance: Random, crash: (controller: Controller | null) => void): void {
     this.open += 1
     void this.#run(wish, chance, crash).finally(() => {
@@ -85,8 +88,8 @@ export class Restorers {
   }
 
   /**
-   * Takes every entry that a controller applies. The first time, it updates the model; each time,
-   * it checks the records.
+   * Processes every entry that a controller applies. At the first controller, it updates the model;
+   * at each controller, it checks the records.
    */
   onApplied(controller: Controller, entry: Entry, applied: AppliedEntry): void {
     if (entry.index > this.#known) this.#onFirstApplied(entry, applied)
@@ -170,7 +173,8 @@ export class Restorers {
   #takeBackup(wish: RestoreWish, chance: Random): Content | null {
     const running = this.#world.running()
     const state = running[chance.integer(0, running.length - 1)]?.state ?? null
-    // A controller that has just begun to replay the log may hold less than the cluster began with.
+    // The state of a controller that has just begun to replay the log may lack records with which
+    // the cluster began.
     const isFormed = state !== null && REGISTERS.every((id) => state.get('service', id))
     if (!isFormed) return null
     const id = `restore-${this.#takenAt.size + 1}`
@@ -261,7 +265,8 @@ export class Restorers {
     const input = { kind: CommandKind.RESTORE_END, payload, actor: anySystem }
     const came = await this.#propose(input)
     if (came !== 'done' || ending !== 'swapped twice') return
-    // Repeats the command like a client that never received the answer: later writes must stay.
+    // Repeats the command like a client that never received the answer: writes made after the
+    // restore must remain.
     await this.#world.asker.pause(chance.integer(200, 1_200))
     await this.#propose(input)
     this.#world.tally.note('restore ended again')
@@ -280,7 +285,7 @@ export class Restorers {
 
   /**
    * Retries until the outcome is known.
-   * @returns done, the code of the refusal, or gave up.
+   * @returns done, the code of the refusal, or that it stopped retrying.
    */
   async #propose(input: ProposalInput): Promise<string> {
     const { asker, loop } = this.#world

@@ -13,8 +13,9 @@ const RUNS_MAX = 80
 const MS_MAX = 120_000
 
 /**
- * Removes from a failing plan everything it fails without: first events (delta debugging, Zeller &
- * Hildebrandt 2002), then fault rates one by one. The rest is a script that a person can follow.
+ * Removes from a failing plan every part without which it still fails: first events (delta
+ * debugging, Zeller & Hildebrandt 2002), then fault rates one by one. The result is a plan that a
+ * person can follow.
  */
 export async function shrink(
   plan: Plan,

@@ -14,7 +14,7 @@ export type Result =
     }
 
 let current: World | null = null
-// An unhandled rejection fails the current run.
+// Makes an unhandled rejection fail the current run.
 process.on('unhandledRejection', (error) => {
   current?.fail(error)
 })

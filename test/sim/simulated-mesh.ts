@@ -41,7 +41,7 @@ export interface MeshWorld {
   /** Whether frames are sent as production bytes rather than as objects. */
   readonly isWired: boolean
   random(): number
-  /** The mesh that currently listens under that id. */
+  /** The mesh that currently listens under that ID. */
   meshOf(id: NodeId): SimulatedMesh | null
   leafOf(id: NodeId): Uint8Array
   onSend(from: SimulatedMesh, message: Message): void
@@ -227,7 +227,9 @@ export class SimulatedMesh implements ConsensusMesh {
     if (link !== undefined) this.#arrive(link, bytes)
   }
 
-  /** Whether sent data arrives there; a broken link looks intact until that is noticed. */
+  /**
+   * Whether sent data arrives there; a broken link appears intact until its ends notice the break.
+   */
   hasLinkTo(id: NodeId): boolean {
     const link = this.#peers.get(id)?.link
     return link !== undefined && link !== null && !link.isBreaking
@@ -313,7 +315,7 @@ export class SimulatedMesh implements ConsensusMesh {
     }
     const hello = this.#options.hello()
     const outMs = network.delayMs(this.id, id)
-    // The callee ended, or stalled, before its first frame.
+    // The callee failed, or stalled, before its first frame.
     loop.afterIn(this.context, HELLO_TIMEOUT_MS, () => this.#redial(id, attempt))
     loop.after(outMs, () => {
       const callee = this.#world.meshOf(id)

@@ -4,8 +4,8 @@ import type { Platter } from './platter.ts'
 import type { Context, VirtualLoop } from './virtual-loop.ts'
 
 /**
- * The WAL thread: the production log over simulated files, reached by ordered messages. Its event
- * loop is blocked for the duration of each sync.
+ * The WAL thread: the production log over simulated files; other threads send it ordered messages.
+ * Its event loop is blocked for the duration of each sync.
  */
 export class SimulatedWal implements Disk {
   onDurable: (token: number) => void = () => undefined

@@ -1,8 +1,7 @@
-// Goal: the invariants hold after every step under lost, repeated, delayed and reordered messages,
-// partitions, crashes, damage, wiped disks and membership changes. Once the faults stop, the
-// cluster serves through every controller and comes to rest.
-// Method: whole controllers in virtual time, each seed another run; `make sim SEED=n` repeats one
-// exactly.
+// Goal: the invariants are true after every step under lost, repeated, delayed and reordered
+// messages, partitions, crashes, damage, wiped disks and membership changes. Once the faults stop,
+// the cluster serves through every controller and becomes quiet. Method: whole controllers in
+// virtual time, each seed another run; `make sim SEED=n` repeats one exactly.
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -53,7 +52,7 @@ test('with 200 ms of delay each way and 5 % loss, the WAN profile causes no elec
   }
   const [wide, local] = [await wan('wan', '10'), await wan('lan', '1')]
   expect(wide['elections']).toBe(1)
-  // Three round trips.
+  // The time of three round trips.
   expect(wide['writeMs']).toBeLessThan(1200)
   expect(local['elections']).toBeGreaterThan(1)
 }, 0)

@@ -18,7 +18,10 @@ async function pause(delayMs: number): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, delayMs))
 }
 
-/** The state store on a slow disk: a crash during a write leaves the batch before or after it. */
+/**
+ * The state store on a slow disk: after a crash during a write, the store contains either none or
+ * all of the batch.
+ */
 export class SlowStore implements StateStore {
   readonly #inner: MemoryStateStore
   readonly #timing: StoreTiming

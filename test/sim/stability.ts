@@ -10,9 +10,10 @@ const STEADY_MS = 3_000
 const TICK_MS = defaultRaftNodeLimits.tickMs
 
 /**
- * I19: a leader that can exchange messages with a majority stays leader. Checked in runs where
- * nothing else may depose it: no message is lost or late by chance, and no disk is so slow that its
- * leader transfers leadership. Partitions and crashes of others, and slow followers, may occur.
+ * I19: a leader that can exchange messages with a majority stays leader. This is checked in runs
+ * without any other reason for a change of leader: no message is lost or late at random, and no
+ * disk is so slow that its leader transfers leadership. Partitions and crashes of others, and slow
+ * followers, may occur.
  */
 export class Stability {
   readonly #world: World
@@ -20,7 +21,7 @@ export class Stability {
   #leader: {
     readonly id: NodeId
     readonly term: Term
-    /** Null after the process ended: it no longer leads. */
+    /** Null after the process ended: that leader no longer leads. */
     readonly life: Life | null
     sinceMs: number
   } | null = null
@@ -53,8 +54,8 @@ export class Stability {
       if (!isConnected || status.configuration.outgoingVoters.length > 0)
         this.#leader.sinceMs = nowMs
     } else if (this.#leader?.id === controller.id) {
-      // Deposed by a later term, or stepped down without a majority: the rest of its term does not
-      // matter.
+      // The leader was replaced in a later term, or stepped down without a majority: the rest of
+      // its term does not matter.
       this.#assertNotUnseated(nowMs)
       this.#leader = null
     }
@@ -83,7 +84,7 @@ export class Stability {
   }
 }
 
-/** None of these faults takes a leader's majority away unnoticed by this check. */
+/** These faults never cut a leader off from its majority without this check noticing. */
 const HARMLESS: ReadonlySet<string> = new Set([
   'crash',
   'crash within a write',

@@ -11,7 +11,7 @@ export interface Credentials {
 
 /**
  * Certificates are slow to generate and not part of the simulation, so each process generates them
- * once, before time is virtual.
+ * once, before time becomes virtual.
  */
 export class TestCertificates {
   readonly #credentials: ReadonlyMap<NodeId, Credentials>

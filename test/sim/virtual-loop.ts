@@ -12,8 +12,8 @@ export class Context {
   isOver = false
   pausedUntilMs = 0
   /**
-   * Time of the last immediate: immediates of one event loop keep their order, however late they
-   * run.
+   * Time of the last immediate: immediates of one event loop keep their order, even if they run
+   * late.
    */
   lastImmediateMs = 0
   /** Delay of an immediate in this context, ms. */
@@ -49,14 +49,15 @@ class VirtualTimer {
 }
 
 /**
- * The process whose event is running. One storage for all loops: a storage stays in contexts that
- * continue later, so with one per loop each event would carry those of all earlier seeds.
+ * The process whose event is running. All loops share one storage: a storage stays in contexts that
+ * continue later, so with one per loop each event would also carry the storages of all earlier
+ * seeds.
  */
 const OWNER = new AsyncLocalStorage<Context | null>()
 
 type Task = (...values: unknown[]) => void
 
-// Kept before time becomes virtual.
+// Saved before time becomes virtual.
 const realImmediate = setImmediate
 /** Steps between two turns of the thread's real event loop, which reports unhandled rejections. */
 const STEPS_BETWEEN_ROUNDS = 256
@@ -67,9 +68,9 @@ const HOP = Promise.resolve()
 const HOPS_OF_LONG_WORK = 64
 
 /**
- * An event loop in virtual time for many processes in one thread. Once installed, timers set by
- * production code are tasks of the process that sets them. Production code runs unchanged, and one
- * seed decides the order of everything.
+ * An event loop in virtual time for many processes in one thread. Once it is installed, timers set
+ * by production code are tasks of the process that sets them. Production code runs unchanged, and
+ * one seed determines the order of everything.
  */
 export class VirtualLoop {
   readonly time = new VirtualTime()
@@ -84,9 +85,7 @@ export class VirtualLoop {
   onError: (error: unknown, context: Context | null) => void = (error) => {
     throw error
   }
-  /**
-   * Follows promises: code that continues after a wait still belongs to the process that waited.
-   */
+  /** Tracks promises: code that continues after a wait still belongs to the process that waited. */
   #steps = 0
 
   get nowMs(): number {
@@ -97,7 +96,7 @@ export class VirtualLoop {
     return this.#steps
   }
 
-  /** Replaces the thread's timers. This cannot be undone: the process does nothing but simulate. */
+  /** Replaces the thread's timers. This cannot be undone: the process only simulates. */
   install(): void {
     const set = (task: Task, delayMs: number | undefined, values: unknown[]): VirtualTimer =>
       this.#timer(this.#owner(), Math.max(1, Number(delayMs ?? 1)), task, values)
@@ -116,9 +115,9 @@ export class VirtualLoop {
       clearInterval: clear,
       clearImmediate: clear,
     })
-    // The shared timer of a thread would belong to the first of many processes here. Separate
-    // timers run at other times than multiples of their periods, and no process may depend on
-    // those.
+    // In production, all users in a thread share one timer. Here that timer would belong to the
+    // first of many processes, so each process has separate timers. They run at other times than
+    // multiples of their periods, and no process may depend on those times.
     Object.assign(periodicScheduler, {
       every: (periodMs: number, task: () => void) => {
         const timer = every(task, periodMs, [])
@@ -127,7 +126,7 @@ export class VirtualLoop {
     })
   }
 
-  /** Schedules a task of the world, which runs even if processes end. */
+  /** Schedules a task of the simulated world, which runs even if processes end. */
   after(delayMs: number, task: () => void): void {
     this.time.after(delayMs, () => {
       this.#run(null, task)
@@ -140,8 +139,8 @@ export class VirtualLoop {
   }
 
   /**
-   * Schedules an event of that process; it is dropped if the process ended, and late if it is
-   * paused.
+   * Schedules an event of that process. The event is dropped if the process has ended, and runs
+   * later if it is paused.
    */
   afterIn(context: Context, delayMs: number, task: () => void): void {
     this.time.after(delayMs, () => {
@@ -201,7 +200,8 @@ export class VirtualLoop {
   #enter(context: Context, task: () => void): void {
     if (context.isOver) return
     if (context.pausedUntilMs > this.nowMs) {
-      // Retried when the pause ends: tasks due meanwhile run then, in order.
+      // The task is scheduled again for the end of the pause: all tasks that became due during the
+      // pause run then, in order.
       this.afterIn(context, context.pausedUntilMs - this.nowMs, task)
       return
     }

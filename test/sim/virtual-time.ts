@@ -4,11 +4,14 @@ interface Due {
   readonly task: () => void
 }
 
-/** A clock that is a counter. Tasks run in the order of their time, then of their creation. */
+/**
+ * A clock that is a counter. Tasks run in the order of their time; tasks with the same time run in
+ * the order of their creation.
+ */
 export class VirtualTime {
   nowMs = 0
   #sequence = 0
-  /** Binary heap, soonest first. */
+  /** Binary heap, with the earliest task first. */
   #heap: Due[] = []
 
   after(delayMs: number, task: () => void): void {
@@ -16,7 +19,7 @@ export class VirtualTime {
     this.#push({ atMs: this.nowMs + delayMs, sequence: this.#sequence, task })
   }
 
-  /** @returns false when nothing is due before `untilMs`, to which time has then advanced. */
+  /** @returns false when no task is due before `untilMs`; the time is then `untilMs`. */
   runNext(untilMs: number): boolean {
     const next = this.#heap[0]
     if (next === undefined || next.atMs > untilMs) {

@@ -5,14 +5,14 @@ import { drawPlan, type Plan } from './plan.ts'
 import { simulate } from './simulate.ts'
 import { makeKeyring } from './worker.ts'
 
-// Three controllers with 200 ms each way between them, of whose messages 5 % are lost and sent
-// again by TCP, under a writing client. Prints one line of JSON. `node test/sim/wan.ts lan|wan
+// Three controllers with 200 ms of one-way delay between them and a writing client. 5 % of their
+// messages are lost and sent again by TCP. Prints one line of JSON. `node test/sim/wan.ts lan|wan
 // MINUTES SEED`.
 
 const TICK_MS = 50
 const CLIENTS = 1
 const THINK_MS_MAX = 1_000
-/** Round trip, and the shortest wait of Linux beyond it. */
+/** The round trip time plus the shortest retransmission wait that Linux adds to it. */
 const RESEND_MS = 400 + 200
 
 const [profile = 'wan', minutes = '10', seed = '1'] = process.argv.slice(2)

@@ -9,7 +9,7 @@ export interface Order {
   readonly subject: Subject
 }
 
-// Kept before time becomes virtual: the next order must arrive between two seeds.
+// Saved before time becomes virtual: the next order must arrive between two seeds.
 const realImmediate = setImmediate
 const IDS = ['n1', 'n2', 'n3', 'n4', 'n5', 'n6', 'n7', 'n8', 'n9']
 

@@ -34,7 +34,7 @@ const STEPS_MIN = 5_000
 const REST_MS = 1_000
 const LAST_FAILURES_MS = 3_000
 const CLOSE_ENTRIES = 50
-/** Maximum time until a cluster without faults is at rest, while it still makes progress. */
+/** Maximum time until a cluster without faults is quiet, while it still makes progress. */
 const SETTLE_MS_MAX = 60_000
 /** Chunks of the largest state in a run; each may take `chunkMsMax`. */
 const CHUNKS_MAX = 4_000
@@ -58,9 +58,9 @@ export interface Finished {
 }
 
 /**
- * A whole cluster of controllers in one thread and virtual time. Production parts run unchanged.
- * One plan decides every delay, loss, crash, damage and request, so that a run can be repeated step
- * by step.
+ * A whole cluster of controllers in one thread and in virtual time. Production parts run unchanged.
+ * One plan determines every delay, loss, crash, damage and request, so that a run can be repeated
+ * step by step.
  */
 export class World implements ControllerWorld {
   readonly plan: Plan
@@ -86,7 +86,10 @@ export class World implements ControllerWorld {
   readonly #stability: Stability
   readonly #announcements = new Announcements()
   readonly #byContext = new Map<Context, Controller>()
-  /** Lost disks, by name: their acknowledged entries were durable when they were counted. */
+  /**
+   * Lost disks, by name: the entries that they acknowledged were durable when the acknowledgements
+   * were counted.
+   */
   readonly #graves = new Map<NodeId, Held>()
   readonly #clockJumps = new Map<NodeId, number>()
   /** Whether this run is timed; one in sixteen, because reading the clock costs time. */
@@ -138,7 +141,7 @@ export class World implements ControllerWorld {
     return this.loop.steps
   }
 
-  /** Runs the plan, then stops all faults and requires the cluster to serve and come to rest. */
+  /** Runs the plan, then stops all faults and requires the cluster to serve and to become quiet. */
   async run(): Promise<Finished> {
     await this.#runUntil(this.plan.faultyMs, this.plan.faultySteps)
     this.heal()
@@ -163,7 +166,7 @@ export class World implements ControllerWorld {
     }
   }
 
-  /** Ends everything. */
+  /** Ends all processes and clients. */
   end(): void {
     for (const controller of this.controllers.values()) controller.crash()
   }
@@ -211,9 +214,9 @@ export class World implements ControllerWorld {
   }
 
   /**
-   * After the faults, operators obey the alarm and stop writing while it is on. If the log outgrows
-   * its retention before a snapshot is installed, as with small limits and slow disks, snapshots
-   * would repeat without end.
+   * After the faults, operators react to the alarm and stop writing as long as it is active. If the
+   * log outgrows its retention before a snapshot is installed, as with small limits and slow disks,
+   * snapshots would repeat forever.
    */
   get isAskedToWriteLess(): boolean {
     return this.isHealed && this.#outrun !== null
@@ -274,10 +277,9 @@ export class World implements ControllerWorld {
     return this.#misfortunes.tamper(chunk)
   }
 
-  /** Whether the newest committed configuration has this very disk. */
   /**
    * Whether the newest committed configuration lists this disk.
-   * @param atMs virtual time to look at; now by default.
+   * @param atMs virtual time of the configuration; by default the current one.
    */
   isListed(controller: Controller, atMs = Infinity): boolean {
     return this.invariants
@@ -304,7 +306,7 @@ export class World implements ControllerWorld {
     return controller
   }
 
-  /** Switches off its machine and discards its disk. */
+  /** Switches off the machine of a controller and discards its disk. */
   retire(controller: Controller): void {
     this.trace.add(this.loop.nowMs, controller.id, 'retired')
     this.stop(controller)
@@ -312,7 +314,7 @@ export class World implements ControllerWorld {
     this.controllers.delete(controller.id)
   }
 
-  /** Replaces its disk by an empty one or an old copy. */
+  /** Replaces a controller's disk by an empty one or an old copy. */
   replaceDisk(controller: Controller): Controller {
     this.stop(controller)
     this.#bury(controller)
@@ -321,7 +323,10 @@ export class World implements ControllerWorld {
     return again
   }
 
-  /** Its disk no longer holds its promises: entries acknowledged before may still be counted. */
+  /**
+   * The disk of a controller no longer contains its promises: entries that it acknowledged before
+   * may still be counted.
+   */
   losePromises(controller: Controller): void {
     this.#bury(controller)
     controller.forgetPromises()
@@ -334,7 +339,7 @@ export class World implements ControllerWorld {
     controller.start()
   }
 
-  /** The process ends without notice. */
+  /** Ends the process without notice. */
   stop(controller: Controller): void {
     const { life } = controller
     controller.crash()
@@ -351,7 +356,7 @@ export class World implements ControllerWorld {
     })
   }
 
-  // Notifications of controllers.
+  // Notifications from controllers.
 
   onOwing({ id }: Controller): void {
     this.invariants.forgetful.add(id)
@@ -428,7 +433,7 @@ export class World implements ControllerWorld {
     this.trace.add(this.loop.nowMs, from, to.id, message.type, message.term)
   }
 
-  // Inside.
+  // Internals.
 
   #form(): void {
     const { voters, learners } = this.plan
@@ -475,7 +480,7 @@ export class World implements ControllerWorld {
 
   #onError(error: unknown, context: Context | null): void {
     const controller = context === null ? undefined : this.#byContext.get(context)
-    // The power failed during the event, which is handled after it.
+    // A power cut occurred during the event; it is handled after the event.
     if (isPowerCut(error) && controller !== undefined) return
     this.fail(error)
   }
@@ -527,7 +532,7 @@ export class World implements ControllerWorld {
     }
   }
 
-  /** I17. */
+  /** I17: the bounds of a leader. */
   #assertBounds({ uncommittedBytes, peers }: FullCoreStatus): void {
     const entryMax = 8 * 1_024
     const { uncommittedBytesMax, windowBytesMax, appendBytesMax } = this.plan.core
@@ -548,7 +553,8 @@ export class World implements ControllerWorld {
   }
 
   /**
-   * The disk that counts under each name: a lost disk for its acknowledgements, or its replacement.
+   * For each name, the disk that counts: a lost disk, because of its acknowledgements, or its
+   * replacement.
    */
   #platters(): ReadonlyMap<NodeId, Held> {
     const platters = new Map<NodeId, Held>(this.#graves)
@@ -569,7 +575,7 @@ export class World implements ControllerWorld {
     let answerMsMax = ANSWER_MS_MAX + this.#catchUpMsMax(asked)
     const fromMs = this.loop.nowMs
     let needsSnapshot = false
-    // A controller that is removed meanwhile need not answer.
+    // A controller that is removed in the meantime need not answer.
     const owing = (): readonly Controller[] =>
       asked.filter((one) => !answered.has(one) && one.isRunning && this.isListed(one))
     while (owing().length > 0 && this.loop.nowMs < fromMs + answerMsMax) {
@@ -593,9 +599,9 @@ export class World implements ControllerWorld {
   }
 
   /**
-   * Maximum time until the slowest store lets its controller apply its backlog. A controller is
-   * close enough when it lacks 50 entries. One with a small write buffer applies entries at the
-   * pace of its store.
+   * Maximum time until the slowest store lets its controller apply its backlog. A controller has
+   * caught up when it lacks at most 50 entries. A controller with a small write buffer applies
+   * entries at the rate of its store.
    */
   #catchUpMsMax(asked: readonly Controller[]): number {
     const last = this.leader()?.core?.fullStatus.last.index ?? 0
@@ -648,7 +654,7 @@ export class World implements ControllerWorld {
     return sum
   }
 
-  /** null when all controllers agree and, with `isResting`, have nothing left to do. */
+  /** null when all controllers agree and, with `isResting`, have no pending work. */
   #unrest(isResting: boolean): string | null {
     const leader = this.leader()
     const status = leader?.core?.fullStatus
@@ -662,18 +668,19 @@ export class World implements ControllerWorld {
         return `${id} is ${core.status.role} of ${core.status.leader} in term ${core.status.term}, not of ${leader.id} in ${status.term}`
       }
       if (controller.isPaused(this.loop.nowMs)) return `${id} stands still`
-      // A broken connection may look intact to its ends for one keepalive interval.
+      // The ends of a broken connection may regard it as intact for one keepalive interval.
       for (const other of this.running()) {
         const isLinked = controller === other || controller.life?.mesh.hasLinkTo(other.id) === true
         if (this.isListed(other) && !isLinked) return `${id} has no link to ${other.id}`
       }
-      // Clients continue to write meanwhile, unless an alarm asks them not to; the controller must
-      // catch up anyway.
+      // Clients continue to write, unless an alarm asks them to stop; the controller must catch up
+      // anyway.
       const { applied } = controller
       if (applied < commit - CLOSE_ENTRIES) return `${id} applied ${applied} of ${commit}`
       const peer = status.peers.find((one) => one.id === id)
       if (peer?.state === 'snapshot') return `${id} is sent a snapshot`
-      // Its position is still unknown: the log may no longer hold the entries that it lacks.
+      // The leader does not know the peer's position yet: its log may no longer contain the entries
+      // that the peer lacks.
       if (peer?.state === 'probe') return `${id} is not known to follow`
     }
     if (this.#operator.hasWishes) return 'members are being changed'
@@ -693,7 +700,7 @@ export class World implements ControllerWorld {
     )
     if (waiting !== undefined) return `${waiting.id} was not promoted`
     if (this.#openOperations > 0) return 'requests are not answered'
-    // All controllers follow: an alarm that stays on would block writes forever.
+    // All controllers have caught up, so an alarm that stayed active would block writes forever.
     return this.#outrun?.text ?? null
   }
 }

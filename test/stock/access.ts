@@ -8,9 +8,9 @@ import { pause } from '../process/support/client.ts'
 import { type StockClient, StockNetwork } from './network.ts'
 import { seen } from './stock-router.ts'
 
-// An OpenZiti client holds a circuit through an OpenZiti router, and its access is removed: for
-// each reason, the time from the answer to the removing request until the connection closes. `node
-// test/stock/access.ts --binary PATH`, and with `--router ours` through our router.
+// An OpenZiti client has a circuit through an OpenZiti router, and its access is removed. For each
+// reason, this measures the time from the answer to the removing request until the connection
+// closes. `node test/stock/access.ts --binary PATH`, and with `--router ours` through our router.
 
 const { values: options } = parseArgs({
   options: {
@@ -25,14 +25,15 @@ if (binary === undefined || !existsSync(binary)) {
   process.exit(0)
 }
 /**
- * A router without the information leaves it open until its server gives up; a busy machine uses a
- * part of this.
+ * The maximum wait. A router that does not receive the information keeps the connection open until
+ * its server gives up; a busy machine needs a part of this time.
  */
 const longestMs = 5_000
 /** Interval in which OpenZiti clients check the posture of their device. */
 const deviceMs = 10_000
 /**
- * Time for which a new leader lets clients report again, before it ends sessions by their reports.
+ * Time during which a new leader lets clients report their posture again, before it ends sessions
+ * because of missing reports.
  */
 const graceMs = 60_000
 
@@ -41,9 +42,9 @@ interface Held {
   readonly policyId: string
   readonly checkId: string
   readonly serviceId: string
-  /** Lets it use the router. */
+  /** ID of the policy that lets the client use the router. */
   readonly routerPolicyId: string
-  /** Runs while the client may dial. */
+  /** A process that must run while the client may dial. */
   readonly watched: ChildProcess
 }
 
@@ -155,7 +156,7 @@ function programOf(path: string): object {
   return { osType: 'Linux', path, hashes: [], signerFingerprint: '' }
 }
 
-/** A separate hosted service that one client may dial while a program runs. */
+/** Creates a separate hosted service that one client may dial while a program runs. */
 async function offered(serial: number): Promise<Held> {
   const [name, role] = [`echo${serial}`, `users${serial}`]
   const serviceId = await network.post('services', {
@@ -199,7 +200,7 @@ async function offered(serial: number): Promise<Held> {
   return { user, policyId, checkId, serviceId, routerPolicyId, watched }
 }
 
-/** A connection over which a word came back. */
+/** A connection through which a word was sent and came back. */
 async function dialed({ user }: Held, serial: number): Promise<ChildProcessWithoutNullStreams> {
   const word = `word ${serial}`
   let connection: ChildProcessWithoutNullStreams | null = null
@@ -227,7 +228,7 @@ function started(args: readonly string[], name: string): ChildProcessWithoutNull
   return child
 }
 
-/** Terminator of its newest attempt: an attempt to dial that was made too early has left others. */
+/** The ID of the session of the newest attempt: earlier attempts to dial left other sessions. */
 async function idOf(kind: 'sessions' | 'api-sessions', { id }: StockClient): Promise<string> {
   const apiSession = await newest('api-sessions', `identity="${id}"`)
   return kind === 'api-sessions' ? apiSession : await newest(kind, `apiSession="${apiSession}"`)

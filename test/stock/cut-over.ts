@@ -9,19 +9,20 @@ import { MovedOverlay, serverDigest, serverNames } from './moved-overlay.ts'
 import { OpenZitiControllers } from './openziti-controllers.ts'
 import { seen } from './stock-router.ts'
 
-// Moves a live network of OpenZiti to three of our controllers and back, while its routers, tunnels
+// Moves a live OpenZiti network to three of our controllers and back, while its routers, tunnels
 // and clients run: `node test/stock/cut-over.ts --binary PATH [--controllers 1|3] [--ports 1|2]
 // [--keep]`. Without --controllers and --ports, all four networks move. Clients that a single
-// controller enrolled know one address, so the leader that is killed is another controller there.
+// controller enrolled know one address, so in that case the leader that is killed is another
+// controller.
 //
 // Each network has its PKI from OpenZiti's commands, three edge routers with public names, services
-// that tunnels and routers host under traffic, and enrollment tokens of each member that nobody
-// used. A single controller keeps its address and gains two; three keep theirs. With two ports,
-// HTTPS has another key than the control channel. Afterwards the drive expects: every router online
-// at every controller, no file of a router or client changed, traffic back in time, all tokens
-// valid, all names in a renewed certificate, no pause when the leader is killed, and the databases
-// of OpenZiti as they were. Then it returns to OpenZiti. Not covered: transit routers, second
-// factors, passwords of others than the administrator, and SDKs other than that of Go.
+// that tunnels and routers host under traffic, and an unused enrollment token of each kind. A
+// single controller keeps its address, and two are added; three keep theirs. With two ports, HTTPS
+// has another key than the control channel. Afterwards this program expects: every router online at
+// every controller, no file of a router or client changed, traffic back in time, all tokens valid,
+// all names in a renewed certificate, no pause when the leader is killed, and the databases of
+// OpenZiti unchanged. Then it returns to OpenZiti. Not covered: transit routers, second factors,
+// passwords of others than the administrator, and SDKs other than that of Go.
 
 const { values: options } = parseArgs({
   options: {
@@ -80,7 +81,10 @@ async function moveAndReturn(program: string, count: 1 | 3, ports: 1 | 2): Promi
   }
 }
 
-/** @returns digests of the databases of the stopped controllers. */
+/**
+ * Moves the network to our controllers. @returns digests of the databases of the stopped
+ * controllers.
+ */
 async function cutOver(
   old: OpenZitiControllers,
   overlay: MovedOverlay,
@@ -121,7 +125,7 @@ async function cutOver(
   return databases
 }
 
-/** Every router at every controller. */
+/** Waits until every router is online at every controller. */
 async function isOnline(
   overlay: MovedOverlay,
   whose: string,
@@ -143,14 +147,14 @@ interface Listed {
   readonly isOnline: boolean
 }
 
-/** The third router renews its certificates at once when it starts. */
+/** The third router renews its certificates immediately when it starts. */
 async function renewKeepsNames(overlay: MovedOverlay, ours: MigratedControllers): Promise<void> {
   const router = overlay.router('er3')
   const [names, before] = [serverNames(router), serverDigest(router)]
   await router.kill()
   router.start('--extend')
   await seen('er3 has another server certificate', () => {
-    // The router writes it in steps.
+    // The router writes the file in several steps.
     return serverDigest(router) !== before && serverNames(router).length > 0
   })
   same('names of the renewed certificate', serverNames(router), names)
@@ -197,7 +201,7 @@ async function comeBack(
   overlay: MovedOverlay,
   ours: MigratedControllers,
 ): Promise<void> {
-  // Its renewed certificate is unknown to OpenZiti.
+  // OpenZiti does not know the router's renewed certificate.
   await overlay.router('er3').kill()
   overlay.routers.splice(overlay.routers.indexOf(overlay.router('er3')), 1)
   const stopMs = performance.now()

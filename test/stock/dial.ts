@@ -63,7 +63,7 @@ try {
   for (const child of children) child.kill('SIGKILL')
 }
 
-/** A client's words come back, over a separate connection. */
+/** Expects the words of a client to come back, over a separate connection. */
 async function echoes(word: string): Promise<void> {
   await seen(`"${word}" comes back through two routers`, async () => {
     const circuits: unknown[] = []
@@ -83,8 +83,8 @@ async function echoes(word: string): Promise<void> {
 }
 
 /**
- * An identity file names one controller; a client that starts while that one is away gets another
- * address.
+ * An identity file names one controller; this writes another address into it, for a client that
+ * starts while that controller is stopped.
  */
 function reach(file: string, k: number): void {
   const config = JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>

@@ -5,8 +5,9 @@ import { closeSync, openSync } from 'node:fs'
 import type { StockNetwork } from './network.ts'
 
 /**
- * A service `echo`, encrypted from end to end, for identities that host it and others that use it.
- * @param routers the router by its role, for each role of identities.
+ * Creates an end-to-end encrypted service `echo`, for identities that host it and others that use
+ * it.
+ * @param routers the role of the router for each role of identities.
  */
 export async function offerEcho(
   network: StockNetwork,
@@ -46,8 +47,8 @@ export async function offerEcho(
 }
 
 /**
- * A program in the background, which writes its output to a file by itself: an echo server writes
- * two lines per KB.
+ * A program in the background that writes its output directly to a file: an echo server writes two
+ * lines per KB.
  */
 export function inBackground(binary: string, args: readonly string[], log: string): ChildProcess {
   const said = openSync(log, 'w')
@@ -58,11 +59,14 @@ export function inBackground(binary: string, args: readonly string[], log: strin
 
 export interface CameBack {
   readonly bytes: Buffer
-  /** The last lines of its log. */
+  /** The last lines of the client's log. */
   readonly errors: string
 }
 
-/** With nothing back for so long a client is given up, however much is still to come. */
+/**
+ * A client that receives nothing for this time has failed, regardless of the amount of data that it
+ * still expects.
+ */
 const STALLED_AFTER_MS = 20_000
 
 /**

@@ -7,11 +7,11 @@ import { Fleet, fleetAdmin } from '../process/support/fleet.ts'
 import { OurRouter } from './our-router.ts'
 import { seen, StockRouter } from './stock-router.ts'
 
-// A router follows its cluster: one more controller, the one where it enrolled removed, the leader
-// killed, every controller moved to another address, and a cold start with its stored files only.
-// After each step every controller shows it online, and its endpoints file names exactly the
-// current members. `node test/stock/follow.ts` tests our router, with `--binary PATH` an OpenZiti
-// router.
+// A router follows the changes of its cluster: a controller is added, the controller at which the
+// router enrolled is removed, the leader is killed, every controller moves to another address, and
+// the router starts with only its stored files. After each step every controller shows it as
+// online, and its endpoints file names exactly the current members. `node test/stock/follow.ts`
+// tests our router, with `--binary PATH` an OpenZiti router.
 
 const { values: options } = parseArgs({ options: { binary: { type: 'string' } } })
 const { binary } = options
@@ -20,7 +20,7 @@ if (binary !== undefined && !existsSync(binary)) {
   process.exit(0)
 }
 await using fleet = await Fleet.create(4)
-/** Where controller k is: its API, its routers' and its mesh's port. */
+/** The ports of controller k: for its API, for routers and for the mesh. */
 const ports = new Map<number, Ports>()
 interface Ports {
   readonly api: number
@@ -91,7 +91,10 @@ function makeRouter(): OurRouter | StockRouter {
   return new StockRouter({ binary, folder, name: 'follower', endpoint, linkPort, edgePort })
 }
 
-/** Online on each of `running`, and the endpoints file names exactly the members. */
+/**
+ * Expects each controller in `running` to show the router as online, and the endpoints file to name
+ * exactly the members.
+ */
 async function follows(when: string, running: readonly number[] = members): Promise<void> {
   console.log(when)
   for (const k of running) {
@@ -108,7 +111,10 @@ async function follows(when: string, running: readonly number[] = members): Prom
   })
 }
 
-/** A controller inspects the routers that have a channel to it, and no other. */
+/**
+ * Whether the router has a channel to controller k: a controller inspects only routers with a
+ * channel to it.
+ */
 async function hasChannel(k: number): Promise<boolean> {
   const { body } = await (
     await client(k)
@@ -119,7 +125,7 @@ async function hasChannel(k: number): Promise<boolean> {
   return values.some(({ appId }) => appId === id)
 }
 
-/** Addresses of all controllers, whichever release has written the file. */
+/** Addresses of all controllers in the file, in the format of any release. */
 function addressesIn(path: string): string {
   if (!existsSync(path)) return ''
   const found = readFileSync(path, 'utf8').match(/tls:[0-9.]+:[0-9]+/g) ?? []

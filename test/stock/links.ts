@@ -7,8 +7,8 @@ import { StockNetwork } from './network.ts'
 import { OurRouter } from './our-router.ts'
 import { seen } from './stock-router.ts'
 
-// An unmodified OpenZiti router and one of ours form a link. `node test/stock/links.ts --binary
-// PATH`
+// An unmodified OpenZiti router and one of our routers establish a link. `node test/stock/links.ts
+// --binary PATH`
 
 const { values: options } = parseArgs({ options: { binary: { type: 'string' } } })
 const { binary } = options

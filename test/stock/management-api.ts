@@ -11,10 +11,10 @@ interface Listed {
 }
 
 const BASE = '/edge/management/v1'
-/** The header that OpenZiti's own clients use. */
+/** The session header that OpenZiti's own clients use. */
 const SESSION_HEADER = 'zt-session'
 
-/** A logged-in administrator at one controller, of OpenZiti or of ours. */
+/** A logged-in administrator at one controller, an OpenZiti controller or ours. */
 export class ManagementApi {
   readonly #client: Client
   readonly #token: string
@@ -35,7 +35,7 @@ export class ManagementApi {
     return new ManagementApi(client, token)
   }
 
-  /** @returns the id. */
+  /** @returns the ID of the created record. */
   async post(path: string, body: Record<string, unknown>): Promise<string> {
     return (await this.#request<{ id: string }>('POST', path, body)).id
   }

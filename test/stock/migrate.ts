@@ -18,10 +18,10 @@ import { Client } from '../process/support/client.ts'
 import { comparedLists, differences, knownDifferences, listPath } from './migrated-lists.ts'
 import { seen } from './stock-router.ts'
 
-// Moves recorded networks of OpenZiti, starts a controller from the result and compares every list
+// Migrates recorded OpenZiti networks, starts a controller with the result and compares every list
 // of the API with the answers that OpenZiti gave: `node test/stock/migrate.ts --data FOLDER
-// [--keep]`. Each folder of FOLDER has the configurations (*.yml, *.yaml), snapshots (*.db.gz),
-// `pki.tar.gz` and `api/LIST.json` of one network, whose files lay below /stock/.
+// [--keep]`. Each folder in FOLDER has the configurations (*.yml, *.yaml), snapshots (*.db.gz),
+// `pki.tar.gz` and `api/LIST.json` of one network, whose files were originally in /stock/.
 
 const program = resolve(import.meta.dirname, '../../src/main.ts')
 const { values } = parseArgs({
@@ -89,7 +89,7 @@ async function moveNetwork(name: string, from: string): Promise<number> {
   }
 }
 
-/** Unpacks a recorded network; its paths below /stock/NAME lead into the folder. */
+/** Unpacks a recorded network, and replaces its paths in /stock/NAME by paths in the folder. */
 function layOut(from: string, folder: string) {
   execFileSync('tar', ['xzf', join(from, 'pki.tar.gz'), '-C', folder])
   const files = readdirSync(from)

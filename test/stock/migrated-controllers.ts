@@ -16,7 +16,7 @@ const NODES = 3
 const MESH_PORT_OFFSET = 200
 const execute = promisify(execFile)
 
-/** Three of our controllers that take over from OpenZiti's, at the same addresses. */
+/** Three of our controllers that replace OpenZiti's controllers, at the same addresses. */
 export class MigratedControllers {
   readonly #old: OpenZitiControllers
   readonly folder: string
@@ -45,7 +45,10 @@ export class MigratedControllers {
     await until('the first controller answers', () => this.isReady(1), undefined, 20)
   }
 
-  /** Lets the others join: with their written configuration, or as new controllers. */
+  /**
+   * Makes controller k join: with the configuration that the migration wrote for it, or as a new
+   * controller.
+   */
   async join(k: number): Promise<void> {
     const ticket = join(this.folder, `ticket-${k}`)
     await this.#run('cluster', 'invite', '--config', this.config(1), '--out', ticket)
@@ -94,7 +97,7 @@ export class MigratedControllers {
     return status === 200
   }
 
-  /** Number of the leader, as a controller that runs reports it. */
+  /** Number of the leader, according to a running controller. */
   async leader(): Promise<number> {
     return await until('a leader', async () => {
       for (const k of this.#children.keys()) {

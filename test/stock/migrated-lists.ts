@@ -1,7 +1,7 @@
 import { seededConfigTypes } from '../../src/fsm/seed/seed-config-types.ts'
 import { type Json, type JsonObject, isSameJson } from '../../src/lib/text/canonical-json.ts'
 
-/** Lists whose answers of OpenZiti are recorded, by name of their file. */
+/** Lists for which the recording contains OpenZiti's answers, by the name of the file. */
 export const comparedLists = [
   'identities',
   'authenticators',
@@ -34,11 +34,14 @@ export function listPath(list: ComparedList): string {
   return `/${place}?limit=500`
 }
 
-/** A value that differs between the answers of OpenZiti and those after the move. */
+/** A value that differs between OpenZiti's answers and the answers after the migration. */
 export interface Difference {
   readonly list: ComparedList
   readonly id: string
-  /** `tags.floor`, `servicesPolicies[0].name`; empty: the record is only in one of the answers. */
+  /**
+   * For example `tags.floor` or `servicesPolicies[0].name`; empty: only one of the answers contains
+   * the record.
+   */
   readonly path: string
   readonly before: Json | undefined
   readonly after: Json | undefined
@@ -95,7 +98,7 @@ function isEmpty(value: Json | undefined): boolean {
   return typeof value === 'object' && Object.keys(value).length === 0
 }
 
-/** Fields about connections, of which there are none yet. */
+/** Fields about connections; no connection exists yet. */
 const live: ReadonlySet<string> = new Set([
   'capabilities',
   'capabilitiesMask',
@@ -118,7 +121,9 @@ const live: ReadonlySet<string> = new Set([
 const common: ReadonlySet<ComparedList> = new Set(['posture-check-types', 'identity-types'])
 const ZERO_TIME = '0001-01-01T00:00:00.000Z'
 
-/** Why a value may differ. Whatever no row matches is a fault of the migration. */
+/**
+ * Reasons why a value may differ. Any difference that no row matches is a fault of the migration.
+ */
 export const knownDifferences: readonly KnownDifference[] = [
   {
     why: 'OpenZiti shows null, an empty list or nothing for the same unset value',

@@ -5,7 +5,7 @@ import type { TestCluster } from '../support/cluster.ts'
 import { sharedCluster } from '../support/shared-cluster.ts'
 
 // Goal: with one controller of three left, operations that need no quorum continue, and the others
-// report in time that there is no quorum, with a specific code.
+// report the lost quorum in time, with a specific code.
 
 let cluster: TestCluster
 beforeAll(() => {

@@ -128,7 +128,7 @@ export class LoneEnd {
     return this.sent().filter(({ type }) => type === 1101)
   }
 
-  /** The other end sends a payload; flag 2 marks its side, unless `told` has other flags. */
+  /** The other end sends a payload; flag 2 marks its side, unless the given fields have other flags. */
   payload(sequence: number | bigint, told: Told = {}): void {
     const { flags = 0, body = new Uint8Array(0) } = told
     const more = { ...told, sequence, flags: flags | this.#side }

@@ -96,7 +96,7 @@ export class CircuitWorld implements RouterWorld {
     this.#cluster.fail(error)
   }
 
-  /** Called when its parts exist and its cluster node is about to start. */
+  /** Called when the parts of a controller exist and its cluster node is about to start. */
   onStarted({ id, life }: Controller): void {
     assert(life !== null, 'it has started')
     this.loop.within(life.threads.main, () => {
@@ -228,8 +228,8 @@ export class CircuitWorld implements RouterWorld {
   }
 
   /**
-   * After the faults: checks all invariants, then closes the circuits and requires that none is
-   * left.
+   * After the faults: checks all invariants, then closes the circuits and requires that none
+   * remains.
    */
   async settle(): Promise<void> {
     await this.#invariants.settle()

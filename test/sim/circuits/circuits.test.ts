@@ -1,8 +1,7 @@
 // Goal: under faults of routers, links, channels and controllers, surviving circuits deliver each
-// byte once and in order. Once the faults stop, no circuit lacks an owner, and no route lacks its
-// circuit.
-// Method: whole controllers with routers in virtual time, each seed another run; `make sim
-// CIRCUITS=1 SEED=n` repeats one.
+// byte once and in order. Once the faults stop, every circuit has an owner, and every route belongs
+// to a circuit. Method: whole controllers with routers in virtual time, each seed another run;
+// `make sim CIRCUITS=1 SEED=n` repeats one.
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'

@@ -47,7 +47,7 @@ export class ControllerFabric {
   readonly links: LinkTable
   readonly circuits: CircuitTable
 
-  /** Call in the controller's main thread, before its cluster node starts. */
+  /** Must be called in the controller's main thread, before its cluster node starts. */
   constructor({ id, life, clock, random, hosts, routerIds, publishFact }: ControllerFabricParts) {
     const { clusterNode, machine } = life
     const channels = new RouterChannels({

@@ -25,7 +25,7 @@ const OWNED_MS_MAX = 60_000
 const GONE_MS_MAX = 60_000
 /** Controllers share circuits within this time, ms. */
 const TOLD_MS_MAX = 2_000
-/** Bytes an end may hold besides its buffers: a partial piece, and protocol flags. */
+/** Bytes that an end may hold in addition to its buffers: a partial piece, and protocol flags. */
 const SPARE_BYTES = 64 * 1024
 
 /**
@@ -34,8 +34,8 @@ const SPARE_BYTES = 64 * 1024
  * faults are over: routers and controllers reconnect (liveness); each open end has its other end
  * (C4) and receives all that it sent (C5); each circuit on a router is listed by a controller with
  * this router in its path (C6); each listed circuit is on all routers of its path (C7); without
- * faults of routers and links, circuits outlive their controllers (C9). Once the users have left:
- * no router and no controller has a circuit (C8).
+ * faults of routers and links, circuits outlive their controllers (C9). Once the users have closed
+ * their circuits: no router and no controller has a circuit (C8).
  */
 export class CircuitInvariants {
   readonly #world: JudgedWorld
@@ -49,7 +49,7 @@ export class CircuitInvariants {
   assertBounds(): void {
     const { rxBufferSize = 0, txPortalMaxSize = 0, txQueueSize = 0 } = this.#world.plan.xgress
     const { dials } = this.#world.plan
-    // A router tries the next controller when one ends before it has answered.
+    // A router tries the next controller when one fails before it has answered.
     const circuitsMax = dials.length * CONTROLLERS_MAX
     const endsMax = circuitsMax * forwardLimits.endsPerCircuitMax
     const pieceBytes = 4 * this.#world.plan.wordsAPieceMax
@@ -92,7 +92,7 @@ export class CircuitInvariants {
     }
   }
 
-  /** @throws with the missing items. */
+  /** Waits until `lack` reports nothing missing. @throws with the missing items. */
   async #waitFor(msMax: number, lack: () => string | null): Promise<void> {
     for (let ms = 0; ms < msMax; ms += LOOK_EVERY_MS) {
       if (lack() === null) return

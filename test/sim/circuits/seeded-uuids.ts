@@ -3,8 +3,8 @@ import { syncBuiltinESMExports } from 'node:module'
 import { seededRandom } from '../../../src/lib/random.ts'
 
 /**
- * Derives the ids drawn by production code from a seed, because paths depend on them. This cannot
- * be undone: the process does nothing but simulate.
+ * Derives the IDs drawn by production code from a seed, because paths depend on them. This cannot
+ * be undone: the process only simulates.
  */
 export function seedUuids(seed: number): void {
   const chance = seededRandom(seed)

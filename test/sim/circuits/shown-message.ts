@@ -16,8 +16,8 @@ const ERROR_HEADER = 1103
 const SUBJECTS = Object.keys(FaultSubject)
 
 /**
- * Text for the trace of a message about circuits and links between a router and a controller; null:
- * none.
+ * Text for the trace of a message about circuits and links between a router and a controller; null
+ * for other messages.
  */
 export function shownMessage(
   { contentType, headers, body }: ChannelMessage,

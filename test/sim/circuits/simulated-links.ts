@@ -33,7 +33,7 @@ type LinkConfig = NonNullable<RouterConfig['link']>
 
 export interface SimulatedLinksParts {
   readonly routerId: string
-  /** Routers that it may have links with. */
+  /** Routers with which it may have links. */
   readonly peerIds: ReadonlySet<string>
   readonly config: LinkConfig
   readonly dialing: Pick<RouterConfig['forwarder'], 'linkDialWorkerCount' | 'linkDialQueueLength'>
@@ -43,7 +43,7 @@ export interface SimulatedLinksParts {
   readonly connections: () => readonly ControlConnection[]
   readonly forwarder: Forwarder
   readonly frames: Frames
-  /** Opens a socket to that router; nothing arrives on it while the path is cut. */
+  /** Called when a link to that router comes up or goes down. */
   readonly onLink: (peerId: string, event: 'up' | 'down') => void
   readonly connect: (peerId: string) => SimulatedSocket
 }

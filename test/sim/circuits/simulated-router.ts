@@ -34,7 +34,10 @@ export interface RouterWorld extends StreamWorld {
   readonly frames: Frames
   readonly plan: RouterPlan
   clockOf(routerId: string): Clock
-  /** Connects to that router; returns one end. */
+  /**
+   * Connects to that router. Returns one end of the connection; nothing arrives on it while the
+   * path is cut.
+   */
   connectTo(from: Party, name: string): SimulatedSocket
   controllerIds(): readonly string[]
   /** SHA-256 of the public key of a controller, hex. */
@@ -108,12 +111,12 @@ export class SimulatedRouter {
     this.life?.links.accept(socket)
   }
 
-  /** Ids of the circuits it carries. */
+  /** IDs of the circuits that it carries. */
   get carried(): readonly string[] {
     return Object.keys(this.life?.forwarder.shown().circuits ?? {})
   }
 
-  /** Dials as one of its clients. */
+  /** Dials a service as one of its clients. */
   dial(serviceId: string): void {
     const { life } = this
     if (life === null) return
@@ -166,7 +169,8 @@ export class SimulatedRouter {
     })
     const messages = combineMessageTables([links.messages(), forwarder.messages()])
     const controllers: Controllers = new Controllers({
-      // A missing folder: a restarted router knows only the controllers of its configuration.
+      // The folder does not exist, so a restarted router knows only the controllers of its
+      // configuration.
       endpointsFile: join(tmpdir(), 'flotilla-simulated', 'nowhere', 'endpoints.yml'),
       configuredEndpoints: world.controllerIds().map(addressOf),
       dial: (address, handlers) => this.#dialController(controllers, party, address, handlers),

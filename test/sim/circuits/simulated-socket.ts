@@ -1,7 +1,7 @@
 import type { TLSSocket } from 'node:tls'
 import type { Context } from '../virtual-loop.ts'
 
-/** A process at one end of a socket: its name and its run in the loop. */
+/** A process at one end of a socket: its name and its context in the loop. */
 export interface Party {
   readonly name: string
   readonly context: Context
@@ -12,7 +12,7 @@ type Listener = (chunk: Uint8Array) => void
 const WAITING_BYTES_MAX = 64 * 1024
 const none = new Uint8Array(0)
 
-/** Functions that a socket needs from its wire. */
+/** Functions that a socket needs from the simulated wires. */
 export interface SocketWire {
   carry(from: SimulatedSocket, bytes: Uint8Array): void
   end(from: SimulatedSocket): void
@@ -23,8 +23,8 @@ export interface SocketWire {
 
 /**
  * One end of a connection for the channel: ordered and complete until it breaks, with back pressure
- * when the other end does not read. It stands for TCP with TLS; it presents its peer as a
- * certificate would.
+ * when the other end does not read. It simulates TCP with TLS; it gives the identity of its peer as
+ * a certificate would.
  */
 export class SimulatedSocket {
   readonly owner: Party
@@ -77,7 +77,7 @@ export class SimulatedSocket {
     this.writableLength += bytes.length
     this.writableNeedDrain ||= this.writableLength > WAITING_BYTES_MAX
     if (onWritten !== undefined && !this.#written.includes(onWritten)) this.#written.push(onWritten)
-    // The sender may use its buffer again.
+    // The data is copied, because the sender may use its buffer again.
     this.#wire.carry(this, Uint8Array.from(bytes))
     return !this.writableNeedDrain
   }

@@ -50,7 +50,9 @@ export class Stream {
     return this.ends.filter(({ isOpen }) => isOpen)
   }
 
-  /** Ends at the other side: a host may have been dialed twice, and one of the ends is used. */
+  /**
+   * Ends at the other side: a host may have been dialed twice, and only one of these ends is used.
+   */
   others(end: StreamEnd): readonly StreamEnd[] {
     return this.ends.filter(({ side }) => side !== end.side)
   }
@@ -69,7 +71,7 @@ export class StreamEnd implements CircuitApplication {
   received = 0
   hasFinished = false
   isPeerFinished = false
-  /** Reason of its closing; null: not closed. */
+  /** Reason why it was closed; null: not closed. */
   closed: string | null = null
   /** Whether its router ended with it. */
   isLost = false
@@ -151,7 +153,7 @@ export class StreamEnd implements CircuitApplication {
   }
 
   #wrong(message: string): void {
-    // An error thrown here would only close the circuit.
+    // The run is failed here, because an error thrown here would only close the circuit.
     this.#world.fail(new Error(message))
   }
 

@@ -79,7 +79,9 @@ export class Wires implements SocketWire {
     }
   }
 
-  /** Breaks each connection between them: data in flight is lost, and both ends notice. */
+  /**
+   * Breaks each connection between the two parties: data in flight is lost, and both ends notice.
+   */
   reset(a: string, b: string): number {
     let count = 0
     for (const connection of new Set(this.#connections.values())) {
@@ -91,7 +93,7 @@ export class Wires implements SocketWire {
     return count
   }
 
-  /** @param isSilent the machine is gone: peers of the process notice nothing. */
+  /** @param isSilent the machine has failed: peers of the process notice nothing. */
   processEnded(name: string, isSilent: boolean): void {
     for (const connection of new Set(this.#connections.values())) {
       const isOwn = connection.ends.some(({ owner }) => owner.name === name)
@@ -120,7 +122,7 @@ export class Wires implements SocketWire {
     this.#send(connection, to, () => to.over('end'))
   }
 
-  /** Data written before arrives or is lost at random. */
+  /** Data that was written before arrives or is lost at random. */
   destroy(from: SimulatedSocket): void {
     const connection = this.#connections.get(from)
     if (connection === undefined) return
@@ -154,7 +156,7 @@ export class Wires implements SocketWire {
     })
   }
 
-  /** Delivers in order, as an event of the receiving process. */
+  /** Delivers data in order, as an event of the receiving process. */
   #send(connection: Connection, to: SimulatedSocket, task: () => void): void {
     const pair = pairOfEnds(connection)
     if (this.#cut.has(pair)) {
