@@ -387,7 +387,7 @@ test('docs/internals/limits.md contains the values of the limits in the code', (
 })
 
 /**
- * Limits that callers can reach: subject, what is limited, the file and name of the value, and the
+ * Limits that callers can reach: subject, limited quantity, the file and name of the value, and the
  * response at the limit.
  */
 const callerLimits: readonly (readonly [string, string, string, string])[] = [

@@ -4,8 +4,8 @@ import { titlesIn, withoutTest } from './support/titles.ts'
 
 // Goal: a test proves every state transition that the controller promises. Method: the table of
 // transitions as data; each names its tests by file and title, exactly as a run prints them: `file
-// > block > test`. `unproven` lists exactly the transitions without a test; whoever adds a test
-// removes the line of the transition.
+// > block > test`. `unproven` lists exactly the transitions without a test; if you add a test,
+// remove its transition there.
 
 interface Transition {
   readonly name: string

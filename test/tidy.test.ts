@@ -4,15 +4,14 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { innerArrows } from './support/inner-arrows.ts'
 
-// Rules about the code itself. Each prints what to do instead.
+// Rules about the code itself. If one is broken, its message says how to fix the code.
 
 const root = resolve(import.meta.dirname, '..')
 
-/** Folders that each room may import, besides itself and `proto/gen`. */
+/** Folders that each folder may import, besides itself and `proto/gen`. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
   lib: [],
-  // Ports speak of terms, indexes and entries, and of records: they may import these types, never
-  // code.
+  // Ports name terms, indexes, entries and records: they may import their types, but no code.
   ports: ['lib', 'raft/types.ts', 'entities/kind-records.ts'],
   config: ['lib'],
   raft: ['lib'],
@@ -38,7 +37,7 @@ const compositionRoots = new Set(['threads', 'controller', 'cli', 'main.ts'])
 
 const roomsWithInnerArrows = new Set(Object.keys(innerArrows).map((name) => name.split('/')[0]))
 
-/** Only these may import a package that the rest of the program must not know. */
+/** Only these files and folders may import a package that the rest of the program must not use. */
 const packageOwners: Readonly<Record<string, string>> = {
   'classic-level': 'store',
   fastify: 'api',
@@ -50,8 +49,8 @@ const packageOwners: Readonly<Record<string, string>> = {
 }
 
 /**
- * Files that must give the same result on every controller and in every replay: all of these rooms
- * except the drivers, which wait, write and keep time for them.
+ * Files that must give the same result on every controller and in every replay: all files of these
+ * folders except the drivers, which wait, write and keep time for them.
  */
 const pureRooms = /^src\/(raft|entities|fsm)\//
 const drivers = new Set([
@@ -64,7 +63,10 @@ const drivers = new Set([
   'src/fsm/audit-query.ts',
 ])
 
-/** Members of Node's modules that pure code may import: only functions of their arguments. */
+/**
+ * Members of Node's modules that pure code may import: only functions whose result depends only on
+ * their arguments.
+ */
 const pureNodeImports = new Set([
   'hash',
   'createHash',
@@ -100,7 +102,7 @@ function read(file: string): string {
   return readFileSync(join(root, file), 'utf8')
 }
 
-/** Code without comments, so that prose may name what code may not use. */
+/** Code without comments, because comments may mention names that code may not use. */
 function code(file: string): string {
   return read(file)
     .replace(/\/\*[\s\S]*?\*\//g, '')
@@ -116,8 +118,8 @@ function importsOf(file: string): string[] {
 
 const roomOf = (file: string): string => file.split('/')[1] ?? ''
 /**
- * The console runs in a browser: its packages are built into its files, and it imports src/client;
- * its import also the plan of `flotilla apply`.
+ * The console runs in a browser: its packages are built into its files, and it imports src/client.
+ * Its import page also uses the plan of `flotilla apply`.
  */
 const ofConsole = (file: string): boolean => file.startsWith('src/console/')
 const program = sources('src')
@@ -137,7 +139,7 @@ test('no source files import each other in a cycle, not even for types', () => {
   expect(circlesIn(new Map(Object.entries({ a: ['b'], b: ['c'], c: ['b'] })))).toEqual(['b, c'])
 })
 
-/** Sets of files that reach each other (Tarjan, 1972), each as its sorted names. */
+/** Sets of files that import each other in a circle (Tarjan, 1972), each as its sorted names. */
 function circlesIn(targets: ReadonlyMap<string, readonly string[]>): string[] {
   const circles: string[] = []
   const order = new Map<string, number>()
@@ -188,7 +190,7 @@ test('each top-level folder of src imports only the folders that ARCHITECTURE.md
   expect(broken).toEqual([])
 })
 
-/** Its import shares the plan of a network file with `flotilla apply`. */
+/** The import page of the console shares the plan of a network file with `flotilla apply`. */
 const consoleImport = 'src/console/pages/import/'
 const applyFiles = /^src\/(cli\/(access|client|network)\/|controller\/command-failure\.ts$)/
 
@@ -220,7 +222,7 @@ test('the console imports only src/client and declared packages', () => {
 
 test.each([
   ['the API client', 'src/client/', []],
-  // Its packages read YAML and version ranges.
+  // Packages of the import page, which read YAML and version ranges.
   ['the import of the console', consoleImport, [/^yaml$/, /^semver\//, /^preact/, /^@preact\//]],
 ] as const)('%s can run in a browser: it imports no Node module', (_, folder, packages) => {
   const queue = program.filter((file) => file.startsWith(folder))
@@ -271,8 +273,8 @@ test('each subfolder of src imports only the subfolders that this test allows', 
 })
 
 /**
- * Values that a controller passes to the API, and that the API derives from them; only the
- * composing code knows both.
+ * Values that a controller passes to the API, and those that the API derives from them; only the
+ * code that connects them may use both names.
  */
 const bags = /\b(ApiDeps|ApiServices)\b/
 const apiCompositions = new Set([
@@ -385,8 +387,8 @@ test('the command line writes to the terminal in one place, which escapes untrus
     (file) => file.startsWith('src/cli/') && /process\.std(out|err)\.write/.test(code(file)),
   )
   expect(writers).toEqual([
-    // The screen of `cluster status --watch` and the progress of a restore move the cursor
-    // themselves.
+    // The screen of `cluster status --watch` and the progress display of a restore move the cursor
+    // directly.
     'src/cli/cluster/commands.ts',
     'src/cli/snapshot/restore-running.ts',
     'src/cli/terminal/output.ts',

@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 
-// docs/internals/way-of-a-write.md names the messages and files that a write passes; this holds it
-// to the code.
+// docs/internals/way-of-a-write.md names the messages and files that a write passes; this test
+// compares them with the code.
 
 const root = resolve(import.meta.dirname, '..')
 const page = readFileSync(join(root, 'docs/internals/way-of-a-write.md'), 'utf8')
@@ -11,7 +11,10 @@ const headings = [...page.matchAll(/^##+ `(\w+)` in `([^`]+)`$/gm)].map(
   ([, message = '', file = '']) => ({ message, file }),
 )
 
-/** Messages of protobuf, members of a union of messages, and interfaces. */
+/**
+ * Whether the file defines the message: a protobuf message, a member of a union of messages, or an
+ * interface.
+ */
 function defines(file: string, message: string): boolean {
   const text = readFileSync(join(root, file), 'utf8')
   const definitions = [

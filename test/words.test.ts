@@ -12,7 +12,7 @@ import { titlesIn } from './support/titles.ts'
 const root = join(import.meta.dirname, '..')
 const leftPath = join(import.meta.dirname, 'words.json')
 
-/** Names that more than one file exports. */
+/** Names that more than one file exports, and the counts of old words. */
 const { names: namesLeft, oldWords: oldWordsLeft } = JSON.parse(readFileSync(leftPath, 'utf8')) as {
   readonly names: readonly string[]
   /** Words of the old style that are left, by the kind of text. */
@@ -43,8 +43,7 @@ const gone: readonly (readonly [RegExp, string])[] = [
 ]
 
 /**
- * Folders whose texts apply decides and the replicated state contains: other words would be another
- * state.
+ * Folders whose texts become part of the replicated state: other texts would produce another state.
  */
 const replicated = ['src/fsm/', 'src/entities/']
 
@@ -80,8 +79,8 @@ const sources = filesBelow('src').map((path) => {
 })
 
 /**
- * Texts of a tree that contain a space, with holes as `…`, except the texts of `assert`, which are
- * for developers.
+ * Texts of a tree that contain a space, with `…` for placeholders, except the texts of `assert`,
+ * which are for developers.
  */
 function sentencesIn(tree: Tree): string[] {
   const found: string[] = []
@@ -192,10 +191,10 @@ function countOf(pattern: RegExp, texts: readonly string[]): number {
 }
 
 const notOurPages = /^(?:node_modules|\.|dist|CHANGELOG)/
-/** Packages, and the copies that `make docs` writes. */
+/** Packages, and the copies of pages that `make docs` writes. */
 const notOurFolders = /(?:^|\/)node_modules$|^tools\/site\/pages$/
 
-/** The guide, the decisions and the README of each folder. */
+/** The pages of the docs, the decisions and the README of each folder. */
 function pagesBelow(folder: string): string[] {
   return readdirSync(join(root, folder), { withFileTypes: true })
     .filter(({ name }) => folder !== '.' || !notOurPages.test(name))
@@ -206,7 +205,7 @@ function pagesBelow(folder: string): string[] {
     })
 }
 
-/** How often each word of the old style occurs, by the kind of text. */
+/** How often each old-style word occurs, by the kind of text. */
 function oldWords(): Record<string, Record<string, number>> {
   const read = (file: string): string => readFileSync(join(root, file), 'utf8')
   const tests = filesBelow('test')
@@ -262,7 +261,7 @@ test('the number of words that the style guide excludes never increases in comme
   ).toEqual({ told: 2, 'goes on': 1 })
 })
 
-/** Names of furniture and offices: they do not say what a thing is in its field. */
+/** Names from furniture and offices, which do not describe the thing in terms of its field. */
 const FURNITURE = /Desk|Steward|Keeper|Entrance|Asker|Gateway|Witness|Doorman|Board(?!er)/
 
 test('no exported name uses a metaphor from everyday life, such as furniture or an office', () => {
@@ -286,7 +285,7 @@ function exportedNames(tree: Tree): string[] {
 test('an exported name is defined in only one file, except for the recorded names', () => {
   const files = new Map<string, Set<string>>()
   for (const { path, tree } of sources) {
-    // The console is a separate program, which no other room imports.
+    // The console is a separate program that no other folder imports.
     const program = path.startsWith('src/console/') ? 'console ' : ''
     for (const exported of exportedNames(tree)) {
       const name = program + exported

@@ -12,27 +12,36 @@ import {
 import { parseMessage } from './script-message.ts'
 
 /*
-The language of the scripts, one command a line:
-  cluster voters=1,2,3 [learners=4]       equal disks with the two forming entries, nobody leads;
-                                          [appendBytesMax=1]: or any other option of the core
-  add 4                                   an empty node, in no configuration yet
-  log 2 term=4 [vote=1] terms=2,4         what node 2's disk holds after the forming entries; starts it from there
-  elect 1                                 those who hear 1 forget their leader, 1 campaigns, all settles
-  campaign 1 | tick 1 [3] | settle [1,2]  time and messages by hand; settle also lets disks finish
-  deliver 1>2 | repeat 1>2 | lose         what is on its way on one link arrives; arrives and stays on its way;
-                                          all that is on its way is lost
-  cut 1 from 2,3 | cut 1>2 | heal
-  say 2>1 voteRequest term=5 last=1/2     a message out of nowhere, in the words of the trace; [store=2]: from that disk
-  wipe 3 store=2                          node 3 comes back with an empty disk of another store id
-  propose 1 "x" "y" | read 1 | transfer 1 to 2 | change 1 voters=1,2 [learners=3] [stores=3:2]
-  disk 1 hold | sync 1 | disk 1 go        a disk writes nothing by itself; what it is at; all again
+The language of the scripts, one command per line:
+  cluster voters=1,2,3 [learners=4]       all disks contain the two forming entries, no node leads;
+                                          [appendBytesMax=1] or another option of the core
+  add 4                                   adds an empty node that no configuration contains yet
+  log 2 term=4 [vote=1] terms=2,4         writes node 2's log after the forming entries, and starts
+                                          the node with it
+  elect 1                                 nodes that can receive from 1 forget their leader, 1
+                                          campaigns, and all messages are delivered
+  campaign 1 | tick 1 [3] | settle [1,2]  campaigns, advances ticks, or delivers messages and syncs
+                                          disks among the given nodes
+  deliver 1>2 | repeat 1>2 | lose         delivers the messages in flight on one link; delivers them
+                                          and keeps them in flight; loses all messages in flight
+  cut 1 from 2,3 | cut 1>2 | heal         cuts both directions or one; restores all links
+  say 2>1 voteRequest term=5 last=1/2     delivers a message that no node sent, in the notation of
+                                          the trace; [store=2]: from the disk with that store ID
+  wipe 3 store=2                          node 3 returns with an empty disk and another store ID
+  propose 1 "x" "y" | read 1 | transfer 1 to 2
+  change 1 voters=1,2 [learners=3] [stores=3:2]
+  disk 1 hold | sync 1 | disk 1 go        the disk stops syncing by itself; completes the pending
+                                          sync; syncs by itself again
   crash 1 | restart 1
-  damage 3 through 4 [owed=2/6|2/*]       node 3, which is down, keeps its log up to there and owes the rest of it, or what is
-                                          said; *: all of that term
+  damage 3 through 4 [owed=2/6|2/*]       node 3, which is stopped, keeps its log up to this entry;
+                                          the rest, or the given part, becomes its missing tail;
+                                          *: all entries of that term
   compact 1 through 5 | snapshot 1>3
-  clock 1 +5000                           its clock runs so many ms ahead of where all clocks start
-  peers 1 | stamps 1 | ondisk 1           shows what a leader knows of the others; log time; what a node says is on disk
-  trace                                   from here on every delivered message is shown
+  clock 1 +5000                           the node's clock is this number of ms ahead of the common
+                                          start time
+  peers 1 | stamps 1 | ondisk 1           shows the leader's knowledge of its peers; the log times;
+                                          the disk state that the node reports
+  trace                                   from here on, every delivered message is shown
 */
 
 const ids = (list: string): string[] => (list === '' ? [] : list.split(','))

@@ -12,7 +12,7 @@ import { ended, fileDigest, type OpenZitiControllers } from './openziti-controll
 import { StockRouter, type TunnelOptions } from './stock-router.ts'
 import { startWebServer, Stream, Traffic } from './traffic.ts'
 
-/** An enrollment token that nobody has used. */
+/** An unused enrollment token. */
 export interface OpenToken {
   readonly name: string
   readonly kind: 'identity' | 'router'
@@ -26,7 +26,7 @@ const execute = promisify(execFile)
 /**
  * Routers, clients and traffic of a network whose controllers change while they run: two edge
  * routers that carry services, a third that renews its certificate, a tunnel that hosts and one
- * that offers ports.
+ * that opens ports for services.
  */
 export class MovedOverlay {
   readonly #binary: string
@@ -43,7 +43,7 @@ export class MovedOverlay {
     this.folder = folder
   }
 
-  /** Creates everything through the first controller, and starts it. */
+  /** Creates all routers, clients and services through the first controller, and starts them. */
   async start(controllers: OpenZitiControllers): Promise<void> {
     mkdirSync(this.folder, { recursive: true })
     const api = await controllers.api(1)
@@ -79,8 +79,8 @@ export class MovedOverlay {
   }
 
   /**
-   * Waits until the host has been connected as long as hosts of a network that was not just
-   * created: a younger one keeps a service session that has ended.
+   * Waits until the host has been connected for as long as hosts of an established network: a host
+   * that connected recently keeps a service session that has ended.
    */
   async settle(): Promise<void> {
     const ageMs = performance.now() - this.#hostedAtMs
@@ -88,8 +88,8 @@ export class MovedOverlay {
   }
 
   /**
-   * Tokens of an identity that each member created, and of a router as each member reports it:
-   * the members of a cluster have different ones for one router.
+   * For each member, the token of an identity that the member created, and the token of a router as
+   * the member reports it: the members of a cluster have different tokens for one router.
    */
   async openTokens(controllers: OpenZitiControllers): Promise<OpenToken[]> {
     const tokens: OpenToken[] = []
@@ -145,7 +145,7 @@ export class MovedOverlay {
     tunnel: TunnelOptions | undefined,
   ): Promise<string> {
     const isTunnelerEnabled = tunnel !== undefined
-    // Tunnels of OpenZiti 1.6 may hang when a router that they use restarts, as the third one does.
+    // OpenZiti 1.6 tunnels may hang when a router that they use restarts, as the third one does.
     const roleAttributes = isTunnelerEnabled ? ['public', name] : [name]
     const id = await api.post('edge-routers', { name, isTunnelerEnabled, roleAttributes })
     const router = new StockRouter({
@@ -164,7 +164,7 @@ export class MovedOverlay {
     return id
   }
 
-  /** @returns the identity file. */
+  /** @returns the path of the identity file. */
   async #addIdentity(
     api: ManagementApi,
     name: string,
@@ -199,7 +199,7 @@ export function serverDigest(router: StockRouter): string {
   return fileDigest(join(folder, `${name}.server.cert`))
 }
 
-/** `web` is hosted and used by tunnels, `books` by routers. */
+/** Tunnels host and use the service `web`; routers host and use `books`. */
 async function offerServices(api: ManagementApi, port: number): Promise<void> {
   const types = await api.list('config-types')
   const configTypeId = types.find(({ name }) => name === 'host.v1')?.id ?? ''
@@ -229,7 +229,7 @@ async function offerServices(api: ManagementApi, port: number): Promise<void> {
 interface Offer {
   readonly name: string
   readonly type: 'Bind' | 'Dial'
-  /** A role. */
+  /** A role of identities. */
   readonly identity: string
   readonly service: string
 }
@@ -257,7 +257,7 @@ async function identityToken(api: ManagementApi, id: string): Promise<string> {
   return enrollment.ott.jwt
 }
 
-/** Waits until the member has the record. */
+/** Waits until the member has the record of the router. Returns its token. */
 async function routerToken(api: ManagementApi, id: string): Promise<string> {
   const path = `edge-routers/${id}`
   return await until('the token of a router', async () => {

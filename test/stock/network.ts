@@ -13,7 +13,7 @@ export interface StockClient {
   readonly file: string
 }
 
-/** A cluster of three with OpenZiti routers, none of which is online yet. */
+/** A cluster of three controllers with OpenZiti routers, none of which is online yet. */
 export class StockNetwork implements AsyncDisposable {
   readonly binary: string
   readonly cluster: TestCluster
@@ -51,8 +51,8 @@ export class StockNetwork implements AsyncDisposable {
   }
 
   /**
-   * @param more absent link groups: the group of all routers that name none; absent tunnel: none.
-   * @returns its id.
+   * @param more default link group: the group of all routers that name none; default tunnel: none.
+   * @returns its ID.
    */
   async addRouter(
     name: string,
@@ -67,7 +67,7 @@ export class StockNetwork implements AsyncDisposable {
     return id
   }
 
-  /** One of ours among them, where clients can connect; it ends with the network. */
+  /** Adds one of our routers, to which clients can connect; it stops when the network ends. */
   async addOurRouter(
     name: string,
     more: Pick<OurRouterOptions, 'edgeProtocol'> = {},
@@ -91,7 +91,7 @@ export class StockNetwork implements AsyncDisposable {
   }
 
   /**
-   * An identity with `role` that the OpenZiti program has enrolled.
+   * Creates an identity with `role` and enrolls it with the OpenZiti program.
    * @returns its ID and its file.
    */
   async addClient(name: string, role: string): Promise<StockClient> {
@@ -110,14 +110,14 @@ export class StockNetwork implements AsyncDisposable {
     return { id, file }
   }
 
-  /** @returns the id. */
+  /** @returns the ID of the created record. */
   async post(path: string, body: Record<string, unknown>): Promise<string> {
     const answer = await this.client(1).request('POST', `/edge/management/v1/${path}`, { body })
     if (answer.status !== 201) throw new Error(`${path}: ${JSON.stringify(answer.body)}`)
     return (answer.body.data as { id: string }).id
   }
 
-  /** A change that is answered with 200 or 201. */
+  /** Sends a change, and expects the answer 200 or 201. */
   async manage(method: string, path: string, body?: unknown): Promise<void> {
     const answer = await this.client(1).request(method, `/edge/management/v1/${path}`, { body })
     if (![200, 201].includes(answer.status)) throw new Error(`${path}: ${answer.text}`)

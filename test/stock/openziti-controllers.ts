@@ -12,18 +12,18 @@ import { ManagementApi } from './management-api.ts'
 export interface OpenZitiControllersOptions {
   readonly binary: string
   readonly folder: string
-  /** A single controller has a separate database (`db`); three are a cluster. */
+  /** A single controller has a separate database (`db`); three controllers are a cluster. */
   readonly count: 1 | 3
   /**
-   * Of each controller: one for routers and clients, or one for each, which then has a separate
-   * key.
+   * Number of ports of each controller: one for both routers and clients, or one for each; the
+   * second port then has a separate key.
    */
   readonly ports: 1 | 2
 }
 
 export const admin = { username: 'admin', password: 'cut-Over-7' }
 const trustDomain = 'acme.test'
-/** Controllers that a cluster gains later use the next ports. */
+/** Controllers that are later added to a cluster use the next ports. */
 const CONTROLLERS_MAX = 3
 const ROUTER_PORT_OFFSET = 100
 const execute = promisify(execFile)
@@ -42,7 +42,10 @@ export class OpenZitiControllers {
     this.#firstPort = firstPort
   }
 
-  /** Creates PKI, configurations and the database or cluster. The controllers run afterwards. */
+  /**
+   * Creates the PKI, the configurations and the database or cluster. The controllers are running
+   * afterwards.
+   */
   static async create(options: OpenZitiControllersOptions): Promise<OpenZitiControllers> {
     const made = new OpenZitiControllers(options, await freePortBlock(CONTROLLERS_MAX))
     await made.#createAuthority()
@@ -111,7 +114,7 @@ export class OpenZitiControllers {
     }
   }
 
-  /** Stops all controllers as a service manager does, and waits for their end. */
+  /** Stops all controllers as a service manager does, and waits until they exit. */
   async stop(): Promise<void> {
     await Promise.all(this.#children.map((child) => ended(child, 'SIGTERM')))
     this.#children = []
@@ -147,7 +150,9 @@ export class OpenZitiControllers {
     await this.#ziti('pki', 'create', kind, '--pki-root', this.#pki, ...args)
   }
 
-  /** The commands of OpenZiti's quickstart. Each controller has its own intermediate authority. */
+  /**
+   * Runs the commands of OpenZiti's quickstart. Each controller has its own intermediate authority.
+   */
   async #createController(k: number): Promise<void> {
     const id = this.id(k)
     const signer = `signer-${id}`
@@ -233,7 +238,7 @@ export function fileDigest(file: string): string {
   return createHash('sha256').update(readFileSync(file)).digest('hex')
 }
 
-/** Waits until a process has ended. */
+/** Waits until a process has exited. */
 export async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const exited = new Promise((done) => child.once('exit', done))

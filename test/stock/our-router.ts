@@ -12,18 +12,18 @@ export interface OurRouterOptions {
   /** `tls:host:port` of a controller. */
   readonly endpoint: string
   readonly linkPort: number
-  /** The port that other routers get; absent: the port on which it listens. */
+  /** The port that other routers receive; default: the port on which it listens. */
   readonly linkAdvertised?: number
   readonly linkGroups?: readonly string[]
-  /** Absent: it dials others. */
+  /** True: it does not dial other routers. */
   readonly isDialedOnly?: boolean
-  /** Where clients connect; absent: nowhere. */
+  /** The port for clients; by default clients cannot connect. */
   readonly edgePort?: number
-  /** Of the listener there; absent: tls. */
+  /** The protocol of that port; default: tls. */
   readonly edgeProtocol?: 'tls' | 'wss'
-  /** Environment of its process; absent: that of the test. */
+  /** Environment of the router process; default: that of the test. */
   readonly env?: NodeJS.ProcessEnv
-  /** Sections beside those, a line each. */
+  /** Additional sections of the configuration, one line per item. */
   readonly sections?: readonly string[]
 }
 
@@ -75,7 +75,7 @@ ${sections.join('\n')}
     ])
   }
 
-  /** @param more options of `router run`. */
+  /** @param more additional options of `router run`. */
   start(...more: readonly string[]): void {
     this.#child = spawn(flotilla, ['router', 'run', this.config, ...more], {
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -6,8 +6,9 @@ import type { Client } from '../process/support/client.ts'
 import { StockNetwork } from './network.ts'
 import { seen, type StockRouter } from './stock-router.ts'
 
-// Two unmodified OpenZiti routers at a cluster of three: they enroll, show online everywhere, form
-// a link, and follow the data model and the controllers. `node test/stock/routers.ts --binary PATH`
+// Two unmodified OpenZiti routers in a cluster of three controllers: they enroll, are shown as
+// online by every controller, establish a link, and follow the data model and the controllers.
+// `node test/stock/routers.ts --binary PATH`
 
 const { values: options } = parseArgs({ options: { binary: { type: 'string' } } })
 const { binary } = options
@@ -86,7 +87,7 @@ await seen('er2 offline once it is disabled, and its link gone', async () => {
 })
 console.log('all seen')
 
-/** A record of every kind that routers receive. */
+/** Creates a record of every kind that routers receive. */
 async function fill(): Promise<void> {
   const client = network.client(1)
   const post = network.post.bind(network)
@@ -136,8 +137,8 @@ async function fill(): Promise<void> {
 }
 
 /**
- * The model of each router, by its own inspection, is that of the controller: kind by kind, id by
- * id.
+ * Expects the data model of each router, according to its own inspection, to equal that of the
+ * controller, for every kind and ID.
  */
 async function modelAgrees(when: string, k = 1): Promise<void> {
   const client = clients[k - 1] as Client
@@ -148,7 +149,7 @@ async function modelAgrees(when: string, k = 1): Promise<void> {
     const { values } = body as unknown as {
       values: { appId: string; name: string; value: Record<string, Record<string, unknown>> }[]
     }
-    // Controllers answer it too, with their count of entries.
+    // Controllers answer the inspection too, with their number of entries.
     const models = values.filter(
       ({ appId, name }) => name === 'router-data-model' && !/^ctrl\d$/.test(appId),
     )

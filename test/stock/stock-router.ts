@@ -8,7 +8,7 @@ import { parse } from 'yaml'
 import { until } from '../process/support/client.ts'
 
 export interface StockRouterOptions {
-  /** The OpenZiti program with `router enroll` and `router run`. */
+  /** The OpenZiti program, which has the commands `router enroll` and `router run`. */
   readonly binary: string
   readonly folder: string
   readonly name: string
@@ -17,18 +17,18 @@ export interface StockRouterOptions {
   readonly linkPort: number
   readonly linkGroups?: readonly string[]
   readonly edgePort: number
-  /** DNS names of its server certificate beside localhost. */
+  /** DNS names of its server certificate, in addition to localhost. */
   readonly dnsNames?: readonly string[]
-  /** Mode of a `tunnel` listener; without it there is none. */
+  /** Mode of its `tunnel` listener; without it the router has no tunnel listener. */
   readonly tunnel?: TunnelOptions
-  /** Listeners beside that of clients, and sections at the end, a line each. */
+  /** Additional listeners, and sections at the end, one line per item. */
   readonly listeners?: readonly string[]
   readonly sections?: readonly string[]
 }
 
 export interface TunnelOptions {
   readonly mode: 'host' | 'proxy'
-  /** Services of mode `proxy`: `service:port`. */
+  /** Services of the mode `proxy`: `service:port`. */
   readonly services?: readonly string[]
 }
 
@@ -49,7 +49,7 @@ export class StockRouter {
     return join(this.options.folder, `${this.options.name}.log`)
   }
 
-  /** @throws when it is refused. */
+  /** Enrolls the router. @throws when a controller refuses it. */
   async enroll(jwt: string): Promise<void> {
     const { binary, folder, name } = this.options
     await mkdir(folder, { recursive: true })
@@ -92,7 +92,7 @@ export class StockRouter {
     return readFileSync(this.log, 'utf8')
   }
 
-  /** Ids of the controllers in its endpoints file. */
+  /** IDs of the controllers in its endpoints file. */
   endpoints(): string[] {
     try {
       const file = parse(readFileSync(join(this.options.folder, 'endpoints.yml'), 'utf8')) as {
@@ -150,7 +150,10 @@ function tunnelText(tunnel: TunnelOptions | undefined): string {
 ${services.length === 0 ? '' : `      services:\n${served}`}`
 }
 
-/** @throws when it is not so in a time that a busy machine has enough of. */
+/**
+ * Waits until `isSo` is true. @throws when it is still false after a time that is sufficient on a
+ * busy machine.
+ */
 export async function seen(what: string, isSo: () => Promise<boolean> | boolean): Promise<void> {
   const beganMs = performance.now()
   await until(what, async () => ((await isSo()) ? true : null))

@@ -9,9 +9,7 @@ const ANSWER_WITHIN_MS = 3000
 /** Number of answers in a row that count as steady traffic. */
 const STEADY = 8
 
-/**
- * An HTTP server on this host. `/stream` sends a byte all the time, every other path one answer.
- */
+/** An HTTP server on this host. `/stream` sends bytes continuously, every other path one answer. */
 export async function startWebServer(): Promise<{
   readonly server: Server
   readonly port: number
@@ -29,14 +27,15 @@ export async function startWebServer(): Promise<{
 }
 
 /**
- * Requests a page again and again, each time over a new connection, so that each is a new circuit.
+ * Requests a page repeatedly, each time over a new connection, so that each request uses a new
+ * circuit.
  */
 export class Traffic {
   readonly name: string
   readonly #port: number
   readonly #answeredAtMs: number[] = []
   #failures: string[] = []
-  /** Answers since the last failure. */
+  /** The number of answers since the last failure. */
   #inRow = 0
   #isEnded = false
 
@@ -50,7 +49,7 @@ export class Traffic {
     this.#isEnded = true
   }
 
-  /** @returns when the first answer of a steady row that begins after `sinceMs` arrived. */
+  /** @returns when the first answer of a series of successful answers after `sinceMs` arrived. */
   async back(sinceMs: number): Promise<number> {
     return await until(`traffic of ${this.name}`, () => {
       const first = this.#answeredAtMs.at(-Math.min(this.#inRow, this.#countSince(sinceMs)))
@@ -92,7 +91,7 @@ export class Traffic {
     }
   }
 
-  /** @returns why there was no answer. */
+  /** @returns the reason why no answer arrived; null if one did. */
   #request(): Promise<string | null> {
     return new Promise((done) => {
       const request = get({ host: '127.0.0.1', port: this.#port, agent: false }, (response) => {
@@ -105,7 +104,7 @@ export class Traffic {
   }
 }
 
-/** One connection that receives bytes all the time. */
+/** One connection that receives bytes continuously. */
 export class Stream {
   #receivedAtMs = performance.now()
   #longestGapMs = 0

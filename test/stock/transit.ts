@@ -10,9 +10,9 @@ import { StockNetwork } from './network.ts'
 import { OurRouter } from './our-router.ts'
 import { seen } from './stock-router.ts'
 
-// An OpenZiti host and client, each at an OpenZiti router, reach each other through our router,
-// which alone has links to both. They dial these links and offer several sockets per link, of which
-// it accepts one. `node test/stock/transit.ts --binary PATH`
+// An OpenZiti host and client, each connected to an OpenZiti router, reach each other through our
+// router, which alone has links to both. The OpenZiti routers dial these links and offer several
+// sockets per link, of which our router accepts one. `node test/stock/transit.ts --binary PATH`
 
 const { values: options } = parseArgs({ options: { binary: { type: 'string' } } })
 const { binary } = options
@@ -92,7 +92,7 @@ function sha256(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-/** The answer to a client of the service, over a separate connection. */
+/** The data that a client of the service receives, over a separate connection. */
 async function echoed(user: string, sent: Buffer): Promise<{ text: string; digest: string }> {
   const child = spawn(binary ?? '', ['demo', 'zcat', '-i', user, 'ziti:echo'])
   const got: Buffer[] = []

@@ -8,8 +8,8 @@ import { freePort } from '../support/ports.ts'
 import { StockNetwork } from './network.ts'
 import { seen } from './stock-router.ts'
 
-// Tunnels within OpenZiti routers: one hosts a page, another one has a port for it; no client takes
-// part. `node test/stock/tunnel.ts --binary PATH`
+// Tunnels in OpenZiti routers: one hosts a page, another one opens a port for it; the test uses no
+// OpenZiti client. `node test/stock/tunnel.ts --binary PATH`
 
 const { values: options } = parseArgs({ options: { binary: { type: 'string' } } })
 const { binary } = options
@@ -108,7 +108,7 @@ async function terminators(network: StockNetwork, k: number): Promise<Record<str
   return body.data as Record<string, unknown>[]
 }
 
-/** Null where nothing answers. */
+/** The fetched page; null if no answer arrives. */
 async function fetched(): Promise<string | null> {
   try {
     const response = await fetch(url, {

@@ -8,8 +8,8 @@ import { inBackground, offerEcho, sendAndReceive } from './echo.ts'
 import { StockNetwork } from './network.ts'
 import { seen } from './stock-router.ts'
 
-// A host and a client of OpenZiti that reach a router of ours by web sockets alone.
-// `node test/stock/web-sockets.ts --binary PATH --mb 100`
+// An OpenZiti host and an OpenZiti client that reach one of our routers only by WebSockets. `node
+// test/stock/web-sockets.ts --binary PATH --mb 100`
 
 const { values: options } = parseArgs({
   options: { binary: { type: 'string' }, mb: { type: 'string', default: '100' } },

@@ -9,8 +9,8 @@ import { entry, someEntries, summary } from './support/entries.ts'
 import { formedFolder, identity, smallLog, temporaryFolder } from './support/folders.ts'
 import { fastFileSystem, watchedFileSystem } from './support/power-cut.ts'
 
-// Method: before each call that changes the disk, the test copies the folder, as a crash would
-// leave it; each copy must open.
+// Method: before each call that changes the disk, the test copies the folder in the state in which
+// a crash would leave it; the log must be able to open each copy.
 
 function crashPoints(
   prepare: (disk: FileDisk) => void,
@@ -32,7 +32,7 @@ function crashPoints(
   return found
 }
 
-/** Starts on the folder, writes, starts again, and returns what the first start found. */
+/** Opens the log in the folder, writes, opens it again, and returns what the first start found. */
 function afterCrash(dir: string): RestoredLog {
   const copy = join(temporaryFolder(), 'data')
   cpSync(dir, copy, { recursive: true })
@@ -142,7 +142,7 @@ test('entries are never stored on disk before their term', () => {
   )
   for (const { hardState, entries } of found) {
     expect(hardState.term).toBeGreaterThanOrEqual(entries.at(-1)?.term ?? 0)
-    // Writes are carried out in order: a term reaches the disk only after the entries written
+    // The log carries out writes in order: a term reaches the disk only after the entries written
     // before it.
     expect(entries.length).toBeGreaterThanOrEqual((hardState.term - 1) * 2)
   }

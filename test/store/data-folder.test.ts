@@ -49,7 +49,7 @@ test('if a crash interrupts a log reset after a received state was swapped in, t
   for await (const chunk of snapshot.chunks()) await receiver.write(chunk)
   await receiver.finish()
   await receiver.swap()
-  // The log is never reset: the process ends here.
+  // The test does not reset the log, because the process ends here.
   await joined.close()
   const again = await openDataFolder(dir, options)
   expect(again.restored).toMatchObject({ base: { term: 4, index: 70 }, entries: [], commit: 70 })

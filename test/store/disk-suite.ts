@@ -7,7 +7,7 @@ export interface OpenedDisk {
   readonly restored: RestoredLog
   /** Makes all writes durable and reports them. */
   settle(): Promise<void>
-  /** Closes in order and restarts. */
+  /** Closes the disk in order and restarts it. */
   restart(): Promise<OpenedDisk>
   /** Loses all writes that were not settled, and restarts. */
   crash(): Promise<OpenedDisk>

@@ -37,7 +37,8 @@ test('all writes in one event loop turn share one write and one sync call, and a
   const before = { ...files.counts }
   const reported = new Promise((resolve) => {
     disk.onDurable = (token) => {
-      // The next segment is prepared after the report, so only the flush itself is counted here.
+      // The log prepares the next segment after the report, so only the flush itself is counted
+      // here.
       if (token === 1) {
         expect(files.counts).toEqual({ writes: before.writes + 1, syncs: before.syncs + 1 })
       }
@@ -97,7 +98,7 @@ for (const [call, breakIt] of failing) {
     breakIt(files)
     append(disk, 2)
     disk.flush()
-    // The disk works again, which says nothing about the pages it lost.
+    // The disk works again, but the pages that it lost are still lost.
     Object.assign(files, real)
     const changes: string[] = []
     files.onChange = (name) => changes.push(name)
@@ -206,8 +207,8 @@ test('the next segment is filled with zeros in advance, so that changing the seg
     disk.flush()
   }
   disk.closeNow()
-  // The first segment change comes early, because the formed segment is small. Later ones write a
-  // header page only.
+  // The log changes to the second segment early, because the formed segment is small. Later segment
+  // changes write only a header page.
   expect(zerosInFlush.slice(1)).toEqual([1, 1, 1])
 })
 

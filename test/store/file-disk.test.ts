@@ -3,7 +3,10 @@ import { openLog } from '../../src/store/log/open-log.ts'
 import { diskSuite, type OpenedDisk } from './disk-suite.ts'
 import { formedFolder, smallLog, temporaryFolder } from './support/folders.ts'
 
-/** A crash is a copy of the folder, opened while the first log is never closed. */
+/**
+ * The harness simulates a crash: it copies the folder and opens the copy, while the first log is
+ * never closed.
+ */
 function harness(dir: string): OpenedDisk {
   const { disk, restored } = openLog(dir, smallLog)
   return {

@@ -114,7 +114,7 @@ test('a crash at any step of receiving a snapshot and swapping it in leaves the 
     const expected =
       index === 3 ? [['old', '1']] : many.map(({ key, value }) => [key, value]).sort()
     expect(await recordsOf(opened)).toEqual(expected)
-    // Leftovers beside the live half are removed.
+    // Opening the store removes old files next to the active half.
     expect(readdirSync(join(copy, 'state')).sort()).toEqual([index === 3 ? 'A' : 'B', 'CURRENT'])
     await opened.close()
   }

@@ -9,18 +9,17 @@ import { FaultyMemoryFiles, PowerCut } from './support/faulty-memory-files.ts'
 import { identity, smallLog } from './support/folders.ts'
 
 // Goal: reported writes survive every power cut, and a start finds a prefix of the writes, in
-// order.
-// Method: the real log over in-memory files that lose unsynced sectors and names. One seed decides
-// the operations, the call at which the power fails, and what is lost. Each run has several lives
-// on the same disk.
+// order. Method: the real log over in-memory files that lose unsynced sectors and names. One seed
+// determines the operations, the call at which the power fails, and the lost data. Each run starts
+// the log several times on the same disk.
 
 /**
- * Expected log after the operations so far; never compacted, so that it can be compared from any
- * base.
+ * Expected log after the operations so far. It is never compacted, so that it can be compared from
+ * any base.
  */
 interface Model {
   readonly hardState: HardState
-  /** Index that `entries` begin after. */
+  /** The index after which `entries` begin. */
   readonly start: Index
   readonly entries: readonly Entry[]
 }
@@ -50,7 +49,7 @@ function outcomes(before: Model, operation: Operation | null): Model[] {
   if (operation.write === null) return [before, operation.after]
   const { hardState } = operation.after
   const { entries } = operation.write
-  // The old tail may be gone before the first of its replacements is on disk.
+  // The old tail may be removed before the first entry that replaces it is on disk.
   const cut = before.entries.slice(0, (entries[0]?.index ?? Infinity) - before.start - 1)
   const prefixes = entries.map((_, count) => replaced(before, entries.slice(0, count + 1)))
   const found = [before, { ...before, hardState }]
@@ -103,7 +102,9 @@ class Life {
     else this.#append(choice < 11)
   }
 
-  /** All logs that a start may find: those from the last durable operation on. */
+  /**
+   * All logs that a start may find: the state after the last durable operation, and all later ones.
+   */
   possible(): Model[] {
     const from = this.operations.findIndex(({ token }) => token > this.durableToken)
     if (from === -1) return [this.model]
@@ -158,7 +159,7 @@ class Life {
   }
 }
 
-/** @returns the number of lives that a power cut ended during work. */
+/** @returns the number of starts whose work a power cut interrupted. */
 function manyLives(seed: number): number {
   const random = seededRandom(seed)
   let files = new FaultyMemoryFiles()
@@ -208,7 +209,7 @@ test('writes reported as durable survive any power cut, and no start finds data 
   let cuts = 0
   const seeds = 150
   for (let seed = 1; seed <= seeds; seed += 1) cuts += manyLives(seed)
-  // Most power cuts must come during work, or the test proves little.
+  // Most power cuts must occur during work, otherwise the test proves little.
   expect(cuts).toBeGreaterThan(seeds * 2)
 })
 

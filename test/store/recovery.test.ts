@@ -21,10 +21,9 @@ import { entry, someEntries, summary } from './support/entries.ts'
 import { formedFolder, identity, smallLog, temporaryFolder } from './support/folders.ts'
 import { fastFileSystem, watchedFileSystem } from './support/power-cut.ts'
 
-// Goal: after any crash the log holds all reported writes, and damage is never mistaken for a
-// crash.
-// Method: the test copies a running folder (a crash: the disk is never closed), damages the copy on
-// purpose, and opens it.
+// Goal: after any crash the log contains all reported writes, and damage is never mistaken for a
+// crash. Method: the test copies the folder of an open log (a crash: the disk is never closed),
+// damages the copy, and opens it.
 
 function copyOf(dir: string): string {
   const copy = join(temporaryFolder(), 'data')
@@ -43,7 +42,7 @@ function lastSegment(dir: string): string {
   return segmentsOf(dir).at(-1) ?? ''
 }
 
-/** File length without trailing zeros. */
+/** Length of the file without its trailing zeros. */
 function usedBytes(path: string): number {
   const bytes = readFileSync(path)
   let used = bytes.length
@@ -88,8 +87,8 @@ function contentOf(dir: string): Map<string, string> {
 }
 
 /**
- * A copy of a folder whose log has `flushes`, each synced separately and none recorded in the meta
- * slots.
+ * A copy of a folder whose log contains `flushes`. Each flush was synced separately, and the meta
+ * slots record none of them.
  */
 function crashedWith(flushes: readonly (readonly Entry[])[]): string {
   const dir = formedFolder()
@@ -139,7 +138,7 @@ test('if any sectors of the last flush are missing, the log is truncated at the 
     expect(entries.length).toBeGreaterThanOrEqual(4)
     expect(summary(entries)).toEqual(summary(flushes.flat().slice(0, entries.length)))
     if (entries.length < 16) torn += 1
-    // The rest of the torn flush must not come back.
+    // The rest of the torn flush must not reappear.
     expect(summary(recover(copy).entries)).toEqual(summary(entries))
     rmSync(copy, { recursive: true })
   }
@@ -168,7 +167,7 @@ test('any flipped bit before the last flush is reported as corruption, in one se
     flipBit(lastSegment(copy), at)
     const before = contentOf(copy)
     try {
-      // Only padding may change unnoticed, and then nothing is lost.
+      // Only changes of padding may remain undetected, and then no data is lost.
       expect(summary(recover(copy).entries)).toEqual(summary(restored))
     } catch (error) {
       if (!(error instanceof StoreError)) throw error
@@ -210,7 +209,7 @@ test('a flipped bit in the last flush of a crashed log loses at most that flush 
   const end = usedBytes(lastSegment(crashed))
   for (let round = 0; round < 100; round += 1) {
     const copy = copyOf(crashed)
-    // Beyond the padding of the record before.
+    // A bit after the padding of the previous record.
     flipBit(lastSegment(copy), random.integer((begin + 8) * 8, end * 8 - 1))
     const { entries } = recover(copy)
     expect(entries.length).toBeGreaterThanOrEqual(3)
@@ -270,7 +269,7 @@ test('an intact record that does not continue the previous record’s hash chain
     return lastSegment(folder)
   })
   const bytes = readFileSync(dir ?? '')
-  // Simulates a disk that returns the second record of another history of the same length.
+  // Simulates a disk that returns the second record of another log of the same length.
   readFileSync(other ?? '').copy(bytes, SEGMENT_HEADER_BYTES + 104, SEGMENT_HEADER_BYTES + 104)
   writeFileSync(dir ?? '', bytes)
   const error = refusal(join(dir ?? '', '../..'))
@@ -302,7 +301,7 @@ test('a torn record whose body looks like a record of another store still counts
   const path = lastSegment(crashed)
   flipBit(path, (SEGMENT_HEADER_BYTES + 104 + 40) * 8)
   expect(summary(recover(crashed).entries)).toEqual(summary([entry(1)]))
-  // A record of this store would be evidence: it was written after the torn one.
+  // A later record of this store proves that the damaged record was written completely before.
   const own = crashedWith([[entry(1)], [entry(2)], [entry(3)]])
   flipBit(lastSegment(own), (SEGMENT_HEADER_BYTES + 104 + 40) * 8)
   expect(refusal(own).code).toBe('CORRUPT')
@@ -320,7 +319,8 @@ test('the commit hint stored at a compaction excludes entries that are not durab
   disk.closeNow()
   const { base, commit } = recover(copy)
   expect(base.index).toBeGreaterThan(0)
-  // Entries 58 and 59 of term 2 are committed, but this disk still has those of term 1.
+  // Entries 58 and 59 of term 2 are committed, but this disk still contains entries 58 and 59 of
+  // term 1.
   expect(commit).toBeLessThan(58)
 })
 
@@ -351,7 +351,7 @@ test('if one of the two meta slots is torn, damaged or missing, the other slot s
       const copy = copyOf(dir)
       damage(join(copy, name))
       expect(recover(copy).hardState).toEqual({ term: 5, votedFor: 'ctrl3' })
-      // The start repaired this slot, so now the other one may be lost.
+      // The start repaired this slot, so the other one may be lost now.
       rmSync(join(copy, name === 'meta.0' ? 'meta.1' : 'meta.0'))
       expect(recover(copy).hardState).toEqual({ term: 5, votedFor: 'ctrl3' })
     }

@@ -11,21 +11,21 @@ import { FaultyMemoryFiles, PowerCut } from './support/faulty-memory-files.ts'
 import { identity, smallLog } from './support/folders.ts'
 
 // Goal: after any damage, every entry of the opened log was written before, the commit index does
-// not exceed the state, and every reported entry is present or part of the missing tail.
-// Method: one seed decides the writes, how they end, and the damage. Only one loss leaves no trace,
-// and the test counts it separately: flushes after the last write of the meta slots, in a log that
-// was not closed in order.
+// not exceed the state, and every reported entry is either present or part of the missing tail.
+// Method: one seed determines the writes, how they end, and the damage. Only one kind of loss
+// leaves no trace, and the test counts it separately: flushes after the last write of the meta
+// slots, in a log that was not closed in order.
 
 const DIR = '/data'
 const WAL = `${DIR}/wal`
-/** Damages that may remove several flushes from the end without a trace. */
+/** Kinds of damage that may remove several flushes from the end without a trace. */
 const WIPING: readonly Damage[] = ['a page of zeros', 'a page of noise', 'a page of another place']
 
 interface Written {
   readonly files: FaultyMemoryFiles
   /**
-   * End of the log when it was last reported durable, one flush before that, and when the meta
-   * slots were last written.
+   * End of the log at three times: when it was last reported durable, one flush before that, and
+   * when the meta slots were last written.
    */
   readonly last: Position
   readonly beforeFlush: Position
@@ -158,7 +158,7 @@ test.each(DAMAGES)(
       const opened = reopen(before)
       if (judge(opened, before, kind, what)) silent += 1
       if (opened.repair !== null) repaired += 1
-      // The log continues from there with the same missing tail.
+      // The log can be opened again, and still has the same missing tail.
       opened.disk.closeNow()
       before.files.unreadable.clear()
       const again = reopen(before)

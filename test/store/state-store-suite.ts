@@ -40,8 +40,8 @@ const records = (...pairs: [string, string | null][]): { key: string; value: str
   pairs.map(([key, value]) => ({ key, value }))
 
 /**
- * Behavior required of every state store. `open` returns an empty one whose snapshots have chunks
- * of `chunkBytes`.
+ * Behavior that is required of every state store. `open` returns an empty store whose snapshots
+ * have chunks of `chunkBytes`.
  */
 export function stateStoreSuite(
   name: string,
@@ -218,7 +218,7 @@ export function stateStoreSuite(
     const target = await open()
     const receiver = await target.store.receive()
     for (let at = 0; at < whole.length; at += 1) {
-      // The caller may use its bytes again once a write has resolved.
+      // The caller may reuse its bytes once a write has resolved.
       const chunk = Uint8Array.from(whole.subarray(at, at + 1))
       await receiver.write(chunk)
       chunk.fill(255)

@@ -1,10 +1,10 @@
 import { afterAll, afterEach } from 'vitest'
 import { appliedLogs } from './applied-logs.ts'
 
-// Every test that wrote a log has it replayed, without being asked to.
+// After every test that wrote a log, the log is replayed automatically.
 appliedLogs.isKept = true
-// Verbs narrow it for the process that they are all of; files that share a process must not have it
-// from each other.
+// Commands set a stricter umask for the whole process; it is restored because test files share a
+// process.
 const umask = process.umask()
 afterEach(async () => {
   process.umask(umask)

@@ -1,10 +1,10 @@
-/** A log that a test wrote, and the way to check the state that it led to. */
+/** A log that a test wrote, and a function that checks the resulting state. */
 export interface AppliedLog {
   /** Entries written so far. */
   readonly length: () => number
   /** @throws when replaying the log does not lead to the same state. */
   readonly judge: () => void | Promise<void>
-  /** Its creator must close it; null if there is nothing to close. */
+  /** Whether its creator has closed it; null if nothing needs to be closed. */
   readonly isEnded: (() => boolean) | null
 }
 
@@ -13,7 +13,7 @@ interface Kept {
   judgedLength: number
 }
 
-/** The logs that the tests of a file write. Outside of a test runner none is kept. */
+/** The logs that the tests of a file write. Outside of a test runner it keeps none. */
 class AppliedLogs {
   isKept = false
   #logs: Kept[] = []
@@ -33,7 +33,7 @@ class AppliedLogs {
     this.#logs = this.#logs.filter(({ log }) => log.isEnded?.() !== true)
   }
 
-  /** @throws when something is left that was never ended. */
+  /** @throws when an object was never closed. */
   endFile(): void {
     const left = this.#logs.filter(({ log }) => log.isEnded?.() === false).length
     this.#logs = []

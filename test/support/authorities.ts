@@ -12,12 +12,12 @@ import {
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import type { NetworkAuthorities } from '../../src/auth/certificates/network-authorities.ts'
 
-/** The authorities of a network: an anchor, and one below it that signs. */
+/** The authorities of a network: a trust anchor, and an intermediate authority that signs. */
 export interface TestAuthorities extends NetworkAuthorities {
   readonly issuing: CertifiedKey
 }
 
-/** A self-signed CA of somebody. */
+/** A self-signed CA. */
 export async function newCa(commonName: string, nowMs: number): Promise<CertifiedKey> {
   return await createRootAuthority({
     commonName,
@@ -25,7 +25,7 @@ export async function newCa(commonName: string, nowMs: number): Promise<Certifie
   })
 }
 
-/** As `cluster init` makes them, at that time. */
+/** The authorities that `cluster init` would create at that time. */
 export async function networkAuthorities(nowMs: number): Promise<TestAuthorities> {
   const root = await newCa('network root', nowMs)
   const issuing = await createIssuingAuthority({
@@ -40,7 +40,7 @@ export async function networkAuthorities(nowMs: number): Promise<TestAuthorities
   }
 }
 
-/** A client's certificate alone, without those above it. */
+/** A client's certificate alone, without its issuers. */
 export async function clientCertificate(
   issuer: CertifiedKey,
   commonName: string,

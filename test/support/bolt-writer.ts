@@ -1,7 +1,7 @@
 import { fnv1a } from '../../src/migrate/bolt/meta.ts'
 
-// Writes bbolt files, so that no database of another program has to be kept for the tests. Source
-// of the format: bbolt 4e65d8fd, internal/common/page.go, meta.go and bucket.go.
+// Writes bbolt files, so that the tests need no database files of another program. Source of the
+// format: bbolt 4e65d8fd, internal/common/page.go, meta.go and bucket.go.
 
 /** Keys with values, or with buckets of keys. */
 export interface BoltTree {
@@ -11,7 +11,7 @@ export interface BoltTree {
 interface BoltWriterOptions {
   readonly pageSize?: number
   readonly isLittleEndian?: boolean
-  /** Pages that are in no bucket and listed as free. */
+  /** The number of pages that belong to no bucket and are listed as free. */
   readonly freePages?: number
 }
 
@@ -19,7 +19,7 @@ const HEADER = 16
 const ELEMENT = 16
 const flags = { branch: 1, leaf: 2, meta: 4, freeList: 0x10 } as const
 
-/** The file of a database with these root buckets. */
+/** A database file with these root buckets. */
 export function writeBolt(root: BoltTree, options: BoltWriterOptions = {}): Buffer {
   return new BoltWriter(options).file(root)
 }
@@ -42,7 +42,7 @@ class BoltWriter {
   readonly #isLittleEndian: boolean
   readonly #freeCount: number
   readonly #pages: Buffer[] = []
-  /** The first two pages are metas. */
+  /** The next page to use; the first two pages are meta pages. */
   #next = 2
 
   constructor({ pageSize = 4096, isLittleEndian = true, freePages = 3 }: BoltWriterOptions) {
@@ -76,7 +76,7 @@ class BoltWriter {
       )
   }
 
-  /** Small buckets without buckets are written into their value. */
+  /** A small bucket without nested buckets is written inline, into its value. */
   #bucket(tree: BoltTree): Buffer {
     const elements = this.#elements(tree)
     const head = Buffer.alloc(HEADER)
@@ -87,7 +87,7 @@ class BoltWriter {
     return head
   }
 
-  /** @returns the page of the root of the tree. */
+  /** @returns the page number of the root of the tree. */
   #tree(elements: readonly Element[]): number {
     let level = piecesOf(elements, this.#pageSize, bytesOf).map((piece) => {
       const pages = Math.max(1, Math.ceil(bytesOf(piece) / this.#pageSize))
@@ -193,7 +193,10 @@ function bytesOf(elements: readonly Element[]): number {
   return elements.reduce((sum, { key, value }) => sum + ELEMENT + key.length + value.length, HEADER)
 }
 
-/** Pieces that fit a page each; an element that fits none has a piece to itself. */
+/**
+ * Groups of elements that each fit in a page; an element that is larger than a page is a separate
+ * group.
+ */
 function piecesOf<T>(
   all: readonly T[],
   room: number,

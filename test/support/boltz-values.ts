@@ -41,7 +41,7 @@ export function boltzTime(iso: string, nanoseconds = 0): Buffer {
 
 export const boltzNil = Buffer.from([7])
 
-/** A set: the texts are the keys. */
+/** A set: the members are the keys. */
 export function boltzSet(...texts: readonly string[]): BoltTree {
   return { entries: texts.map((text) => [boltzText(text), Buffer.alloc(0)]) }
 }

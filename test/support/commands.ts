@@ -2,10 +2,10 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandSchema } from '../../proto/gen/command_pb.ts'
 import { type Actor, type SessionActor, createSystemActor } from '../../src/ports/actor.ts'
 
-/** Any writer, in a test about something else: it may write everything. */
+/** An actor for tests of other subjects: it may write everything. */
 export const anySystem: Actor = createSystemActor({ name: 'test' })
 
-/** A session that is enough for whatever looks at the form of an actor alone. */
+/** A session for code that checks only the form of an actor. */
 export function anySession(given: Partial<SessionActor> = {}): Actor {
   const who = { identityId: 'admin', sessionId: 'session', address: '127.0.0.1' }
   const shown = { signerId: '', signerRevision: '0' }

@@ -3,13 +3,16 @@ import { connect, type Socket } from 'node:net'
 
 import { startListening, listeningPort } from '../../src/lib/runtime/listening.ts'
 
-/** An HTTP proxy that only opens connections, and records where to. */
+/** An HTTP proxy that supports only CONNECT, and records the requested servers. */
 export class ConnectProxy implements AsyncDisposable {
-  /** Servers that clients asked for, `host:port`. */
+  /** Servers that clients requested, `host:port`. */
   readonly servers: string[] = []
   /** The header Proxy-Authorization of each request. */
   readonly authorizations: (string | undefined)[] = []
-  /** Address that is connected to instead of a name, because the names of tests do not resolve. */
+  /**
+   * For a host name, the address to which the proxy connects, because the names in tests do not
+   * resolve.
+   */
   readonly hosts = new Map<string, string>()
   readonly #server: Server
   readonly #sockets = new Set<Socket>()

@@ -2,8 +2,8 @@ import { appendFileSync } from 'node:fs'
 import type { Reporter, TestModule } from 'vitest/node'
 
 /**
- * Appends `passed failed skipped` of one run to the file named by FLOTILLA_TEST_COUNTS, so that
- * several runs can close with one line. Modules that failed to load count as one failure each. The
+ * Appends `passed failed skipped` of one run to the file named by FLOTILLA_TEST_COUNTS, so that a
+ * summary line can cover several runs. Modules that failed to load count as one failure each. The
  * file named by FLOTILLA_TEST_FAILURES gets one line per failure, because some readers see only the
  * end of a long log.
  */
@@ -38,13 +38,16 @@ class CountReporter implements Reporter {
 
 const FAILURE_TEXT_MAX = 600
 
-/** A message begins with the expectation; the log of an ended program closes it with the reason. */
+/**
+ * The message begins with the expectation, and ends with the reason in the log of an exited
+ * program.
+ */
 function shortened(message = 'no message'): string {
   const text = message.replaceAll(/\s*\n\s*/g, ' | ')
   if (text.length <= FAILURE_TEXT_MAX) return text
   return `${text.slice(0, FAILURE_TEXT_MAX / 2)} ... ${text.slice(-FAILURE_TEXT_MAX / 2)}`
 }
 
-// Vitest loads a reporter by the default export of its module; there is no other way.
+// Vitest loads a reporter only through the default export of its module.
 // oxlint-disable-next-line import/no-default-export
 export default CountReporter

@@ -2,9 +2,9 @@ import { relative } from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
- * Files that use the most processor time for their length. A clone knows no durations yet, so
- * Vitest would begin with the longest texts, and a short, slow file would run at the end, beside an
- * idle core.
+ * The files that use the most processor time for their length. A new clone has no recorded
+ * durations, so Vitest would begin with the longest files, and a short but slow file would run at
+ * the end, while a core is idle.
  */
 const DEAREST = [
   'test/process/rolling-upgrade.test.ts',
@@ -33,10 +33,16 @@ const DEAREST = [
   'test/cli/network/round-trip.test.ts',
   'test/cluster/catch-up.test.ts',
 ]
-/** The last files of real controllers leave a core idle, which files of the others then use. */
+/**
+ * The last files with real controllers leave a core idle, which files of the other projects then
+ * use.
+ */
 const PROJECTS = ['process', 'mocked', 'unit']
 
-/** Projects one after the other, in each the dearest files first, then as Vitest orders them. */
+/**
+ * Runs the projects one after the other. Within a project the most expensive files run first, then
+ * the others in Vitest's order.
+ */
 export class DearestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const root = this.ctx.config.root

@@ -2,7 +2,7 @@ import { vi } from 'vitest'
 
 import { PATIENCE_MS } from './patience.ts'
 
-/** Looks again until nothing is thrown. */
+/** Calls the function repeatedly until it does not throw. */
 export function eventually<T>(
   check: () => T | Promise<T>,
   { timeout = PATIENCE_MS, interval = 20 }: { timeout?: number; interval?: number } = {},

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { BroadcastChannel, isMainThread } from 'node:worker_threads'
 
-// Loaded into a program with `--expose-gc --import`. On SIGPWR all its threads collect their
-// garbage, and then write the number of the request to the file that FLOTILLA_COLLECTED names, with
-// `.PID` appended.
+// Loaded into a program with `--expose-gc --import`. On SIGPWR all threads of the program collect
+// their garbage, and then write the number of the request to the file that FLOTILLA_COLLECTED
+// names, with `.PID` appended.
 
 interface Message {
   readonly kind: 'begun' | 'collect' | 'collected'
@@ -13,7 +13,7 @@ const channel = new BroadcastChannel('forced-collection')
 channel.unref()
 const say = (kind: Message['kind']): void => channel.postMessage({ kind } satisfies Message)
 const collect = (): void => {
-  // The next round finds the objects that finalizers of the first one released.
+  // The next round collects the objects that finalizers of the previous round released.
   for (let round = 0; round < 3; round += 1) globalThis.gc?.()
 }
 

@@ -17,9 +17,9 @@ export interface FormedSecret {
 }
 
 /**
- * A shared secret from the formation of a cluster, opened as its controller does: with the key
- * beside the log with its forming command.
- * @param folder of a controller that does not write: `controller.key` and `data`.
+ * A shared secret from the formation of a cluster, decrypted as its controller does: with the key
+ * file next to the data folder whose log contains the forming command.
+ * @param folder folder of a controller that does not write: `controller.key` and `data`.
  */
 export async function formedSecret(
   folder: string,
@@ -48,7 +48,7 @@ export async function formedSecret(
   throw new Error(`the log in ${folder} does not hold the forming command`)
 }
 
-/** From a copy, because opening a log repairs it. */
+/** Opens a copy, because opening a log repairs it. */
 function entriesOf(data: string): readonly Entry[] {
   const copy = mkdtempSync(join(tmpdir(), 'flotilla-log-'))
   try {

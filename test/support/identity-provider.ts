@@ -36,7 +36,7 @@ export function jwkOf({ kid, publicKey }: ProviderKey): Record<string, unknown> 
   return { ...publicKey.export({ format: 'jwk' }), kid, use: 'sig' }
 }
 
-/** Claims about a person, by default and as a test sets them. */
+/** Claims about a person: default values, or those that a test sets. */
 export interface TokenWish {
   readonly claims?: Readonly<Record<string, unknown>>
   readonly header?: Readonly<Record<string, unknown>>
@@ -45,7 +45,7 @@ export interface TokenWish {
   readonly nowMs?: number
 }
 
-/** An identity provider: its keys, and tokens signed with them for any person that a test names. */
+/** An identity provider: its keys, and tokens signed with them for any user that a test names. */
 export class TestProvider {
   readonly issuer: string
   readonly audience: string
@@ -65,7 +65,8 @@ export class TestProvider {
   }
 
   /**
-   * Good for ten minutes, unless the wish says otherwise; a claim that is undefined is left out.
+   * The token is valid for ten minutes, unless the wish sets another time; a claim that is
+   * undefined is omitted.
    */
   async token(subject: string, wish: TokenWish = {}): Promise<string> {
     const key = wish.key ?? this.key
@@ -92,14 +93,14 @@ export class TestProvider {
 type Answering = (request: IncomingMessage, response: ServerResponse) => void
 
 /**
- * The endpoint of a provider's keys: a real HTTPS server on a separate port, whose CA only
- * configured clients trust.
+ * The endpoint that publishes a provider's keys: a real HTTPS server on a separate port, whose CA
+ * only configured clients trust.
  */
 export class KeyServer {
   readonly #server: Server
   readonly caPem: string
   requests = 0
-  /** Its key set, unless `answer` does something else. */
+  /** Its key set, unless `answer` returns something else. */
   keys: readonly unknown[]
   answer: Answering = (_request, response) => {
     response.setHeader('content-type', 'application/json')

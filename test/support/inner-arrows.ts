@@ -1,6 +1,7 @@
 /**
- * Subjects that each subject may import within its room, besides itself. A subject with the room's
- * name stands for the files that compose the room or that all of its subjects share.
+ * The subjects that each subject may import within its folder, besides itself. A subject with the
+ * name of its folder represents the files that connect the subjects of the folder or that all of
+ * them share.
  */
 export const innerArrows: Readonly<Record<string, readonly string[]>> = {
   api: [

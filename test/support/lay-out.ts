@@ -10,8 +10,8 @@ import { planQuickstart, type QuickstartPlan } from '../../src/cli/quickstart/pl
 import { freePortBlock } from './ports.ts'
 
 /**
- * The folder of a quickstart cluster in `folder`, all its controllers formed at once and none of
- * them started.
+ * Creates in `folder` the folder of a quickstart cluster: all its controllers are formed, and none
+ * of them is started.
  */
 export async function layOut(folder: string, nodes: number): Promise<QuickstartPlan> {
   const plan = planQuickstart(join(folder, 'net'), nodes, await freePortBlock(nodes))

@@ -1,7 +1,7 @@
 import type { KindName } from '../../src/entities/kind-records.ts'
 import type { ChangeFeed, ChangeListener, RecordChange } from '../../src/ports/change-feed.ts'
 
-/** A change feed whose entries are the test. */
+/** A change feed whose entries the test sends. */
 export class ManualFeed implements ChangeFeed {
   readonly #followers = new Set<{
     readonly kinds: readonly KindName[]

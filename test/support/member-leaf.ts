@@ -14,7 +14,7 @@ const root = createRootAuthority({
   validity: validityStartingAt(nowMs, 2 * LEAF_LIFETIME_MS),
 })
 
-/** A controller's leaf and key; the leaf alone, without those above it. */
+/** A controller's leaf certificate and key, without the issuers of the certificate. */
 export async function memberLeaf(id: string): Promise<CertifiedKey & MemberLeaf> {
   const { certificatePem: chainPem, privateKeyPem } = await issueControllerCertificate({
     issuer: await root,
@@ -27,14 +27,14 @@ export async function memberLeaf(id: string): Promise<CertifiedKey & MemberLeaf>
   return { certificatePem: pem, privateKeyPem, publicKeySha256 }
 }
 
-/** A controller that was removed. */
+/** The leaf certificate of a removed controller. */
 export interface FormerLeaf extends MemberLeaf {
   readonly removedAtMs: number
   /** Whether the configuration records its key as removed. */
   readonly isRecorded: boolean
 }
 
-/** Signs as that controller; all of `members` are its cluster. */
+/** Signs as that controller; `members` are all members of its cluster. */
 export function signerOf(
   own: CertifiedKey,
   members: readonly MemberLeaf[],

@@ -14,7 +14,7 @@ type Operation =
   | { readonly type: 'reset'; readonly position: Position; readonly token: number }
   | { readonly type: 'settle'; readonly owed: Position | null }
 
-/** Data that a {@link MemoryDisk} keeps across a crash, for the next one. */
+/** Data that a {@link MemoryDisk} keeps across a crash, for the next {@link MemoryDisk}. */
 interface Platter {
   hardState: HardState
   base: Position
@@ -25,18 +25,18 @@ interface Platter {
 }
 
 export interface MemoryDiskOptions {
-  /** First entries of a formed log, taken as committed. */
+  /** First entries of a formed log; they count as committed. */
   readonly entries?: readonly Entry[]
   /**
-   * `automatic`: each turn's writes are synced at its end. `manual`: only by `sync` and `syncNext`,
-   * for simulation.
+   * `automatic`: the writes of each turn are synced at its end. `manual`: writes are synced only by
+   * `sync` and `syncNext`, for simulation.
    */
   readonly sync?: 'automatic' | 'manual'
 }
 
 /**
  * The log in memory, for tests and the simulator: `crash` discards unsynced data, like a power cut.
- * No clock, no randomness: with `manual` it acts only on request.
+ * It uses no clock and no randomness: with `manual` it acts only on request.
  */
 export class MemoryDisk implements Disk {
   onDurable: (token: number) => void = () => {}
@@ -90,7 +90,7 @@ export class MemoryDisk implements Disk {
     this.#add({ type: 'settle', owed })
   }
 
-  /** Makes the oldest operation durable and reports it. @returns false when none waits. */
+  /** Makes the oldest operation durable and reports it. @returns false when no operation waits. */
   syncNext(): boolean {
     const operation = this.#pending.shift()
     if (operation === undefined || this.#isEnded) return false
@@ -99,12 +99,12 @@ export class MemoryDisk implements Disk {
     return true
   }
 
-  /** Completes all waiting writes; a write that a report adds waits for the next call. */
+  /** Completes all waiting writes; a write that a report causes waits for the next call. */
   sync(): void {
     for (let count = this.#pending.length; count > 0; count -= 1) this.syncNext()
   }
 
-  /** From here on every write is lost, as after an fsync error. */
+  /** After this call every write is lost, as after an fsync error. */
   fail(error: Error): void {
     if (this.#isEnded) return
     this.#isEnded = true
@@ -112,13 +112,13 @@ export class MemoryDisk implements Disk {
     this.onFailed(error)
   }
 
-  /** Discards unsynced data; from now on this disk reports nothing. */
+  /** Discards unsynced data; after this call the disk reports nothing. */
   crash(): void {
     this.#isEnded = true
     this.#pending = []
   }
 
-  /** The next start of a crashed or closed disk. */
+  /** Opens a crashed or closed disk again. */
   reopen(): { disk: MemoryDisk; restored: RestoredLog } {
     assert(this.#isEnded, 'a running disk is not opened twice')
     const disk = new MemoryDisk(this.#platter, this.#isAutomatic)

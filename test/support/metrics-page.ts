@@ -7,7 +7,7 @@ const path = join(import.meta.dirname, '../../docs/reference/metrics.md')
 /**
  * Checks that a section of docs/reference/metrics.md has a row for each of our metrics.
  * FLOTILLA_RECORD=1 records the table.
- * @param text in the Prometheus text format.
+ * @param text metrics in the Prometheus text format.
  */
 export function expectOnMetricsPage(section: string, text: string): void {
   const rows = [...text.matchAll(/^# HELP (flotilla_\S+) (.*)\n# TYPE \S+ (\S+)$/gm)].map(

@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram'
 import type { AddressInfo } from 'node:net'
 
-/** A DNS server that gives every name these IPv4 addresses. */
+/** A DNS server that answers every name with these IPv4 addresses. */
 export async function nameServer(
   addresses: readonly string[],
 ): Promise<{ at: string; close: () => void }> {

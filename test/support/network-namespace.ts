@@ -9,8 +9,9 @@ const RUN_MS_MAX = 180_000
 const TEST_MS_MAX = 30_000
 
 /**
- * Whether this machine lets a program make a network namespace, and has `ip` to change its routes.
- * It has its own interfaces, routes and ports, so that tests change those of no machine.
+ * Whether this machine lets a program create a network namespace, and has `ip` to change routes. A
+ * namespace has separate interfaces, routes and ports, so tests in it do not change those of the
+ * machine.
  */
 export function allowsNamespaces(): boolean {
   try {
@@ -33,7 +34,7 @@ export function hasNft(): boolean {
 }
 
 /**
- * Runs a file of tests, `*.namespaced.ts`, in a separate network namespace. @returns the output of
+ * Runs a test file, `*.namespaced.ts`, in a separate network namespace. @returns the output of
  * vitest.
  */
 export async function runInNamespace(file: string): Promise<string> {
@@ -52,8 +53,8 @@ export async function runInNamespace(file: string): Promise<string> {
 }
 
 /**
- * Runs a drive, the whole program `file`, in a separate network namespace: the program starts
- * itself again there.
+ * Runs a whole program, `file`, in a separate network namespace: the program starts itself again in
+ * the namespace.
  */
 export async function driveInNamespace(file: string, drive: () => Promise<void>): Promise<void> {
   if (process.env['FLOTILLA_DRIVE_NAMESPACE'] === '1') {

@@ -8,14 +8,14 @@ import {
 } from '../../src/entities/fields.ts'
 
 /**
- * One more than this version knows; a separate constant, because the constant's mocks run while
- * this module loads.
+ * One more than the feature level of this version. It is a separate constant, because mocks of the
+ * other constant run while this module loads.
  */
 export const NEXT_LEVEL = 4
 
 /**
- * Fields of several kinds that the next generation of descriptors adds to services, all of the next
- * feature level.
+ * Fields of several kinds that the next version of the descriptors adds to services, all with the
+ * next feature level.
  */
 export const nextFields = {
   owner: text({ since: NEXT_LEVEL, charactersMax: 100 }),
@@ -29,7 +29,7 @@ export const nextFields = {
   ),
 }
 
-/** The descriptor with these fields beside its own. */
+/** The descriptor with these fields in addition to its own. */
 export function withNextFields<E extends Pick<Entity, 'fields' | 'fieldNames'>>(entity: E): E {
   const fields = { ...entity.fields, ...nextFields }
   return { ...entity, fields, fieldNames: Object.keys(fields).sort() }

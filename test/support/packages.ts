@@ -12,15 +12,15 @@ const root = resolve(import.meta.dirname, '../..')
 export interface Packages {
   readonly version: string
   readonly folder: string
-  /** Names of the Debian packages; none where there is no dpkg-deb. */
+  /** Names of the Debian packages; empty without dpkg-deb. */
   readonly debian: readonly string[]
-  /** Name of the archive with Node. */
+  /** Name of the archive that contains Node. */
   readonly archive: string
 }
 
 /**
- * Builds the program once, and packs it under each version, quickly rather than small. With
- * FLOTILLA_PACKAGES, takes those of an earlier run in that folder.
+ * Builds the program once, and packages it under each version, with fast instead of strong
+ * compression. With FLOTILLA_PACKAGES, uses the packages of an earlier run in that folder.
  */
 export async function buildPackages(
   folder: string,

@@ -3,12 +3,12 @@ import { join, resolve } from 'node:path'
 
 const docs = resolve(import.meta.dirname, '../../docs')
 
-/** @returns the text of a page; its name is the path below `docs`. */
+/** @returns the text of a page; its name is its path in `docs`. */
 export function pageText(name: string): string {
   return readFileSync(join(docs, name), 'utf8')
 }
 
-/** @returns the names of all pages below a folder of `docs`. */
+/** @returns the names of all pages in a folder of `docs` and its subfolders. */
 export function pageNames(folder = ''): string[] {
   return readdirSync(join(docs, folder), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
@@ -23,7 +23,7 @@ export function shellBlocks(text: string): string[] {
   )
 }
 
-/** @returns the lines of output that a text shows directly below each of some `sh` blocks. */
+/** @returns the lines of output that a text shows directly after each selected `sh` block. */
 export function shownOutput(text: string, isTyped: (block: string) => boolean): string[] {
   const pairs = text.matchAll(/^( *)```sh\n(.*?)^ *```\n *```text\n(.*?)^ *```$/gms)
   return [...pairs].flatMap(([, indent = '', block = '', output = '']) => {
@@ -32,7 +32,7 @@ export function shownOutput(text: string, isTyped: (block: string) => boolean): 
   })
 }
 
-/** @returns the `sh` blocks below a heading of the second level. */
+/** @returns the `sh` blocks under a heading of the second level. */
 export function shellBlocksBelow(name: string, heading: string): string[] {
   const sections = pageText(name).split(/^## /m)
   const section = sections.find((one) => one.startsWith(`${heading}\n`))

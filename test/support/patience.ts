@@ -1,5 +1,6 @@
 /**
- * The time in ms after which a test that waits for a condition is ended as hung. It decides no
- * test: the slowest machine that many share gets there sooner.
+ * The time in ms after which a test that waits for a condition is stopped because it hangs. It
+ * affects the result of no test: the condition becomes true sooner even on the slowest shared
+ * machine.
  */
 export const PATIENCE_MS = 100_000

@@ -1,22 +1,22 @@
 import { createServer, type ListenOptions, type Server } from 'node:net'
 
 /**
- * Below what Linux gives to outgoing connections (32768 and up): a port that was found free there
- * is not taken by the next client that connects somewhere.
+ * This range is below the ports that Linux gives to outgoing connections (32768 and up), so the
+ * next outgoing connection cannot use a port that was found free here.
  */
 const FIRST = 10_000
 const LAST = 32_000
 /**
- * Ports of one process: first those of blocks, then single ones, so that the two do not overlap.
+ * Ports of one process: first those of blocks, then single ports, so that the two do not overlap.
  */
 const BAND_PORTS = 900
 /**
- * Ports of quickstart are in six rows at this distance; a block uses the next few of each row, and
- * leaves some free behind it.
+ * Ports of quickstart are in six rows at this distance; a block uses the next few ports of each
+ * row, and leaves some free after them.
  */
 const ROW_PORTS = 100
 const ROWS = 6
-/** Controllers that a test adds to its cluster take the next ports. */
+/** Controllers that a test adds to its cluster use the next ports. */
 const ADDED_NODES = 2
 const SINGLE_PORTS = BAND_PORTS - ROWS * ROW_PORTS
 
@@ -25,8 +25,9 @@ let blocksGiven = Math.floor(Math.random() * ROW_PORTS)
 let singlesGiven = Math.floor(Math.random() * SINGLE_PORTS)
 
 /**
- * A port that is free now, and that no other test process gets while this one lives. It is not
- * given again until that many others were, because its user may not listen there yet.
+ * A port that is free now, and that no other test process gets while this process runs. This
+ * function returns it again only after it has returned that many other ports, because its user may
+ * not listen on it yet.
  */
 export async function freePort(): Promise<number> {
   const first = (await ownBand()) + ROWS * ROW_PORTS
@@ -36,7 +37,10 @@ export async function freePort(): Promise<number> {
   })
 }
 
-/** A port from which quickstart's ports are free: so many controllers, and as many routers. */
+/**
+ * A port from which quickstart's ports are free, for this number of controllers and the same number
+ * of routers.
+ */
 export async function freePortBlock(nodes = 3): Promise<number> {
   const first = await ownBand()
   return await firstFree(ROW_PORTS, () => {
@@ -49,7 +53,7 @@ export async function freePortBlock(nodes = 3): Promise<number> {
   })
 }
 
-/** The first of the ports that are drawn, once all of them are free. */
+/** The first port of a draw whose ports are all free. */
 async function firstFree(drawsMax: number, draw: () => readonly number[]): Promise<number> {
   for (let drawn = 0; drawn < drawsMax; drawn += 1) {
     const ports = draw()
@@ -65,10 +69,10 @@ function ownBand(): Promise<number> {
 }
 
 /**
- * Claims a band of ports for this process. An abstract socket with the band's number is the claim:
- * the kernel gives it to one process at a time, releases it when that process ends in any way, and
- * keeps its name in the network namespace of the ports.
- * @returns its first port.
+ * Claims a band of ports for this process. The claim is an abstract socket with the number of the
+ * band: the kernel gives it to one process at a time, releases it when that process ends in any
+ * way, and keeps its name in the network namespace of the ports.
+ * @returns the first port of the band.
  */
 async function takeBand(): Promise<number> {
   const bands = Math.floor((LAST - FIRST) / BAND_PORTS)
@@ -90,7 +94,7 @@ async function canListen(options: ListenOptions): Promise<boolean> {
   return true
 }
 
-/** @returns null when another one has the place. */
+/** @returns null when another process has the address. */
 function listening(options: ListenOptions): Promise<Server | null> {
   return new Promise((done) => {
     const server = createServer()

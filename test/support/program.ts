@@ -1,10 +1,10 @@
 import { resolve } from 'node:path'
 
-/** Launcher of the sources, for a test that changes them as they are loaded. */
+/** Launcher of the source files, for a test that changes them while they are loaded. */
 export const flotillaOfSources = resolve(import.meta.dirname, '../../bin/flotilla')
 
 /**
- * The launcher that tests start: `make test` has it built as for an installation, which starts in
- * half the processor time.
+ * The launcher that tests start: `make test` builds it as for an installation, which halves the
+ * processor time of a start.
  */
 export const flotilla = process.env['FLOTILLA_PROGRAM'] ?? flotillaOfSources

@@ -23,7 +23,7 @@ export function proxyHeader(host: string, port: number, extensions = Buffer.allo
   const ports = Buffer.alloc(4)
   ports.writeUInt16BE(port)
   ports.writeUInt16BE(443, 2)
-  // The destination, which is not read.
+  // The destination address, which the reader ignores.
   const content = Buffer.concat([address, Buffer.alloc(address.length), ports, extensions])
   return rawProxyHeader(0x21, isV6 ? 0x21 : 0x11, content)
 }

@@ -1,10 +1,10 @@
 import type { ActionRecorder, ClusterAction } from '../../src/ports/membership.ts'
 import { type Actor, actorName, createSystemActor } from '../../src/ports/actor.ts'
 
-/** Keeps what would have been written into the log. */
+/** Keeps the actions that would have been written to the log. */
 export class RecordedActions implements ActionRecorder {
   readonly all: (ClusterAction & { readonly by: string })[] = []
-  /** Thrown in place of writing anything down. */
+  /** If set, thrown instead of recording an action. */
   refusal: Error | null = null
 
   record(action: ClusterAction, by: Actor): Promise<void> {
@@ -18,5 +18,5 @@ export class RecordedActions implements ActionRecorder {
   }
 }
 
-/** Any caller, in a test about something else. */
+/** A caller for tests of other subjects. */
 export const anOperator = createSystemActor({ name: 'uid:1000 (op)' })

@@ -9,18 +9,23 @@ export interface StateDigests {
   readonly entities: string
 }
 
-/** So that a batch holds several entries, and a record is written in more than one batch. */
+/**
+ * A value with which a batch contains several entries, and a record is written in more than one
+ * batch.
+ */
 const ENTRIES_A_BATCH = 7
 
-/** A log applied a second time beside the first state, and the writes to a store batch by batch. */
+/**
+ * Applies a log a second time, to a second state, and repeats the writes to a store batch by batch.
+ */
 export class Replay {
   readonly #state = new ClusterState()
   readonly #store = new MemoryStateStore()
   #loadedAt = 0
 
   /**
-   * Applies the entries of the log since the last call. A log of twice that length is also loaded
-   * from the store.
+   * Applies the entries of the log since the last call. When the log is at least twice as long as
+   * at the last load, the state is also loaded from the store.
    * @throws if either state differs from the first state of the log.
    */
   async judge(entries: readonly Entry[], made: StateDigests, isLast = false): Promise<void> {

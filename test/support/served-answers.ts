@@ -30,7 +30,7 @@ export interface DescribedOperation {
     Record<string, { readonly content?: Readonly<Record<string, { readonly schema: Item }>> }>
   >
 }
-/** As a controller serves it at `/openapi.json`. */
+/** The document that a controller serves at `/openapi.json`. */
 export interface ApiDocument {
   readonly paths: Readonly<Record<string, Readonly<Record<string, DescribedOperation>>>>
   readonly components: { readonly schemas: Readonly<Record<string, Item>> }
@@ -53,9 +53,9 @@ export function placeOf(url: string): { readonly api: ApiName; readonly path: st
 }
 
 /**
- * Holds answers against the document that the controller serves: the status must be declared, the
- * body must satisfy its schema and show nothing that the schema does not name. Each check is
- * compiled once.
+ * Checks answers against the document that the controller serves: the document must declare the
+ * status, and the body must match its schema and contain no field that the schema does not name.
+ * Each check is compiled once.
  */
 export class ServedAnswers {
   readonly #ajv = new Ajv2020({ strict: false, allErrors: true })
@@ -64,7 +64,8 @@ export class ServedAnswers {
   readonly document: ApiDocument
 
   /**
-   * One for each document: those of the controllers of a cluster differ in their addresses alone.
+   * One instance for all documents that differ only in addresses, as those of the controllers of a
+   * cluster do.
    */
   static of(text: string): ServedAnswers {
     const key = text.replace(/"servers":\[[^\]]*\]/, '')
@@ -88,7 +89,7 @@ export class ServedAnswers {
     )
   }
 
-  /** The path as the document writes it; null when it serves none of that shape. */
+  /** The path template in the document; null when the document has none for this path. */
   templateOf(path: string): string | null {
     if (this.document.paths[path] !== undefined) return path
     for (const [template, pattern] of this.#templates) if (pattern.test(path)) return template
@@ -126,8 +127,8 @@ export class ServedAnswers {
   }
 
   /**
-   * All answers that name one schema of the components share its check: refusals are most of them,
-   * and all alike.
+   * All answers with the same component schema share its check: most of them are refusals, which
+   * all have the same schema.
    */
   #checkOf(steps: readonly string[], schema: Item): ValidateFunction {
     const pointer = ['paths', ...steps, 'schema'].map((step) =>
@@ -148,7 +149,9 @@ export class ServedAnswers {
 const DOCUMENT = 'document'
 const known = new Map<string, ServedAnswers>()
 
-/** Details with their members closed: a member that the document does not name is a fault too. */
+/**
+ * Schemas that forbid additional members: a member that the document does not name is a fault too.
+ */
 function closed(document: ApiDocument): Record<string, unknown> {
   const { components, ...rest } = document
   const schemas = Object.fromEntries(

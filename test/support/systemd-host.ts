@@ -21,10 +21,12 @@ const BOOT_MS = 120_000
 const POLL_MS = 200
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** Root of a Linux with systemd. */
+/** Root folder of a Linux with systemd. */
 const lower = process.env['FLOTILLA_SYSTEMD_ROOT'] ?? '/'
 
-/** Why this machine runs no systemd in namespaces, in parentheses; null when it does. */
+/**
+ * The reason why this machine cannot run systemd in namespaces, in parentheses; null when it can.
+ */
 export function missingSystemd(): string | null {
   if (process.geteuid?.() !== 0) return '(skipped: only root can start a systemd in namespaces)'
   if (!existsSync(join(lower, 'lib/systemd/systemd'))) return `(skipped: ${lower} has no systemd)`
@@ -51,7 +53,7 @@ export class SystemdHost {
 
   static async boot(name: string): Promise<SystemdHost> {
     const folder = mkdtempSync(join(tmpdir(), 'flotilla-host-'))
-    // Ends with this process, however that ends.
+    // The host ends with this process, in whichever way that ends.
     const words = ['--pdeathsig', 'KILL', 'sh', script, lower, folder, name]
     const child = spawn('setpriv', words, { stdio: ['ignore', 'ignore', 'pipe'] })
     let said = ''
@@ -92,7 +94,7 @@ export class SystemdHost {
     }
   }
 
-  /** As `run`. @returns standard output, also of lines that fail; '' if they cannot run. */
+  /** Like `run`. @returns standard output, also if lines fail; '' if they cannot run. */
   async try(lines: string): Promise<string> {
     return await this.run(`{\n${lines}\n} || :`).catch(() => '')
   }
@@ -101,7 +103,7 @@ export class SystemdHost {
     await this.run(`mkdir -p "$(dirname '${path}')" && cat > '${path}'`, text)
   }
 
-  /** Copies a file or folder of this machine. */
+  /** Copies a file or folder from this machine to the host. */
   async copyIn(from: string, to: string): Promise<void> {
     const words = ['--target', `${this.#pid}`, '--all', 'tar', '--extract', '--directory', to]
     await this.run(`mkdir -p '${to}'`)
@@ -136,7 +138,9 @@ function firstChild(pid: number): number {
   }
 }
 
-/** Whether a control group and those below it are removed; false while a process is in one. */
+/**
+ * Whether a control group and its descendants are removed; false while a process is in one of them.
+ */
 function isRemoved(group: string): boolean {
   try {
     for (const entry of readdirSync(group, { withFileTypes: true })) {

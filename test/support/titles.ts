@@ -2,15 +2,15 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * A block or test at the beginning of a line, up to its title. The rows of `each` and `for`, and
- * the condition of `skipIf` and `runIf`, come between: the title is the first string of a second
+ * A block or test at the beginning of a line, up to its title. With `each`, `for`, `skipIf` and
+ * `runIf`, the rows or the condition come first: the title is then the first string of a second
  * call.
  */
 const HEADING =
   /^( *)(describe|test)((?:\.\w+)*)(?:(?<=\.(?:each|for|skipIf|runIf))[^]*?\))?\(\s*('(?:[^'\\\n]|\\.)*'|"[^"\n]*"|`[^`\n]*`),/gm
 
 /**
- * Titles in the text of a test file, each after those of its blocks, without tests that may be
+ * Titles in the text of a test file, each after the titles of its blocks, without tests that may be
  * skipped.
  */
 export function titlesIn(source: string): string[] {
@@ -27,7 +27,7 @@ export function titlesIn(source: string): string[] {
   return titles
 }
 
-/** Proofs, each `file > block > test` below `test/`, that name no test. */
+/** Proofs, each `file > block > test` in `test/`, that name no existing test. */
 export function withoutTest(proofs: readonly string[]): string[] {
   const titles = new Map<string, readonly string[]>()
   return proofs.filter((proof) => {

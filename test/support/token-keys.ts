@@ -1,7 +1,7 @@
 import { newClusterKey } from '../../src/pki/secrets/cluster-key.ts'
 import type { TokenKey, TokenKeys } from '../../src/ports/token-keys.ts'
 
-/** The keys of tokens as a test has them: rotated on demand, and arriving late when it says so. */
+/** Token keys that a test controls: it rotates them, and can delay their arrival. */
 export class TestTokenKeys implements TokenKeys {
   #keys: readonly TokenKey[] = [
     { version: 1, secret: newClusterKey(), overlapEndsAtMs: null, isExposed: false },
@@ -20,7 +20,7 @@ export class TestTokenKeys implements TokenKeys {
     return this.#factorKeys
   }
 
-  /** Activates the next version; those of the given numbers stay, or all. */
+  /** Activates the next version; the versions with the given numbers remain, or all. */
   rotateFactorKey(atMs: number, kept: (version: number) => boolean = () => true): void {
     const version = (this.#factorKeys.at(-1)?.version ?? 0) + 1
     const before = this.#factorKeys
@@ -39,18 +39,24 @@ export class TestTokenKeys implements TokenKeys {
     return Promise.resolve()
   }
 
-  /** Activates the next version; the previous ones end, or are dropped at once for null. */
+  /**
+   * Activates the next version; the previous ones end at the given time, or are removed immediately
+   * for null.
+   */
   rotate(overlapEndsAtMs: number | null): void {
     this.#keys = this.#rotated(overlapEndsAtMs)
   }
 
-  /** As `rotate`, on another controller: here after the next refresh. @returns the keys there. */
+  /**
+   * Like `rotate`, but on another controller: the new key arrives here with the next refresh.
+   * @returns the current keys here.
+   */
   rotateElsewhere(overlapEndsAtMs: number | null): readonly TokenKey[] {
     this.#arriving = this.#rotated(overlapEndsAtMs)
     return this.#arriving
   }
 
-  /** Key that the next refresh returns. */
+  /** Sets the keys that the next refresh returns. */
   arrive(keys: readonly TokenKey[]): void {
     this.#arriving = keys
   }

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 
-/** The secret of a provisioning URL, as an authenticator app reads it. */
+/** The secret in a provisioning URL, as an authenticator app reads it. */
 export function secretOf(provisioningUrl: string): Uint8Array {
   const text = new URL(provisioningUrl).searchParams.get('secret') ?? ''
   let bits = ''
@@ -14,8 +14,8 @@ export function secretOf(provisioningUrl: string): Uint8Array {
 }
 
 /**
- * An authenticator app, written from RFC 4226 and 6238 and not from what the controllers do. @param
- * atMs Unix time.
+ * The code that an authenticator app would show. It is written from RFC 4226 and 6238 and does not
+ * use the controllers' code. @param atMs Unix time.
  */
 export function codeOf(provisioningUrl: string, atMs: number): string {
   const counter = Buffer.alloc(8)

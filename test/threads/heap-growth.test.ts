@@ -4,9 +4,8 @@ import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 
 // Goal: a process with limited heap growth collects garbage more often, although the flag is set
-// after its start.
-// Method: separate processes, because V8 flags apply to a whole process; each keeps what it
-// allocates.
+// after its start. Method: separate processes, because V8 flags apply to a whole process; each
+// process keeps the objects that it allocates.
 
 const run = promisify(execFile)
 const module = join(import.meta.dirname, '../../src/threads/collect-buffers.ts')

@@ -15,8 +15,8 @@ test.runIf(process.platform === 'linux')(
       const priority = getPriority(Number(thread))
       if (name === 'libuv-worker') {
         expect(priority).toBeGreaterThan(getPriority(process.pid))
-        // Each step takes a fifth of the share: ten steps leave a tenth of it, nineteen a
-        // seventieth.
+        // Each step reduces the share by a fifth: after ten steps a tenth of it is left, after
+        // nineteen a seventieth.
         expect(priority).toBeLessThanOrEqual(10)
       } else others.push(priority)
     }

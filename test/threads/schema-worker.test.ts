@@ -25,7 +25,7 @@ afterEach(async () => {
 })
 
 const port = { type: 'object', properties: { port: { type: 'integer' } } }
-/** 2^40 ways to split the letters, none of which matches. */
+/** The letters can be split in 2^40 ways, none of which matches. */
 const endless = { type: 'object', properties: { name: { type: 'string', pattern: '^(a+)+$' } } }
 const bomb = { name: `${'a'.repeat(40)}!` }
 
@@ -58,7 +58,7 @@ describe('schema validation on a busy machine', () => {
   afterEach(async () => {
     await Promise.all(spinners.splice(0).map((spinner) => spinner.terminate()))
   })
-  /** A validator whose thread runs beside others that use the processor. */
+  /** A validator whose thread competes with other threads for the processor. */
   async function busy(changes: Partial<typeof limits>): Promise<SchemaWorker> {
     const judge = start(changes)
     expect(await judge.validateData(port, {}, 'a')).toBeNull()

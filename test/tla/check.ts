@@ -20,10 +20,11 @@ export interface Finding {
 }
 
 /**
- * The TypeScript counterpart of FlotillaTrace.tla. It takes the run event by event through the same
- * actions, and checks the same guarantees after each. It needs no Java, and checks a run in the
- * time that TLC needs to start. It is trusted because both give the same verdict on the same runs.
- * @returns the first event that is not accepted or breaks a guarantee; null if there is none.
+ * The TypeScript equivalent of FlotillaTrace.tla. It applies the same actions to the run event by
+ * event, and checks the same guarantees after each. It needs no Java, and checks a run in the time
+ * that TLC needs to start. It is trusted because both give the same result on the same runs.
+ * @returns the first event that it does not accept or that breaks a guarantee; null if no event
+ * does.
  */
 export function checkTrace(trace: Trace): Finding | null {
   const spec = new SpecState(trace)

@@ -15,11 +15,11 @@ import { assert } from '../../src/lib/assert.ts'
 import type { Recording } from './record.ts'
 import { readTrace } from './trace-file.ts'
 
-/** A mistake in the core that its traces must give away. */
+/** A mistake in the core that must be visible in its traces. */
 interface Mutant {
   readonly what: string
   readonly file: string
-  /** Each occurs once in the file. */
+  /** Each `from` occurs once in the file. */
   readonly changes: readonly (readonly [from: string, to: string])[]
 }
 
@@ -122,8 +122,8 @@ export const mutants: Readonly<Record<string, Mutant>> = {
 }
 
 /**
- * Runs one seed after the other with the mistake made, in a copy of the sources, until something
- * objects to the run.
+ * Makes the mistake in a copy of the sources and runs one seed after the other, until a check
+ * rejects the run.
  */
 export async function recordMutant(
   name: string,

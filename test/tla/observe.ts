@@ -11,8 +11,8 @@ export interface CoreObserver {
 }
 
 /**
- * Observes from now on, until the returned function is called. The cores and their drivers do not
- * change.
+ * Observes all cores from this call on, until the returned function is called. The cores and their
+ * drivers do not change.
  */
 export function observeCores(observer: CoreObserver): () => void {
   const { restore } = RaftCore

@@ -1,10 +1,10 @@
 import type { TraceEvent, TraceMessage } from './trace-event.ts'
 
 /**
- * Marks messages that are never received, or received for the last time: a specification that keeps
- * every message is slow to check. Messages without obligations (a heartbeat, an answer with only a
- * term) are left out if nobody receives them. Votes and entries are checked even if nobody receives
- * them.
+ * Marks messages that are never received, or received for the last time, because a specification
+ * that keeps every message is slow to check. Messages without obligations (a heartbeat, an answer
+ * with only a term) are left out if no node receives them. Votes and entries are checked even if no
+ * node receives them.
  */
 export function withoutTheUnheard(events: readonly TraceEvent[]): readonly TraceEvent[] {
   const lastHeard = new Map<string, number>()

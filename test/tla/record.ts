@@ -28,8 +28,8 @@ async function record(run: () => Promise<void>): Promise<Recording> {
 }
 
 /**
- * Always distinguishes a disk from another one under the same name, as the mesh does: the
- * specification knows disks.
+ * Always distinguishes a disk from another one under the same name, as the mesh does, because the
+ * specification distinguishes disks.
  */
 class MeshedCluster extends SimulatedCluster {
   override startNode(node: SimulatedNode): void {
@@ -38,18 +38,20 @@ class MeshedCluster extends SimulatedCluster {
   }
 }
 
-/** One seed of the core's simulation, faults, changes of members and all, in virtual time. */
+/**
+ * Runs one seed of the core's simulation, including faults and membership changes, in virtual time.
+ */
 export async function recordSimulation(seed: number, runMs: number): Promise<Recording> {
   return await record(async () => {
     const cluster = new MeshedCluster(seed)
-    // The specification does not contain the debt of a damaged log.
+    // The specification does not model the missing tail of a damaged log.
     cluster.isDamageSpared = true
     await cluster.runUntil(runMs)
   })
 }
 
 /**
- * Waits until the proposal is accepted: on a busy machine elections may follow each other for
+ * Retries until the proposal is accepted: on a busy machine, elections may follow each other for
  * longer than a cluster node waits.
  */
 async function propose(cluster: TestCluster, id: string, text: string): Promise<void> {
@@ -66,9 +68,9 @@ async function propose(cluster: TestCluster, id: string, text: string): Promise<
 }
 
 /**
- * Three hosts in this process over gRPC and TLS on loopback, in real time. They elect, accept
- * writes, lose their leader, accept writes without it, and get it back. One process, so that there
- * is one order of events.
+ * Runs three hosts in this process over gRPC and TLS on loopback, in real time. They elect, accept
+ * writes, lose their leader, accept writes without it, and get it back. They share one process, so
+ * that all events have one order.
  */
 export async function recordHosts(writes: number): Promise<Recording> {
   return await record(async () => {

@@ -28,8 +28,8 @@ type Of<Action extends TraceAction['action']> = Extract<TraceAction, { action: A
 type MessageOf<Type extends TraceMessage['mtype']> = Extract<TraceMessage, { mtype: Type }>
 
 /**
- * The actions of FlotillaRaft.tla with their preconditions and effects, in the same order and
- * words.
+ * The actions of FlotillaRaft.tla with their preconditions and effects, in the same order and with
+ * the same names.
  */
 export function takeAction(spec: SpecState, i: ServerState, event: TraceAction): void {
   switch (event.action) {
@@ -205,7 +205,7 @@ function hear(spec: SpecState, i: ServerState, message: TraceMessage): void {
   need(spec.messages.has(JSON.stringify(message)), 'it was sent and has left')
 }
 
-/** A message that may arrive again is kept. */
+/** A message that may arrive again stays in the state. */
 function forget(spec: SpecState, event: HeardAction): void {
   if (event.isLast) spec.messages.delete(JSON.stringify(event.message))
 }
@@ -298,8 +298,8 @@ function isSameSet(a: readonly string[], b: readonly string[]): boolean {
 }
 
 /**
- * Another disk under a voter's name is only in the old half; the new half is exactly the other
- * voters.
+ * If a voter's name belongs to another disk, that disk is only in the old half; the new half
+ * consists exactly of the other voters.
  */
 function isOldHalf(spec: SpecState, target: TraceMembers, voters: readonly Server[]): boolean {
   const { outgoing } = target

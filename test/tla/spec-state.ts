@@ -1,8 +1,7 @@
 import type { Server, Trace, TraceEntry, TraceMembers } from './trace-event.ts'
 
 /**
- * The variables of FlotillaRaft.tla, under the same names where they are more than a record's
- * field.
+ * The variables of FlotillaRaft.tla, with the same names unless they are only fields of a record.
  */
 
 export interface Stored {
@@ -12,8 +11,8 @@ export interface Stored {
 }
 
 /**
- * term 0: term and vote stay. Everything from `first` on is replaced. `isWhole`: a crash leaves all
- * of it or none.
+ * term 0: term and vote stay unchanged. All entries from `first` on are replaced. `isWhole`: after
+ * a crash, either all of the write is on disk or none of it.
  */
 export interface PendingWrite {
   readonly term: number
@@ -49,7 +48,7 @@ export const NOBODY: TraceMembers = { voters: [], outgoing: [], learners: [] }
 export class SpecState {
   readonly servers = new Map<Server, ServerState>()
   readonly messages = new Set<string>()
-  /** Term → who led it. */
+  /** Term → the servers that led it. */
   readonly leaders = new Map<number, Set<Server>>()
   committed: readonly TraceEntry[]
   committedIn: number[]
@@ -65,7 +64,7 @@ export class SpecState {
     for (const [server, name] of trace.servers) this.servers.set(server, blank(server, name))
   }
 
-  /** Equal entries are one object, so that logs are compared by identity. */
+  /** Equal entries are one object, so that logs can be compared by identity. */
   entry(entry: TraceEntry): TraceEntry {
     const key = JSON.stringify(entry)
     const known = this.#entries.get(key) ?? entry
@@ -103,7 +102,7 @@ function blank(server: Server, name: string): ServerState {
   }
 }
 
-/** The precondition of an action that does not hold. */
+/** The precondition of an action is not fulfilled. */
 export class NotEnabled extends Error {}
 
 export function need(condition: boolean, what: string): asserts condition {
@@ -118,7 +117,7 @@ export function lastTerm(log: readonly TraceEntry[]): number {
   return termAt(log, log.length)
 }
 
-/** Whether both hold the same up to there. */
+/** Whether both logs are equal up to and including this index. */
 export function isSameUpTo(
   a: readonly TraceEntry[],
   b: readonly TraceEntry[],
@@ -155,7 +154,7 @@ export function wrote(disk: Stored, write: PendingWrite, count: number): Stored 
   return { term: hard.term, votedFor: hard.votedFor, log }
 }
 
-/** The disk once the first `token` writes of this life are on it. */
+/** The disk after the first `token` writes since the last start have reached it. */
 export function diskAt({ disk, writes, done }: ServerState, token: number): Stored {
   let at = disk
   for (const write of writes.slice(0, Math.max(0, token - done))) {
@@ -164,7 +163,7 @@ export function diskAt({ disk, writes, done }: ServerState, token: number): Stor
   return at
 }
 
-/** The states that a crash may leave. */
+/** The disk states that a crash may leave. */
 export function* survivors(server: ServerState): Generator<Stored> {
   let at = server.disk
   yield at

@@ -15,14 +15,14 @@ export interface Step {
   readonly before: FullCoreStatus
   readonly after: FullCoreStatus
   /**
-   * The message that was stepped in; null if there is none, or the specification does not contain
-   * it.
+   * The message that the core received in this step; null if the step had none, or the
+   * specification does not contain it.
    */
   readonly message: TraceMessage | null
   readonly entriesAfter: (index: number) => readonly TraceEntry[]
 }
 
-/** One who asks for pre-votes has moved nothing yet. */
+/** A server that requests pre-votes has not changed its state yet. */
 export function stateOf(role: Role): TraceAfter['state'] {
   if (role === 'leader') return 'Leader'
   return role === 'candidate' ? 'Candidate' : 'Follower'
@@ -30,8 +30,8 @@ export function stateOf(role: Role): TraceAfter['state'] {
 
 /**
  * The assumed actions of this step, in order: the input, its consequences, and the last actions of
- * a leader. It is only a guess from outside: a wrong one gives an event that the specification
- * rejects.
+ * a leader. This is only an assumption from outside: if it is wrong, the specification rejects the
+ * event.
  */
 export function explainStep(step: Step): readonly TraceAction[] {
   const handled = handledOf(step)
@@ -61,7 +61,7 @@ function handledOf(step: Step): readonly TraceAction[] {
   return action === null ? actions : [...actions, action]
 }
 
-/** @returns null for a message that changed nothing, or nothing but the term. */
+/** @returns null for a message that changed nothing, or only the term. */
 function handlerOf({ before, after, message }: Step, raw: Message): TraceAction | null {
   if (raw.type === 'snapshot') {
     const { position, term } = raw
@@ -95,7 +95,8 @@ function take(action: HeardAction['action'], message: TraceMessage): TraceAction
 
 function isNewMatch(before: FullCoreStatus, after: FullCoreStatus, raw: Message): boolean {
   if (before.role !== 'leader' || before.term !== after.term) return false
-  // It stepped down because of what this answer committed, and dropped its records of peers.
+  // The leader stepped down because of an entry that this answer committed, and dropped its records
+  // of peers.
   if (after.role !== 'leader') return after.commit > before.commit
   const matchIn = ({ peers }: FullCoreStatus): number =>
     peers.find(({ id }) => id === raw.from)?.matchIndex ?? 0

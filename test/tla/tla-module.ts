@@ -1,6 +1,6 @@
 import type { Trace } from './trace-event.ts'
 
-/** A recorded run as a TLA+ module, so that TLC needs no reader of JSON beside it. */
+/** Converts a recorded run into a TLA+ module, so that TLC needs no additional JSON reader. */
 export function traceModule(trace: Trace): string {
   return [
     '---- MODULE TraceData ----',
@@ -15,7 +15,7 @@ export function traceModule(trace: Trace): string {
   ].join('\n')
 }
 
-/** Objects become records, arrays sequences. */
+/** Objects become records, arrays become sequences. */
 function tlaOf(value: unknown): string {
   if (Array.isArray(value)) return `<<${value.map(tlaOf).join(', ')}>>`
   if (typeof value === 'object' && value !== null) {

@@ -8,14 +8,14 @@ import type { Trace, TraceEvent } from './trace-event.ts'
 export interface Verdict {
   readonly isExplained: boolean
   readonly events: number
-  /** States that TLC reached: one more than the events it could take. */
+  /** Number of states that TLC reached: one more than the number of events that it accepted. */
   readonly states: number
   readonly seconds: number
-  /** Name in FlotillaTrace.cfg of a guarantee that does not hold; null if none was broken. */
+  /** Name in FlotillaTrace.cfg of a broken guarantee; null if none was broken. */
   readonly broken: string | null
   /**
-   * The first event that no action explains, or after which a guarantee does not hold; null if
-   * there is none.
+   * The first event that no action explains, or after which a guarantee is broken; null if no event
+   * does.
    */
   readonly culprit: { readonly number: number; readonly event: TraceEvent } | null
 }
@@ -46,7 +46,7 @@ function judge(trace: Trace, said: string, seconds: number): Verdict {
   const events = trace.events.length
   const broken = /Invariant (\w+) is violated/.exec(said)?.[1] ?? null
   const depth = /depth of the complete state graph search is (\d+)/.exec(said)?.[1]
-  // When a guarantee breaks, TLC prints all states that lead there.
+  // When a guarantee is broken, TLC prints all states up to that one.
   const told = [...said.matchAll(/^State (\d+):/gm)].at(-1)?.[1]
   const states = Number(broken === null ? depth : told)
   if (!Number.isSafeInteger(states)) throw new Error(`TLC gives no verdict:\n${said.slice(-4_000)}`)
@@ -61,7 +61,7 @@ async function run(jar: string, folder: string): Promise<string> {
   const options = ['-workers', '1', '-metadir', join(folder, 'states')]
   const tlc = spawn(
     'java',
-    // Values of long logs are deep; TLC walks them by recursion.
+    // Values of long logs are deeply nested; TLC processes them recursively.
     ['-XX:+UseParallelGC', '-Xss64m', '-cp', jar, 'tlc2.TLC', ...options].concat(
       '-config',
       'FlotillaTrace.cfg',

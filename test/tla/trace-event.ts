@@ -1,9 +1,9 @@
 /**
- * The events of a recorded run, one a line (ndjson), in the words of FlotillaRaft.tla, whose
- * actions they name.
+ * The events of a recorded run, one per line (ndjson). They name the actions of FlotillaRaft.tla
+ * and use its terms.
  */
 
-/** A disk under a name, as `name/n`: the n-th disk seen under it. */
+/** A disk under a name, as `name/n`: the n-th disk observed under that name. */
 export type Server = string
 
 export interface TraceMembers {
@@ -12,7 +12,7 @@ export interface TraceMembers {
   readonly learners: readonly Server[]
 }
 
-/** Term, type, and a number for the content; for a configuration also its members. */
+/** Term, type, and a number for the content; a configuration also has its members. */
 export type TraceEntry =
   | readonly [term: number, type: string, value: number]
   | readonly [term: number, type: string, value: number, members: TraceMembers]
@@ -20,7 +20,7 @@ export type TraceEntry =
 interface Header {
   readonly mterm: number
   readonly msource: Server
-  /** A node name; the receiver looks up the disk behind it. */
+  /** A node name; the receiver looks up the disk under this name. */
   readonly mdest: string
 }
 
@@ -45,7 +45,7 @@ export type TraceMessage = Header &
         readonly mmatchIndex: number
       }
     | { readonly mtype: 'Heartbeat'; readonly mcommitIndex: number }
-    /** Heard for its term alone: a pre-vote refused, a heartbeat answered. */
+    /** Only the term of this message matters: a refused pre-vote, or the answer to a heartbeat. */
     | { readonly mtype: 'Answer' }
   )
 
@@ -57,7 +57,7 @@ export interface TraceAfter {
   readonly lastIndex: number
   readonly lastTerm: number
   readonly commit: number
-  /** Where it is not the one reported before. */
+  /** The configuration, if it differs from the one reported before. */
   readonly config?: TraceMembers
   /** On a leader: the known log position of each peer. */
   readonly match?: readonly (readonly [Server, number])[]
@@ -71,7 +71,7 @@ export interface HeardAction {
     | 'HandleAppendEntriesResponse'
     | 'HandleHeartbeat'
   readonly message: TraceMessage
-  /** Whether it arrives no more after this. */
+  /** Whether the message does not arrive again after this event. */
   readonly isLast: boolean
 }
 
@@ -85,7 +85,7 @@ export type TraceAction =
       readonly action: 'Join'
       readonly term: number
       readonly votedFor: string
-      /** The kept log: `entries` after that many of the committed ones. */
+      /** The kept log: `entries`, which follow this number of committed entries. */
       readonly base: number
       readonly entries: readonly TraceEntry[]
       readonly applied: number
@@ -116,14 +116,14 @@ export type TraceAction =
   | {
       readonly action: 'Send'
       readonly message: TraceMessage
-      /** It leaves once that many writes of this life are on the disk. */
+      /** The message is sent once this number of writes since the last start is on the disk. */
       readonly token: number
-      /** It arrives nowhere, or changes nothing where it does. */
+      /** The message does not arrive, or changes nothing when it arrives. */
       readonly isLost: boolean
     }
   | {
       readonly action: 'Write'
-      /** 0: term and vote stay as they are. */
+      /** 0: term and vote stay unchanged. */
       readonly term: number
       readonly votedFor: string
       readonly first: number
@@ -131,15 +131,15 @@ export type TraceAction =
     }
   | { readonly action: 'Reset'; readonly index: number }
   | { readonly action: 'Persisted'; readonly token: number }
-  /** Something moved that no action speaks of. */
+  /** The state changed in a way that no action explains. */
   | { readonly action: 'Unexplained'; readonly input: string }
 
 export type TraceEvent = TraceAction & { readonly server: Server; readonly after?: TraceAfter }
 
 export interface Trace {
-  /** Each disk, and the name it goes by. */
+  /** Each disk, with its name. */
   readonly servers: readonly (readonly [Server, string])[]
-  /** The log that the cluster was formed with. */
+  /** The log with which the cluster was formed. */
   readonly formed: readonly TraceEntry[]
   readonly events: readonly TraceEvent[]
 }

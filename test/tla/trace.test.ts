@@ -1,8 +1,7 @@
 // Goal: FlotillaRaft.tla permits everything that the cores do, in virtual time under faults and
-// over gRPC in real time.
-// Method: every step of every core is recorded from outside and checked event by event by the
-// TypeScript counterpart of the TLA+ module; `make traces` has TLC do the same. Runs with a changed
-// vote, entry or report must not pass.
+// over gRPC in real time. Method: every step of every core is recorded from outside, and the
+// TypeScript equivalent of the TLA+ module checks it event by event; `make traces` lets TLC do the
+// same. Runs with a changed vote, entry or report must not pass.
 import { expect, test } from 'vitest'
 import { seededRandom } from '../../src/lib/random.ts'
 import { checkTrace } from './check.ts'
@@ -10,7 +9,7 @@ import { recordHosts, recordSimulation } from './record.ts'
 import type { HeardAction, Trace, TraceEvent } from './trace-event.ts'
 
 const RUN_MS = 3_500
-/** Without faults, with crashes, changes of members, snapshots. */
+/** Seeds of runs without faults, with crashes, membership changes and snapshots. */
 const SEEDS = [2, 3, 7, 13, 28, 33, 37, 39]
 
 function withEvent(trace: Trace, at: number, event: TraceEvent): Trace {
@@ -25,7 +24,7 @@ test('the TLA+ specification accepts every step of simulated Raft cores under fa
     expect(checkTrace(trace), `seed ${seed}`).toBeNull()
     for (const { action } of trace.events) seen.add(action)
   }
-  // Runs in which nothing happens are explained by anything.
+  // A run without events would pass every check, so the test requires these events.
   expect([...seen]).toEqual(
     expect.arrayContaining([
       'Restart',
@@ -52,7 +51,7 @@ test('two simulations with the same seed record the same trace', async () => {
 test('the TLA+ specification rejects a trace from which any one event is omitted', async () => {
   const { trace } = await recordSimulation(2, RUN_MS)
   const random = seededRandom(1)
-  // Later events detect a change of the term, the log or the disk; nothing detects the change of a
+  // Later events reveal a change of the term, the log or the disk; nothing reveals a change of a
   // lost or last event.
   const needed = ['UpdateTerm', 'BecomeLeader', 'ClientRequest', 'Write', 'AdvanceCommitIndex']
   const places = [...trace.events.keys()].filter((at) =>

@@ -19,14 +19,18 @@ import type {
 
 interface Life {
   readonly server: Server
-  /** As last reported: a record is never changed, so another one is another configuration. */
+  /**
+   * The last reported record. A record is never changed, so another object means another
+   * configuration.
+   */
   record: FullCoreStatus['configurationRecord'] | null
 }
 
 /**
- * Records the steps of the cores of one process as actions of FlotillaRaft.tla. It names the
- * assumed action and the state that the core reports after it; the specification decides whether
- * that is permitted. It also records a step without a name, which the specification then rejects.
+ * Records the steps of the cores of one process as actions of FlotillaRaft.tla. For each step it
+ * names the assumed action and the state that the core reports afterwards; the specification
+ * decides whether that is permitted. It also records a step that matches no action, which the
+ * specification then rejects.
  */
 export class TraceWriter implements CoreObserver {
   readonly #naming = new Naming()
@@ -116,7 +120,10 @@ export class TraceWriter implements CoreObserver {
     return life
   }
 
-  /** The state belongs to the last action of the step: the core is not observed between them. */
+  /**
+   * The reported state belongs to the last action of the step, because the core is not observed
+   * between the actions.
+   */
   #report(core: RaftCore, actions: readonly TraceAction[]): void {
     const { server } = this.#lifeOf(core)
     const last = actions.length - 1
@@ -153,7 +160,7 @@ export class TraceWriter implements CoreObserver {
     return this.#messageOf(message, this.#naming.server(message.from, storeId ?? new Uint8Array(0)))
   }
 
-  /** @returns null for what the specification does not speak of. */
+  /** @returns null for a message that the specification does not contain. */
   #messageOf(message: Message, msource: Server): TraceMessage | null {
     const header = { mterm: message.term, msource, mdest: message.to }
     switch (message.type) {

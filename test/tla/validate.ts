@@ -10,23 +10,26 @@ import { readTrace, writeTrace } from './trace-file.ts'
 
 const { values: options } = parseArgs({
   options: {
-    /** tla2tools.jar: TLC judges as well. */
+    /** tla2tools.jar: if given, TLC also checks the runs. */
     jar: { type: 'string' },
     seeds: { type: 'string', default: '20' },
     first: { type: 'string', default: '1' },
-    /** Virtual time of a seed. */
+    /** Virtual duration of a seed's run. */
     'run-ms': { type: 'string', default: '3000' },
-    /** A longer run is checked up to this event: TLC is slower with longer logs. */
+    /** A longer run is checked only up to this event: TLC is slower with longer logs. */
     'events-max': { type: 'string', default: '2000' },
-    /** Three hosts over gRPC, in place of the simulation. */
+    /** Runs three hosts over gRPC instead of the simulation. */
     hosts: { type: 'boolean', default: false },
-    /** Runs with a mistake made in the core, which must not be explained: a name, or `all`. */
+    /** Runs with a mistake in the core, which the check must reject: a name, or `all`. */
     mutant: { type: 'string' },
-    /** Writes the first seed's run to a file and judges nothing. */
+    /** Writes the first seed's run to a file and checks nothing. */
     record: { type: 'string' },
-    /** With --record: the first seed whose run ends early or is not explained, or the last one. */
+    /**
+     * With --record: writes the run of the first seed that ends early or fails the check, or else
+     * the run of the last seed.
+     */
     'until-failure': { type: 'boolean', default: false },
-    /** Judges a run from a file. */
+    /** Checks a run from a file. */
     trace: { type: 'string' },
   },
 })
@@ -42,7 +45,10 @@ interface Judged {
   readonly events: number
 }
 
-/** By the twin, and where there is a jar by TLC as well: they must name the same event. */
+/**
+ * Checks the run with the TypeScript equivalent, and also with TLC if a jar is given: both must
+ * name the same event.
+ */
 async function judge(name: string, recording: Recording): Promise<Judged> {
   const { trace, failure } = recording
   const part = { ...trace, events: trace.events.slice(0, eventsMax) }
@@ -89,8 +95,8 @@ function isGood({ isExplained, isWhole }: Judged): boolean {
 }
 
 /**
- * A mistake shows only in a run that meets it: the first one that the simulation or the twin
- * objects to is judged.
+ * A mistake is visible only in a run that exercises it: this checks the first run that the
+ * simulation or the TypeScript equivalent rejects.
  */
 async function isCaught(name: string): Promise<boolean> {
   const recording = await recordMutant(name, seeds, runMs)

@@ -13,8 +13,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
-// Goal: a move rewrites every text that names a moved file, and no other. Method: a small project
-// in a separate repository, whose whole tree is compared after the move.
+// Goal: a move rewrites every text that names a moved file, and no other text. Method: a small
+// project in a separate repository; the test compares the whole tree after the move.
 
 const program = resolve(import.meta.dirname, '../../tools/move.ts')
 
@@ -107,7 +107,7 @@ function tree(): Record<string, string> {
   return Object.fromEntries(paths.map((path) => [path, readFileSync(join(folder, path), 'utf8')]))
 }
 
-/** The project with some files in other words; a file whose text is null is gone. */
+/** The project with other content in some files; a file whose text is null does not exist. */
 function projectWith(changes: Readonly<Record<string, string | null>>): Record<string, string> {
   const all = Object.entries({ ...project, ...changes })
   return Object.fromEntries(all.flatMap(([path, text]) => (text === null ? [] : [[path, text]])))

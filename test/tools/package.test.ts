@@ -18,7 +18,7 @@ import { buildCommonPackages, buildProgramPackage } from '../../tools/package/de
 import type { Release } from '../../tools/package/release.ts'
 import { makeTree } from '../../tools/package/tree.ts'
 
-// A small program in place of the built one; test/process/units.nightly.ts installs the real one.
+// A small program instead of the built one; test/process/units.nightly.ts installs the real one.
 
 const root = resolve(import.meta.dirname, '../..')
 const architecture = process.arch === 'arm64' ? 'arm64' : 'x64'
@@ -44,7 +44,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-/** A tree without Node, which is large. */
+/** A tree without Node, because Node is large. */
 function smallTree(): string {
   const tree = join(release.work, 'small/flotilla-0.4.0-rc.1')
   cpSync(join(release.program, 'bin'), join(tree, 'bin'), { recursive: true })

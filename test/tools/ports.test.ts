@@ -3,7 +3,8 @@ import { expect, test } from 'vitest'
 
 import { freePort, freePortBlock } from '../support/ports.ts'
 
-// Goal: a process with many tests never runs out of ports, and gets none twice in a short time.
+// Goal: a process with many tests always gets a free port, and does not get the same port twice in
+// a short time.
 
 const portsOf = (base: number): number[] =>
   [0, 100, 200, 300, 400].flatMap((row) => [0, 1, 2].map((at) => base + row + at))

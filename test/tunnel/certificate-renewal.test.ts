@@ -24,21 +24,23 @@ import { tunnelLimits } from '../../src/tunnel/limits.ts'
 import { newCa } from '../support/authorities.ts'
 
 // Goal: a tunnel renews the certificate of its identity before it expires, and has a valid
-// certificate wherever it is interrupted. Method: identity files and certificates are real; the
-// controllers' rules for a pending certificate are written down here.
+// certificate wherever the renewal is interrupted. Method: identity files and certificates are
+// real; this file contains the controllers' rules for a pending certificate.
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const START_MS = Date.UTC(2030, 0, 1)
 const LIFETIME_MS = 360 * DAY_MS
 const RENEWED_AT_MS = START_MS + 240 * DAY_MS
 
-/** The rules of the controllers: a renewed certificate counts once the identity confirms it. */
+/**
+ * The rules of the controllers: a renewed certificate becomes valid once the identity confirms it.
+ */
 class RenewingApi implements ControllerApi {
   isIssuedByNetwork = true
   /** Certificate in force, PEM. */
   current: string
   pending: string | null = null
-  /** The response to the next confirmation is lost after it took effect. */
+  /** If true, the response to the next confirmation is lost after the confirmation took effect. */
   losesConfirmation = false
   readonly asked: string[] = []
   readonly #root: CertifiedKey
@@ -125,7 +127,7 @@ beforeEach(async () => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-/** The program, as it starts with the identity file. */
+/** Starts the program with the identity file. */
 function started(isForced = false) {
   const certificate = new IdentityCertificateFile(path, readIdentityFile(path))
   const line =
@@ -272,7 +274,7 @@ test('A certificate for another key is not stored', async () => {
   expect(fileOf().id['cert']).toBe(`pem:${key.certificatePem}`)
 })
 
-/** A renewed certificate that the controllers have issued and that is not confirmed. */
+/** A renewed certificate that the controllers have issued and the identity has not confirmed. */
 async function pendingOf(certificate: IdentityCertificateFile): Promise<string> {
   await api.post(extend, { clientCertCsr: await certificate.request('ann') })
   return api.pending ?? ''

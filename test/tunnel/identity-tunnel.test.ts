@@ -9,9 +9,9 @@ import { echoDatagrams, echoServer } from '../router/tunnel/support.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, SessionEndedError, type ShownService, TunnelStage } from './support.ts'
 
-// Goal: a tunnel at a host without a router hosts and reaches services through an edge router, and
-// follows sessions, services and edge routers. Method: the tunnels and a whole router of ours over
-// real channels; controllers and their API are the test's.
+// Goal: a tunnel on a host without a router hosts and reaches services through an edge router, and
+// follows sessions, services and edge routers. Method: the tunnels and one of our routers over real
+// channels; the test plays the controllers and their API.
 
 let stage: TunnelStage
 const closing: (() => void)[] = []
@@ -52,7 +52,7 @@ async function joined(encryptionRequired = true) {
   return { port, host, client, target }
 }
 
-/** Sends all of it and ends, and reads until the other side ends. */
+/** Sends all data, ends the stream, and reads until the other side ends. */
 async function exchanged(port: number, data: Uint8Array): Promise<Buffer> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   const parts: Buffer[] = []

@@ -16,7 +16,7 @@ import { freePort } from '../support/ports.ts'
 import { eventually, TunnelStage } from './support.ts'
 
 // Goal: the metrics of a tunnel show its sessions, edge routers, services and circuits. Method: the
-// tunnels and a whole router of ours over real channels; controllers and their API are the test's.
+// tunnels and one of our routers over real channels; the test plays the controllers and their API.
 
 let stage: TunnelStage
 const closing: (() => void)[] = []
@@ -45,7 +45,7 @@ async function seriesOf(tunnel: IdentityTunnel): Promise<Readonly<Record<string,
   )
 }
 
-/** A host and a client of service s1, which echoes. */
+/** A host and a client of service s1, which sends received data back. */
 async function hostAndClient() {
   const target = await echoServer()
   closing.push(target.close)

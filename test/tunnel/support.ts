@@ -51,7 +51,7 @@ export interface ShownService {
   readonly encryptionRequired: boolean
 }
 
-/** The client API of controllers, whose answers are the test's. */
+/** The client API of controllers; the test gives its answers. */
 export class PlayedApi implements ControllerApi {
   readonly identityId: string
   readonly asked: string[] = []
@@ -60,7 +60,7 @@ export class PlayedApi implements ControllerApi {
   followed: readonly string[] = []
   /** Certificates that new connections present, in the order of their use. */
   readonly certificates: string[] = []
-  /** Thrown in place of the next answers. */
+  /** Errors that are thrown instead of the next answers. */
   readonly faults: Error[] = []
   readonly #onSession: (token: string) => void
   #changes = 0
@@ -137,23 +137,23 @@ export class PlayedApi implements ControllerApi {
   }
 }
 
-/** A router with a listener for clients, its controller, and tunnels at hosts without a router. */
+/** A router with a listener for clients, its controller, and tunnels on hosts without a router. */
 export class TunnelStage {
   readonly network: TestNetwork
   readonly controller: ScriptedController
   readonly edgePort: number
   readonly #protocol: 'tls' | 'wss'
-  /** Carries connections of tunnels by web sockets; null: tunnels dial the router. */
+  /** Relays the connections of tunnels over WebSockets; null: tunnels dial the router directly. */
   #relay: WebSocketRelay | null = null
-  /** By the id of the terminator. */
+  /** Terminators by their ID. */
   readonly terminators = new Map<string, CreateTerminatorV2>()
   readonly lines: LoggedLine[] = []
   readonly circuits: string[] = []
-  /** Refuses service sessions to dial with these numbers. */
+  /** If not empty, it refuses service sessions to dial with these error codes. */
   readonly refusedCodes: number[] = []
   readonly #results = new Map<string, (message: ChannelMessage) => void>()
   readonly #tunnels: IdentityTunnel[] = []
-  /** Sends the router the session of an identity. */
+  /** For each identity, the function that sends its session to the router. */
   readonly #sessions = new Map<string, () => void>()
 
   private constructor(
@@ -169,7 +169,7 @@ export class TunnelStage {
     controller.onReceived = (message) => this.#onMessage(message)
   }
 
-  /** @param protocol of the listener of the router. */
+  /** @param protocol protocol of the router's listener. */
   static async create(protocol: 'tls' | 'wss' = 'tls'): Promise<TunnelStage> {
     const network = await TestNetwork.create()
     const controller = await network.controller('a')
@@ -186,7 +186,7 @@ export class TunnelStage {
     return `edge: {}\nlisteners: [{binding: edge, ${address}}]`
   }
 
-  /** The router stops, and restarts on the same port. */
+  /** Stops the router and restarts it on the same port. */
   async restartRouter(): Promise<void> {
     const before = this.controller.channel
     await this.network.closeRouters()
@@ -196,7 +196,7 @@ export class TunnelStage {
     for (const tell of this.#sessions.values()) tell()
   }
 
-  /** An identity and its tunnel, which is not started. */
+  /** Creates an identity and its tunnel, and does not start the tunnel. */
   async tunnel(
     identityId: string,
     services: readonly ShownService[],
@@ -284,7 +284,7 @@ export class TunnelStage {
     this.controller.send({ contentType: 20_217, body: told })
   }
 
-  /** Routes it to a terminator of the same service at the same router. */
+  /** Routes a circuit to a terminator of the same service at the same router. */
   async #onCircuit(message: ChannelMessage): Promise<void> {
     const { channel } = this.controller
     const code = this.refusedCodes.shift()
@@ -325,7 +325,7 @@ export class TunnelStage {
 }
 
 /**
- * Carries each connection by a web socket to a `wss:` listener. The TLS connection of the tunnel
+ * Relays each connection over a WebSocket to a `wss:` listener. The TLS connection of the tunnel
  * ends at the router.
  */
 class WebSocketRelay {
@@ -352,7 +352,7 @@ class WebSocketRelay {
   }
 }
 
-/** Type, service, identity and number of a service session. */
+/** Type, service, identity and ID of a service session. */
 function claimsOf(token: string): readonly string[] {
   const [, claims = ''] = token.split('.')
   const { jti } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { jti: string }

@@ -7,9 +7,9 @@ import { echoServer } from '../router/tunnel/support.ts'
 import { freePort } from '../support/ports.ts'
 import { eventually, TunnelStage } from './support.ts'
 
-// Goal: a host and a client exchange data over web sockets, whole and in both directions. Method:
-// two tunnels and a whole router whose only listener has a `wss:` address; the controller and its
-// API are the test's.
+// Goal: a host and a client exchange data over WebSockets, completely and in both directions.
+// Method: two tunnels and a whole router whose only listener has a `wss:` address; the test plays
+// the controller and its API.
 
 const MEGABYTES = 3
 

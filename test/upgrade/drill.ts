@@ -24,13 +24,13 @@ export interface Release {
 }
 
 /**
- * Three controllers of a former release, under load, on whose hosts docs/operate/upgrade.md is
- * followed. This class does what `systemctl`, `tar` and `ln` would do; every other line runs
- * unchanged.
+ * Three controllers of the previous release, under load, on whose hosts the test follows
+ * docs/operate/upgrade.md. This class replaces `systemctl`, `tar` and `ln`; every other line of the
+ * page runs unchanged.
  */
 export class UpgradeDrill {
   readonly cluster: TestCluster
-  /** By the version in the name of its package. */
+  /** Releases by the version in the name of their package. */
   readonly #releases: Map<string, Release>
   readonly clients: readonly Client[]
   readonly #scratch: string
@@ -51,7 +51,7 @@ export class UpgradeDrill {
     this.#installed = [parts.first, parts.first, parts.first]
   }
 
-  /** @param from version of the kept package that the cluster is formed with. */
+  /** @param from version of the kept package with which the cluster is formed. */
   static async begin(from: string, to: string): Promise<UpgradeDrill> {
     const scratch = mkdtempSync(join(tmpdir(), 'flotilla-upgrade-'))
     const first = { program: unpackRelease(from, scratch) }
@@ -70,19 +70,22 @@ export class UpgradeDrill {
     rmSync(this.#scratch, { recursive: true, force: true })
   }
 
-  /** Acknowledged so far. */
+  /** Number of acknowledged writes so far. */
   get writes(): number {
     return this.#load?.fates.size ?? 0
   }
 
-  /** Writes at all three until `quiet`. Any refused write fails the next call of either. */
+  /**
+   * Writes at all three controllers until `quiet`. A refused write makes the next call of `load` or
+   * `quiet` fail.
+   */
   async load(): Promise<void> {
     this.#load ??= new Load(this.clients, WRITERS)
     await this.#load.more(WRITES_BETWEEN)
   }
 
   /**
-   * @throws when a write was refused, states differ, a write is not there, or a controller was
+   * @throws when a write was refused or is missing, when states differ, or when a controller was
    * quarantined.
    */
   async quiet(): Promise<void> {
@@ -94,7 +97,7 @@ export class UpgradeDrill {
   }
 
   /**
-   * Runs the commands below a heading of the page, on the host of controller `k`. @returns their
+   * Runs the commands under a heading of the page, on the host of controller `k`. @returns their
    * output.
    */
   async type(heading: string, k: number, block = 0): Promise<string> {
@@ -142,7 +145,7 @@ export class UpgradeDrill {
     return release
   }
 
-  /** From now on, the package of that version is this one. */
+  /** Makes this release the package of that version. */
   publish(version: string, release: Release): void {
     this.#releases.set(version, release)
   }
@@ -158,14 +161,14 @@ export class UpgradeDrill {
     await until(`ctrl${k} has ended`, hasEnded, ENDED_MS)
   }
 
-  /** @returns what becomes its exit code if it ends by itself. */
+  /** @returns its exit code, as a promise, if the controller exits by itself. */
   start(k: number): Promise<number | null> {
     const { program, env } = this.#of(k)
     const child = this.cluster.run(k, env, program)
     return new Promise((done) => child.once('exit', done))
   }
 
-  /** As controller `k` reports it, which runs a release that knows the verb. */
+  /** The status that controller `k` reports; its release must have the command. */
   async status(k: number): Promise<UpgradeStatus> {
     const config = join(this.cluster.folder, `ctrl${k}`, 'config.yml')
     const words = ['cluster', 'upgrade', 'status', '--json', '--config', config]
@@ -173,7 +176,7 @@ export class UpgradeDrill {
     return JSON.parse(stdout) as UpgradeStatus
   }
 
-  /** Until the level is in force on every controller. */
+  /** Waits until the level is active on every controller. */
   async raised(level: number): Promise<void> {
     for (const k of [1, 2, 3]) {
       await until(`level ${level} on ctrl${k}`, async () => {
@@ -186,7 +189,7 @@ export class UpgradeDrill {
     return readFileSync(join(this.cluster.folder, `ctrl${k}`, 'controller.log'), 'utf8')
   }
 
-  /** As the first controller reports it, which is upgraded before this is called. */
+  /** The digests that the first controller reports; it is upgraded before this is called. */
   async #sameDigests(): Promise<void> {
     const members = await until('one digest index on all three', async () => {
       const { members } = await this.cluster.clusterStatus(1)

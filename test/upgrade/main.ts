@@ -1,4 +1,4 @@
-// `make upgrade`: three controllers of the last release are upgraded to this one under load, as
+// `make upgrade`: upgrades three controllers of the last release to this one under load, as
 // docs/operate/upgrade.md says.
 import { formerRelease, thisRelease } from './former.ts'
 import { UpgradeDrill } from './drill.ts'

@@ -5,8 +5,8 @@ import { join, resolve } from 'node:path'
 const root = resolve(import.meta.dirname, '../..')
 
 /**
- * Unpacks the kept package of a release below `folder`, with the packages installed here. @returns
- * its launcher.
+ * Unpacks the kept package of a release into a folder in `folder`, and adds the packages installed
+ * here. @returns its launcher.
  */
 export function unpackRelease(version: string, folder: string): string {
   const package_ = join(root, `test/releases/flotilla-${version}.tgz`)

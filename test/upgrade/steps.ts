@@ -11,7 +11,7 @@ const eachHost = 'Upgrade each host'
 const former = `v${formerRelease}`
 const present = `v${thisRelease}`
 
-/** Two of three controllers; the third one holds the level back. */
+/** Upgrades two of three controllers; the third one prevents the level from being raised. */
 export async function upgradeTwo(drill: UpgradeDrill): Promise<void> {
   await drill.load()
   await drill.type(eachHost, 1)
@@ -30,7 +30,7 @@ export async function upgradeTwo(drill: UpgradeDrill): Promise<void> {
   await drill.quiet()
 }
 
-/** This release adds records, fields or commands that the former one does not know. */
+/** Whether this release adds records, fields or commands that the previous one does not support. */
 export const hasNewLevel = FEATURE_LEVEL > formerLevel
 const waitsForThird = new RegExp(
   `feature level ${FEATURE_LEVEL} waits for ctrl3; until it is activated`,
@@ -38,7 +38,7 @@ const waitsForThird = new RegExp(
 const nextFeatureLevel = hasNewLevel ? FEATURE_LEVEL : null
 const mixed = { featureLevel: formerLevel, nextFeatureLevel, state: 'mixed' }
 
-/** One of the two takes the former release again, and is upgraded once more. */
+/** Downgrades one of the two to the previous release, and upgrades it again. */
 export async function goBackOnce(drill: UpgradeDrill): Promise<void> {
   await drill.load()
   await drill.type('Downgrade', 2, 0)
@@ -51,7 +51,7 @@ export async function goBackOnce(drill: UpgradeDrill): Promise<void> {
   await drill.type(eachHost, 2)
 }
 
-/** The level rises by itself. */
+/** The level is raised automatically. */
 export async function upgradeLast(drill: UpgradeDrill): Promise<void> {
   await drill.load()
   await drill.type(eachHost, 3)
@@ -63,7 +63,7 @@ export async function upgradeLast(drill: UpgradeDrill): Promise<void> {
   await drill.quiet()
 }
 
-/** The former release refuses to start with a state of `level`, and changes nothing of it. */
+/** The previous release refuses to start with a state of `level`, and does not change the state. */
 export async function downgradeIsRefused(drill: UpgradeDrill, level: number): Promise<void> {
   await drill.load()
   await drill.stop(3)

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 
-/** Number of characters kept from the end of a child's output. */
+/** Number of characters that are kept from the end of a child's output. */
 const OUTPUT_CHARACTERS_MAX = 64 * 1024
 
 export interface Ended {
-  /** null: it was ended because its time was up. */
+  /** null: the process was killed because its time was over. */
   readonly code: number | null
   readonly output: string
   readonly ms: number
@@ -17,9 +17,7 @@ process.on('exit', () => {
 
 const FAILED = /^FAILED (?:seed=(\d+) )?(?:step=(\d+) )?invariant=(\S+) (.*)\n/m
 
-/**
- * Runs a program to its end, or for as long as it may, or until it has said that something failed.
- */
+/** Runs a program to its end, until its time is over, or until it has reported a failure. */
 export async function run(
   words: readonly string[],
   { cwd, msMax }: { readonly cwd: string; readonly msMax: number },
@@ -31,7 +29,7 @@ export async function run(
   let output = ''
   const keep = (chunk: Buffer): void => {
     output = (output + chunk.toString()).slice(-OUTPUT_CHARACTERS_MAX)
-    // The remaining explanation is for a reader at a terminal.
+    // The rest of the output is only an explanation for a reader at a terminal.
     if (FAILED.test(output)) child.kill('SIGKILL')
   }
   child.stdout.on('data', keep)
@@ -57,7 +55,10 @@ export interface Failure {
   readonly step: number | null
 }
 
-/** @returns the content of the line about a failed seed or scenario; null if there is none. */
+/**
+ * @returns the text of the line that reports a failed seed or scenario; null if the output has
+ * none.
+ */
 export function failureIn(output: string): Failure | null {
   const line = FAILED.exec(output)
   if (line === null) return null

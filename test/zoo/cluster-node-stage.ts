@@ -27,7 +27,7 @@ export const someWrite: ProposalInput = {
   actor: anySystem,
 }
 
-/** The real cluster node over the real state machine; the scenario plays the host. */
+/** The real cluster node with the real state machine; the scenario plays the host. */
 export class ClusterNodeStage {
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
@@ -91,7 +91,7 @@ export class ClusterNodeStage {
     this.say({ type: 'status', ...status })
   }
 
-  /** Until all sent messages have had their effect. */
+  /** Waits until all sent messages have had their effect. */
   async settle(turns = TURNS): Promise<void> {
     for (let at = 0; at < turns; at += 1) await turn()
   }

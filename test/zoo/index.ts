@@ -1,21 +1,27 @@
 /**
- * Forty-two bugs of other systems that must not enter this one unnoticed, two that a restore into a
- * running cluster could have, and eight that circuits could have. `NN-name.mutation` plants each in
- * a copy of the source. The random campaign of the simulator, or the scenario of the same name, has
- * to catch it.
+ * Forty-two bugs of other systems that must not occur in this program undetected, two that a
+ * restore into a running cluster could have, and eight that circuits could have. `NN-name.mutation`
+ * adds each bug to a copy of the source. The random campaign of the simulator, or the scenario of
+ * the same name, must detect it.
  */
 export interface Bug {
   readonly number: number
   readonly name: string
-  /** The bug that the mutation brings back. */
+  /** The bug that the mutation adds. */
   readonly plants: string
-  /** Where it happened. */
+  /** The system in which the bug occurred. */
   readonly from: string
-  /** For one that can not exist here as it was: why, and what stands for it. */
+  /**
+   * Set for a bug that cannot exist here in its original form: the reason, and the bug that
+   * replaces it.
+   */
   readonly instead?: string
-  /** The campaign, the campaign with routers, or a separate scenario. */
+  /**
+   * The check that detects the bug: the campaign, the campaign with routers, or a separate
+   * scenario.
+   */
   readonly caughtBy: 'campaign' | 'circuits' | 'scenario'
-  /** One at which the campaign has found it; looked at first. */
+  /** A seed with which the campaign has detected the bug; it is tried first. */
   readonly seed?: number
 }
 
@@ -437,7 +443,7 @@ export const bugs: readonly Bug[] = [
   },
 ]
 
-/** With two digits, as its files begin. */
+/** The name of the files of a bug, which begins with its number in two digits. */
 export function fileStem({ number, name }: Bug): string {
   return `${String(number).padStart(2, '0')}-${name}`
 }

@@ -2,7 +2,10 @@ import { assert } from '../../src/lib/assert.ts'
 import type { NodeId } from '../../src/raft/types.ts'
 import type { ScriptCluster } from '../raft/script-cluster.ts'
 
-/** I6 for the entries that `id` regards as committed, by the configuration in force there. */
+/**
+ * I6 for the entries that `id` regards as committed, according to the configuration in force at
+ * each entry.
+ */
 export function assertOnQuorum(cluster: ScriptCluster, id: NodeId): void {
   const { commit, configuration } = cluster.core(id).fullStatus
   const term = cluster.core(id).termAt(commit) ?? 0

@@ -1,5 +1,5 @@
-// Plays one scenario: node test/zoo/play.ts test/zoo/scenarios/02-....ts
-// Ends with 0 if it holds; otherwise prints the fault in one line.
+// Plays one scenario: node test/zoo/play.ts test/zoo/scenarios/02-....ts The exit code is 0 if the
+// scenario passes; otherwise it prints the fault in one line.
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 

@@ -1,5 +1,5 @@
-// Plants the bugs of index.ts, one per copy of the source, and checks that each is caught; `--help`
-// lists the options.
+// Adds each bug of index.ts to a separate copy of the source, and checks that each is detected;
+// `--help` lists the options.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -6,7 +6,9 @@ import { applyMutation, type Mutation, MutationMisfit } from '../guards/mutation
 export const root = resolve(import.meta.dirname, '../..')
 const PARTS = ['src', 'proto', 'test', 'package.json', 'tsconfig.json']
 
-/** A copy of the source and its tests, to be changed and run. @returns its folder. */
+/**
+ * Creates a copy of the source and its tests, which may be changed and run. @returns its folder.
+ */
 export function copyTree(within: string, name: string): string {
   const tree = join(within, name)
   mkdirSync(tree)
@@ -15,7 +17,9 @@ export function copyTree(within: string, name: string): string {
   return tree
 }
 
-/** @returns null when the bug was planted, or why it was not; the tree is unchanged then. */
+/**
+ * @returns null when the bug was added, otherwise the reason why not; the tree is then unchanged.
+ */
 export function plant(tree: string, mutation: Mutation): string | null {
   try {
     const files = applyMutation(mutation, MarkedSource.read(tree))

@@ -17,15 +17,15 @@ export type Verdict = { readonly ms: number } & (
   | { readonly isCaught: false; readonly reason: string }
 )
 
-/** Judges bugs one by one; several may be under way at once. */
+/** Tests bugs one by one; several may run at the same time. */
 export class Trial {
   readonly #folder: string
   readonly #options: TrialOptions
   readonly #clean: string
-  /** Result of the unchanged source, by seed or scenario; computed once each. */
+  /** Result of the unchanged source, by seed or scenario; each is computed once. */
   readonly #unplanted = new Map<string, Promise<Ended>>()
 
-  /** @param folder the trees are made in it; the caller's to remove. */
+  /** @param folder contains the trees; the caller must remove it. */
   constructor(folder: string, options: TrialOptions) {
     this.#folder = folder
     this.#options = options
@@ -47,7 +47,7 @@ export class Trial {
     }
   }
 
-  /** @returns what caught it, or why nothing did. */
+  /** @returns the failure that detected the bug, or the reason why nothing did. */
   async #run(bug: Bug, tree: string): Promise<Failure | string> {
     const failure =
       bug.caughtBy === 'scenario' ? await this.#play(bug, tree) : await this.#search(bug, tree)
@@ -64,8 +64,8 @@ export class Trial {
   }
 
   /**
-   * At the seed that is known to find it; else, as the code around it may have changed, at all
-   * others.
+   * Runs the seed that is known to detect the bug; if it does not, because the code has changed
+   * since, runs all other seeds.
    */
   async #search(bug: Bug, tree: string): Promise<Failure | string> {
     const { seeds, msMax, isFresh } = this.#options

@@ -8,8 +8,8 @@ import { misfitsOf, readMutations } from '../guards/mutation.ts'
 import { bugs, fileStem } from './index.ts'
 import { root } from './tree.ts'
 
-// Preconditions of `make zoo`, and one of its bugs; `make zoo`, part of `make nightly`, tries them
-// all.
+// Preconditions of `make zoo`, and one of its bugs; `make zoo`, part of `make nightly`, tests all
+// of them.
 
 const folder = import.meta.dirname
 

@@ -31,7 +31,7 @@ function usedBytes(bytes: Uint8Array): number {
   return used
 }
 
-/** Damages a random place of the log in the given way. */
+/** Damages the log at a random place with the given kind of damage. */
 export function damageLog(
   files: FaultyMemoryFiles,
   folder: string,

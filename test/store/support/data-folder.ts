@@ -16,20 +16,20 @@ export interface DataFolder {
   readonly restored: RestoredLog
   readonly disk: FileDisk
   readonly stateStore: LevelStateStore
-  /** Bytes of a torn write that were cut from the end of the log. */
+  /** Bytes of a torn write that the start removed from the end of the log. */
   readonly cutBytes: number
   close(): Promise<void>
 }
 
 /**
- * Opens all parts of a data folder on one thread, in the order in which a program opens them on
+ * Opens all parts of a data folder on one thread, in the order in which the program opens them on
  * several.
  */
 export async function openDataFolder(
   dir: string,
   options: DataFolderOptions = {},
 ): Promise<DataFolder> {
-  // Read before locking, which would create a missing folder.
+  // The identity is read before locking, because locking would create a missing folder.
   readDataIdentity(dir)
   const lock = await lockDataFolder(dir)
   try {

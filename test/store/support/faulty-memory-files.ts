@@ -9,7 +9,7 @@ class MemoryFile {
   bytes = new Uint8Array(0)
   /** Content at the last sync. */
   synced = new Uint8Array(0)
-  /** Range of the bytes written since. */
+  /** Range of the bytes that were written since the last sync. */
   dirtyFrom = Infinity
   dirtyTo = 0
 
@@ -36,7 +36,10 @@ function grown(bytes: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
   return longer
 }
 
-/** Names removed and added by one call; atomic, as in the journal of a file system. */
+/**
+ * Names that one call removed and added. Such a change is atomic, as in the journal of a file
+ * system.
+ */
 type Change = readonly (readonly [name: string, node: MemoryNode | null])[]
 
 class MemoryFolder {
@@ -60,13 +63,13 @@ function applyChange(names: Map<string, MemoryNode>, change: Change): void {
   }
 }
 
-/** Thrown by the call during which the power fails, and by all later calls. */
+/** Thrown by the call during which the power cut occurs, and by all later calls. */
 export class PowerCut extends Error {
   override readonly name = 'PowerCut'
 }
 
 /**
- * Files in memory that lose at a power cut everything that a real disk may lose: any sectors of a
+ * Files in memory that lose in a power cut everything that a real disk may lose: any sectors of a
  * file written since its last sync, and any tail of a folder's name changes since the folder was
  * synced.
  */
@@ -74,15 +77,15 @@ export class FaultyMemoryFiles implements FileSystem {
   readonly #root: MemoryFolder
   readonly #open = new Map<number, MemoryFile>()
   #nextFd = 3
-  /** Number of changing calls until the power fails; Infinity: never. */
+  /** Number of changing calls until the power cut; Infinity: never. */
   callsLeft = Infinity
   /** Share of the interrupted write that reaches the disk, 0..1. */
   tornShare = 0.5
-  /** Free bytes of the disk; a file that would grow beyond them does not. */
+  /** Free bytes of the disk; a write that needs more fails. */
   bytesLeft = Number.MAX_SAFE_INTEGER
   /** The next sync fails and loses its data, as after a failed write-back. */
   failsNextSync = false
-  /** Reads fail, as on an unreadable medium. */
+  /** If true, reads fail, as on an unreadable medium. */
   isUnreadable = false
   /** Files that the device cannot read. */
   readonly unreadable = new Set<string>()
@@ -91,7 +94,7 @@ export class FaultyMemoryFiles implements FileSystem {
     this.#root = root
   }
 
-  /** A copy of the disk, as in a backup. */
+  /** A copy of the disk, as a backup would contain it. */
   copy(): FaultyMemoryFiles {
     return new FaultyMemoryFiles(copiedFolder(this.#root))
   }
@@ -103,7 +106,7 @@ export class FaultyMemoryFiles implements FileSystem {
     return kept
   }
 
-  /** Changes a file unnoticed; null: removes it. */
+  /** Changes a file without a write call; null: removes it. */
   damage(path: string, bytes: Uint8Array<ArrayBuffer> | null): void {
     if (bytes === null) {
       this.remove(path)
@@ -127,7 +130,7 @@ export class FaultyMemoryFiles implements FileSystem {
   }
 
   write(fd: number, path: string, bytes: Uint8Array, position: number): void {
-    // An interrupted write may be partly on disk.
+    // The interrupted write may be partly on disk.
     const share = this.callsLeft <= 1 ? this.tornShare : 1
     const part = bytes.subarray(0, Math.floor(bytes.length * share))
     const file = this.#opened(fd)
@@ -259,7 +262,7 @@ function keptFolder(folder: MemoryFolder, random: Random): MemoryFolder {
 
 function keptFile({ bytes, synced }: MemoryFile, random: Random): MemoryFile {
   const kept = new MemoryFile()
-  // A grown size may be lost; bytes beyond the synced ones may still be zeros.
+  // The increase of a file's size may be lost; bytes beyond the synced ones may still be zeros.
   const mixed = new Uint8Array(random.next() < 0.5 ? bytes.length : synced.length)
   const lossRate = [0, 0.1, 0.5, 1][random.integer(0, 3)] ?? 0
   for (let at = 0; at < mixed.length; at += SECTOR_BYTES) {

@@ -26,7 +26,7 @@ export const identity: DataIdentity = {
   generation: 1,
 }
 
-/** Small files without a reserve, because tests share the disk of the machine. */
+/** Small files, and no reserve of free space, because tests share the disk of the machine. */
 export const smallLog = { segmentBytes: 16 * 1024, bufferBytes: 4096, freeBytesMin: 0 }
 
 /** @returns a formed data folder. */

@@ -1,4 +1,4 @@
-// Run as a separate process: locks a data folder until it is killed.
+// Runs as a separate process: locks a data folder until the process is killed.
 import { lockDataFolder } from '../../../src/store/folder/folder-lock.ts'
 
 await lockDataFolder(process.argv[2] ?? '')

@@ -1,4 +1,5 @@
-// Run as a worker: opens the log with plain options, appends one entry and reports what it found.
+// Runs as a worker thread: opens the log with plain options, appends one entry and reports what it
+// found.
 import { parentPort, workerData } from 'node:worker_threads'
 import { openLog, type LogOptions } from '../../../src/store/log/open-log.ts'
 import { entry } from './entries.ts'

@@ -1,7 +1,7 @@
 import { nodeFileSystem, type FileSystem } from '../../../src/store/file-system.ts'
 
 export interface WatchedFileSystem extends FileSystem {
-  /** Called before each call that changes the disk; it may throw instead of the call. */
+  /** Called before each call that changes the disk; if it throws, the call does not run. */
   onChange: (call: string, path: string) => void
   readonly counts: { syncs: number; writes: number }
 }
@@ -46,7 +46,7 @@ export function watchedFileSystem(): WatchedFileSystem {
   return watched
 }
 
-/** A file system without syncs, for opening many copies that face no power cut. */
+/** A file system without syncs, for opening many copies that need not survive a power cut. */
 export const fastFileSystem: FileSystem = {
   ...nodeFileSystem,
   sync: () => {},

@@ -1,5 +1,5 @@
-// Run as a separate process that a test kills: writes batches, each of ten records with the batch
-// number, and prints the number once the batch is durable.
+// Runs as a separate process that a test kills: it writes batches, each of ten records with the
+// batch number, and prints the number once the batch is durable.
 import { LevelStateStore } from '../../../src/store/state/level-state-store.ts'
 
 const store = await LevelStateStore.open(process.argv[2] ?? '', { freeBytesMin: 0 })

@@ -2,9 +2,9 @@ import { ScriptCluster } from '../../raft/script-cluster.ts'
 import { assertOnQuorum } from '../on-quorum.ts'
 
 /**
- * Leader 1 sends entries to 3, whose acknowledgement is late. Leader 2 replaces them on both.
- * Leader 1 is elected again and reaches the same indexes with other entries: the entries that 3
- * acknowledged in the first term are not those that it has in this one.
+ * Leader 1 sends entries to 3, whose acknowledgement is late. Leader 2 replaces these entries on
+ * both. Leader 1 is elected again and reaches the same indexes with other entries: the entries that
+ * 3 acknowledged in the first term are not those that it has in the current one.
  */
 export function scenario(): void {
   const cluster = new ScriptCluster({ voters: ['1', '2', '3', '4', '5'] })

@@ -2,8 +2,8 @@ import { assert } from '../../../src/lib/assert.ts'
 import { ScriptCluster } from '../../raft/script-cluster.ts'
 
 /**
- * The answers to a read's heartbeats are late. Another leader commits a write meanwhile. Then the
- * old one gets a second read, and the late answers arrive.
+ * The heartbeat answers for a read are late. Meanwhile another leader commits a write. Then the old
+ * leader gets a second read, and the late answers arrive.
  */
 export function scenario(): void {
   const cluster = new ScriptCluster({ voters: ['1', '2', '3'] })

@@ -2,8 +2,9 @@ import { assert } from '../../../src/lib/assert.ts'
 import { formedState } from '../../fsm/support/log.ts'
 
 /**
- * A leader finds a session idle, and its command to end it is delayed. Another leader logs
- * meanwhile that the session was used. Then the first one continues.
+ * A leader finds that a session is idle, and its command to end the session is delayed. Meanwhile
+ * another leader logs that the session was used. Then the delayed command of the first leader
+ * arrives.
  */
 export function scenario(): void {
   const { state, log } = formedState()

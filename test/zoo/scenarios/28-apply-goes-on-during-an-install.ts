@@ -11,7 +11,7 @@ import { ClusterState } from '../../../src/fsm/access/cluster-state.ts'
 
 const SERVICES = 3000
 
-/** As one on a disk does, it gives the event loop back while it is read. */
+/** A store that, like one on a disk, lets other events run while it is read. */
 class SlowStore extends MemoryStateStore {
   override async *records(): ReturnType<MemoryStateStore['records']> {
     for await (const record of super.records()) {
@@ -21,7 +21,7 @@ class SlowStore extends MemoryStateStore {
   }
 }
 
-/** Apply is in the middle of a long batch when a snapshot is to take the place of the state. */
+/** Apply is in the middle of a long batch when a snapshot must replace the state. */
 export async function scenario(): Promise<void> {
   const source = await StateMachine.open({ store: new MemoryStateStore(), clock: systemClock })
   const log = new LogWriter((entry) => source.apply(entry))

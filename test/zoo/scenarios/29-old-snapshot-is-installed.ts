@@ -1,7 +1,9 @@
 import { assert } from '../../../src/lib/assert.ts'
 import { ScriptCluster } from '../../raft/script-cluster.ts'
 
-/** A snapshot arrives at a member that has applied, and compacted, more than it holds. */
+/**
+ * A snapshot arrives at a member that has applied, and compacted, more than the snapshot contains.
+ */
 export function scenario(): void {
   const cluster = new ScriptCluster({ voters: ['1', '2', '3'] })
   cluster.elect('1')

@@ -4,16 +4,14 @@ import type { Index } from '../../../src/raft/types.ts'
 import { ScriptCluster } from '../../raft/script-cluster.ts'
 
 const KEPT_ENTRIES = 512
-/**
- * Writes during one snapshot transfer: more than the log keeps without a follower that needs them.
- */
+/** Writes during one snapshot transfer: more than the log keeps if no follower needs them. */
 const WRITTEN_MEANWHILE = 1500
 const ROUNDS_MAX = 5
 const SETTLING_TICKS = 40
 
 /**
- * A member that was away is brought back by snapshot, over a link so slow that much is written
- * meanwhile.
+ * A member that was offline catches up by snapshot, over a link so slow that clients write many
+ * entries meanwhile.
  */
 export function scenario(): void {
   const cluster = new ScriptCluster({ voters: ['1', '2', '3'] })
@@ -54,7 +52,10 @@ export function scenario(): void {
   assert(rounds > 0 && leader === member, `I18: 3 stands at ${member} of ${leader}`)
 }
 
-/** Everything works for a while; at the end 3 has caught up, or the leader requests a snapshot. */
+/**
+ * Runs the cluster for a while. At the end either 3 has caught up, or the leader requests a
+ * snapshot.
+ */
 function isSnapshotWanted(cluster: ScriptCluster): boolean {
   cluster.events = []
   for (let tick = 0; tick < SETTLING_TICKS; tick += 1) {

@@ -4,8 +4,8 @@ import { ScriptCluster } from '../../raft/script-cluster.ts'
 const NEW_STORE = 2
 
 /**
- * Only 1 and 2 have a committed entry when 2 loses its disk and 1 is gone: an empty disk in its
- * place elects nobody.
+ * Only 1 and 2 have a committed entry when 2 loses its disk and 1 stops: with an empty disk, 2 must
+ * not help to elect a leader.
  */
 export function scenario(): void {
   const cluster = new ScriptCluster({ voters: ['1', '2', '3'] })

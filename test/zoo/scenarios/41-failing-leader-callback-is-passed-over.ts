@@ -11,8 +11,8 @@ import { configurationOf, formingEntries } from '../../raft/members.ts'
 const TURNS_MAX = 2000
 
 /**
- * The callback that runs when this controller becomes leader fails. It must not continue to lead:
- * it stops, and another one leads.
+ * The callback that runs when this controller becomes leader fails. The controller must not
+ * continue to lead: it stops, and another one leads.
  */
 export async function scenario(): Promise<void> {
   const configuration = configurationOf({ voters: ['1'] })

@@ -2,14 +2,15 @@ import { assert } from '../../../src/lib/assert.ts'
 import { ClusterNodeStage, someWrite } from '../cluster-node-stage.ts'
 
 /**
- * A leader loses leadership and regains it unobserved: two elections look like one change.
- * Proposals of its first term may have been replaced in between, and must be handed to it again.
+ * A leader loses and regains leadership between two observations: two elections look like one
+ * change. Proposals of its first term may have been replaced in between, so it must receive them
+ * again.
  */
 export async function scenario(): Promise<void> {
   const stage = await ClusterNodeStage.set()
   stage.leads('n2', 2)
   await stage.settle()
-  // Its end is not waited for: nothing is ever applied here.
+  // The test does not wait for this proposal, because nothing is ever applied here.
   void stage.clusterNode.propose(someWrite).catch(() => undefined)
   await stage.settle()
   const handed = () => stage.commands.filter(({ type }) => type === 'propose').length
