@@ -18,6 +18,17 @@ export type RouterAdmission =
   /** `reason` is sent to the router and logged by the controller; it contains no secret. */
   | { readonly ok: false; readonly reason: string }
 
+/** Why an admitted router must be disconnected. */
+export interface RouterRevocation {
+  /** Sent to the router and logged by the controller; contains no secret. */
+  readonly reason: string
+  /**
+   * Whether other routers must also close their links to the router. False if only the certificate
+   * was renewed: the router reconnects with the new certificate, and its circuits continue.
+   */
+  readonly endsLinks: boolean
+}
+
 /** Admits connecting routers. */
 export interface RouterAdmitter {
   /**
@@ -25,6 +36,6 @@ export interface RouterAdmitter {
    * has the private key of its leaf certificate.
    */
   admit(socket: TLSSocket): RouterAdmission
-  /** Why an admitted router must be disconnected; null if it may stay. */
-  revoked(router: AdmittedRouter): string | null
+  /** Why an admitted router must be disconnected; null if it may stay connected. */
+  revoked(router: AdmittedRouter): RouterRevocation | null
 }

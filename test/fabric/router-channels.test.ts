@@ -59,7 +59,10 @@ class Stage {
       clusterId: 'cluster-1',
       version: { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'linux', arch: 'x64' },
     },
-    gate: { admit: () => this.judge(), revoked: () => this.revoked },
+    gate: {
+      admit: () => this.judge(),
+      revoked: () => (this.revoked === null ? null : { reason: this.revoked, endsLinks: true }),
+    },
     cluster: { addresses: () => this.addresses, leaderIndex: () => this.leaderIndex },
     statuses: this.statuses,
     feed: this.feed,

@@ -4,6 +4,7 @@ import type { Server, TLSSocket } from 'node:tls'
 import { peerCertificateChain } from '../../api/http/transport/peer-certificate-chain.ts'
 import { clientAddress } from '../../lib/bounds/client-address.ts'
 import { listenerTls } from '../../api/http/transport/tls.ts'
+import { parseCertificate } from '../../pki/certificate.ts'
 import { CertificateAdoption } from '../../auth/certificates/certificate-adoption.ts'
 import { verifyRouterCertificate } from '../../auth/certificates/client-certificate.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
@@ -479,11 +480,25 @@ export function createRouterGate({
     },
     revoked: ({ id, certPem }) => {
       const record = machine.get('router', id)
-      if (record === undefined) return 'the router was deleted'
-      if (record.disabled) return 'the router was disabled'
-      if (!record.isVerified) return 'the router must enroll again'
-      return record.certPem === certPem ? null : 'the certificate of the router changed'
+      if (record === undefined) return { reason: 'the router was deleted', endsLinks: true }
+      if (record.disabled) return { reason: 'the router was disabled', endsLinks: true }
+      if (!record.isVerified) return { reason: 'the router must enroll again', endsLinks: true }
+      if (record.certPem === certPem) return null
+      // A renewal keeps the key. Another key means that the router enrolled again since this
+      // controller last checked, for example because the former key was stolen.
+      const isSameRouter = isSameKey(keyOf(record.certPem), keyOf(certPem))
+      // @guard links-of-a-stolen-router
+      return { reason: 'the certificate of the router changed', endsLinks: !isSameRouter }
     },
+  }
+}
+
+/** SHA-256 of the public key; undefined if the certificate is missing or unreadable. */
+function keyOf(certPem: string | null): Uint8Array | undefined {
+  try {
+    return certPem === null ? undefined : parseCertificate(certPem).publicKeySha256
+  } catch {
+    return undefined
   }
 }
 
@@ -584,8 +599,8 @@ function clientApisOf({ apiAddresses }: Pick<MemberView, 'apiAddresses'>): reado
   return [...new Set(origins)]
 }
 
-function isSameKey(a: Uint8Array | undefined, b: Uint8Array): boolean {
-  return a !== undefined && Buffer.compare(a, b) === 0
+function isSameKey(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean {
+  return a !== undefined && b !== undefined && Buffer.compare(a, b) === 0
 }
 
 /**

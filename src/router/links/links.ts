@@ -157,10 +157,10 @@ export class Links {
     for (const change of changes) this.#onPeer(change)
   }
 
-  /** Closes a link at the request of an operator; the link may be dialed again. */
+  /** Closes a link at the request of a controller; the link may be dialed again. */
   #onFault(fault: { readonly id: string; readonly iteration: number } | null): void {
     if (fault === null) return
-    this.#registry.closeById(fault.id, fault.iteration, 'closed by an operator')
+    this.#registry.closeById(fault.id, fault.iteration, 'a controller ended the link')
   }
 
   #onPeer({ id, state, version, listeners }: PeerChange): void {
