@@ -2,9 +2,9 @@ const FIRST_PLACES = 64
 
 /**
  * A ring buffer of values with consecutive numbers from 1, from the lowest remaining number to the
- * newest. It replaces a Map, which allocates a new table each time it is rebuilt: an old table that
- * reached the garbage collector's old generation keeps later tables alive with all their values,
- * until a full collection.
+ * newest. It is used instead of a Map: a Map that grows allocates new tables, and an old table in
+ * the garbage collector's old generation keeps later tables and all their values in memory until a
+ * full collection.
  */
 export class SequenceWindow<T> {
   #places = new Array<T | undefined>(FIRST_PLACES).fill(undefined)

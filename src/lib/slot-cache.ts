@@ -1,7 +1,7 @@
 /**
  * A cache of recent values by number. Numbers that are equal modulo the number of slots share a
- * slot, which contains the last value that was set. A read may therefore return the value of
- * another number, so each value must contain its number.
+ * slot, which contains the value that was set last. A read may therefore return the value of
+ * another number, so each value must contain its own number for the caller to compare.
  */
 export class SlotCache<T> {
   readonly #values: (T | undefined)[]

@@ -28,11 +28,11 @@ export interface AuditRecord {
   readonly fields: readonly string[]
   readonly also: readonly string[]
   /**
-   * `done`, the code of the refusal, or `requested` for an action that is recorded before it is
-   * carried out.
+   * `done`; the error code with which apply refused the entry; or `requested` for an action that
+   * the log records before the action starts.
    */
   readonly outcome: string
-  /** The reason, if one was given; otherwise ''. */
+  /** The reason that apply or the caller gave; otherwise ''. */
   readonly reason: string
   /**
    * JSON of the records before and after the entry, without secrets (`KeptChange`); '' if no
@@ -57,7 +57,8 @@ export interface KeptChange {
 }
 
 /**
- * A write that was refused before it was proposed, because its author has no right to make it.
+ * A write that a controller refused before proposing it, because its author has no right to make
+ * it.
  */
 export interface RefusedWrite {
   /** '' for an unauthenticated caller. */
@@ -84,13 +85,16 @@ interface AnsweredRequest {
   readonly address: string
   readonly trace: () => TraceContext
   /**
-   * True if the caller of the request asked for a trace, so that the line is written at every
-   * level; otherwise it is written only at the level debug.
+   * True if the caller requested a trace, so that the access log contains the request at every log
+   * level; otherwise only at the level debug.
    */
   readonly isTraced: boolean
 }
 
-/** Records each write, only on the controller that received it. Never throws and never waits. */
+/**
+ * Records each write, only on the controller that received it. The methods never throw and never
+ * wait.
+ */
 export interface AuditTrail {
   /**
    * Called after this controller has applied an entry, in log order.

@@ -30,7 +30,7 @@ export function isChangeOfKind<K extends KindName>(
   return change.kind === kind
 }
 
-/** Facts about an entry in addition to its changed records; the same on every controller. */
+/** Facts about an entry in addition to its changed records. They are equal on every controller. */
 export interface LogEntryFacts {
   /** Log time, UTC ms. */
   readonly timeMs: number
@@ -38,18 +38,18 @@ export interface LogEntryFacts {
   readonly audit: AuditRecord | null
 }
 
-/** Receives the changes of each entry, and a call when the whole state was replaced. */
+/** Listens for the changes of each entry, and for a replacement of the whole state. */
 export interface ChangeListener {
   /**
-   * Called within apply, after an entry that has changed such records; `changes` is not empty. Must
-   * neither throw nor write.
+   * Called within apply, after an entry that has changed records of the followed kinds; `changes`
+   * is not empty. Must neither throw nor write.
    */
   onEntry(index: Index, changes: readonly RecordChange[], facts: LogEntryFacts): void
-  /** Called when the state was replaced: any record may have changed. */
+  /** Called after a snapshot or backup replaced the state, so that any record may differ. */
   onReplaced(): void
 }
 
-/** Feed of the changes of entries, for code that keeps data derived from records. */
+/** Publishes the changes of each entry to code that keeps data derived from records. */
 export interface ChangeFeed {
   /**
    * @param kinds the kinds of records to follow.

@@ -44,7 +44,7 @@ export interface DialAttempt {
   readonly result: DialResult
 }
 
-/** An observation of one controller that is not in the log. */
+/** A fact that one controller observed and that the log does not contain. */
 export type Observation =
   | {
       readonly kind: 'router'
@@ -77,7 +77,7 @@ export type Observation =
       readonly cost: number
       readonly hostId: string
       readonly instanceId: string
-      /** Time from the request to the last response of a router, ms. */
+      /** Time from the request for a circuit to the last response of a router, ms. */
       readonly layMs?: number
     }
   | {
@@ -97,9 +97,9 @@ export type Observation =
       readonly kind: 'logInFailed'
       readonly method: string
       readonly address: string
-      /** The reason, or the code of the refusal if there is no reason. */
+      /** The reason of the refusal, or its error code if it has no reason. */
       readonly reason: string
-      /** '' without an external JWT signer. */
+      /** The external JWT signer of the refused log-in; '' without one. */
       readonly signerId: string
       readonly claim: string
     }
@@ -108,7 +108,7 @@ export type Observation =
       readonly code: string
       readonly text: string
       readonly severity: 'warning' | 'critical'
-      /** False: the observed state has ended. */
+      /** True when the observed state begins, false when it ends. */
       readonly isOn: boolean
     }
 
@@ -123,7 +123,7 @@ export interface RouterMetrics {
   readonly usages: readonly CircuitUsage[]
 }
 
-/** Bytes of a circuit that a router counted in one interval. */
+/** Bytes that a router counted for a circuit in one interval. */
 export interface CircuitUsage {
   readonly kind: UsageKind
   readonly circuitId: string
@@ -131,13 +131,13 @@ export interface CircuitUsage {
   /** Start of the interval, UTC. */
   readonly startS: number
   readonly lengthS: number
-  /** Tags that the circuit's route contains. */
+  /** Tags that the controller put into the circuit's route. */
   readonly tags: Readonly<Record<string, string>>
 }
 
 /**
- * Kinds of counters: at the circuit endpoint of the client (ingress) or of the host (egress), or at
- * links (fabric). rx: read, tx: written.
+ * Kinds of counters: at the router of the client (ingress), at the router of the host (egress), or
+ * at links (fabric). rx: read, tx: written.
  */
 export const usageKinds = [
   'ingress.rx',
@@ -156,7 +156,7 @@ export interface NamedMetric {
   readonly values: Readonly<Record<string, number>>
 }
 
-/** Publishes an observation of this controller. Never throws and never waits. */
+/** Publishes an observation of this controller. The function never throws and never waits. */
 export type ObservationSink = (fact: Observation) => void
 
 /** Publishes nothing; for components that run without events. */

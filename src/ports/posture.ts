@@ -15,14 +15,14 @@ export interface Posture {
   readonly processes: readonly ProcessReport[]
   /** Second factor of one API session; absent: the session has not provided one. */
   readonly factor?: StoredFactor
-  /** Kinds that a router evaluates in place of the controllers; absent: none. */
+  /** Kinds of facts that a router evaluates in place of the controllers; absent: none. */
   readonly judgedByRouter?: ReadonlySet<DeviceFactKind>
 }
 
-/** Kinds of facts that only a device knows. */
+/** Kinds of facts about a device that only the device can report. */
 export type DeviceFactKind = 'os' | 'domain' | 'mac' | 'process'
 
-/** All kinds that clients report to a router that evaluates posture. */
+/** All kinds of facts that clients report to a router that evaluates posture. */
 export const deviceKinds: ReadonlySet<DeviceFactKind> = new Set(['os', 'domain', 'mac', 'process'])
 
 /** Second factor of an API session, stored for a later evaluation; all times in UTC ms. */
@@ -85,19 +85,20 @@ export type PostureReport =
   | { readonly kind: 'router'; readonly routerId: string }
 
 /**
- * `same`: the report contains nothing new. `tooLarge`: the report would not fit even if it replaced
- * all earlier reports. `full`: this controller has no room.
+ * `taken`: stored. `same`: the report contains nothing new. `tooLarge`: the report would exceed the
+ * limit of its identity even if it replaced all earlier reports. `full`: this controller has no
+ * room.
  */
 export type ReportOutcome = 'taken' | 'same' | 'tooLarge' | 'full'
 
-/** A session that was refused because of the identity's posture. */
+/** A service session that a controller refused because of the identity's posture. */
 export interface FailedRequest {
   readonly atMs: number
   readonly apiSessionId: string
   readonly serviceId: string
   readonly serviceName: string
   readonly sessionType: string
-  /** Failures as API responses show them. */
+  /** The failed policies and checks, in the form of an API response. */
   readonly policyFailures: readonly Readonly<Record<string, unknown>>[]
 }
 
@@ -139,18 +140,17 @@ export interface PostureService {
   ofSession(session: RecordOf<'apiSession'>): EvaluatedPosture
   /**
    * Like `ofSession`, for a client of a router that evaluates posture itself: facts that only
-   * devices know count as passed, and the second factor is evaluated here.
+   * devices know count as passed, and the controller evaluates the second factor.
    */
   ofSessionAtJudge(session: RecordOf<'apiSession'>): EvaluatedPosture
   /**
    * Records that a router that evaluates posture has admitted the client of the session to dial or
-   * host. Then the session does not end because of facts that the device reports only to that
-   * router.
+   * host. Facts that the device reports only to that router then do not end the session.
    */
   notedAtJudge(session: RecordOf<'apiSession'>, routerId: string): void
   /**
-   * Counts reports that changed the result for an identity. Only increases while the controllers
-   * run.
+   * Counts the reports that changed the result for an identity. The count only increases while the
+   * controllers run.
    */
   moves(identityId: string): number
   /** Time when a check of the session last began to fail because of a timeout, UTC ms; 0: never. */
@@ -168,7 +168,8 @@ export interface PostureService {
    */
   reachLatest(): Promise<void>
   /**
-   * Call when a code was verified, or MFA ended: checks of the second factor may now pass or fail.
+   * Call this method when a code was verified, or MFA ended: checks of the second factor may then
+   * pass or fail.
    */
   factorMoved(identityId: string): Promise<void>
   /**
@@ -177,8 +178,8 @@ export interface PostureService {
    */
   failures(wanted: GrantedRight, posture: EvaluatedPosture): readonly PostureFailure[]
   /**
-   * The checks of the first policy whose checks all pass; they are the reason why a service session
-   * is admitted.
+   * The checks of the first policy whose checks all pass. A service session is admitted because of
+   * this policy.
    */
   grantingChecks(wanted: GrantedRight, posture: EvaluatedPosture): readonly EvaluatedCheck[]
   /**
@@ -189,8 +190,8 @@ export interface PostureService {
     prompts: CodePrompts,
   ): readonly PromptedService[]
   /**
-   * Records a session that posture checks refused.
-   * @returns the response for its client.
+   * Records that posture checks refused a session.
+   * @returns the error for its client.
    */
   refused(
     wanted: GrantedRight & { readonly apiSessionId: string },

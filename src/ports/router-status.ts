@@ -7,7 +7,7 @@ export interface RouterStatus {
   readonly version: RouterVersion
   /** The bits that are set in the capability mask of the router's hello. */
   readonly capabilities: readonly number[]
-  /** Addresses at which other routers dial the router. */
+  /** Addresses at which the router accepts links from other routers. */
   readonly linkListeners: readonly RouterLinkListener[]
   readonly interfaces: readonly RouterInterface[]
 }
@@ -23,9 +23,9 @@ export interface RouterInterface {
   readonly hardwareAddress: string
   readonly mtu: number
   readonly index: number
-  /** Bits as in `interfaceFlag`. */
+  /** The sum of the bits of {@link interfaceFlag} that apply. */
   readonly flags: number
-  /** Addresses with their prefix length. */
+  /** Addresses of the interface, each with its prefix length. */
   readonly addresses: readonly string[]
 }
 
@@ -46,15 +46,15 @@ export interface RouterPresence {
    * channel.
    */
   readonly connectedMs: number | null
-  /** When the router last connected after it had no channel to any controller. */
+  /** When the router last connected after a time without a channel to any controller. */
   readonly returnedMs: number | null
   /** When the router lost its last channel; null while it has a channel. */
   readonly lostMs: number | null
 }
 
-/** Routers as seen by all controllers together. */
+/** Status of routers, combined from the reports of all controllers. */
 export interface RouterStatuses {
-  /** Null for a router that is not connected to any controller. */
+  /** Status of a router; null if it is not connected to any controller. */
   of(routerId: string): RouterStatus | null
   presenceOf(routerId: string): RouterPresence
   /**

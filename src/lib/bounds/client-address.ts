@@ -6,8 +6,8 @@ import type { HostPort } from '../text/names.ts'
 const balanced = new WeakMap<Socket, HostPort>()
 
 /**
- * Address of the client: as the load balancer's header reports it, otherwise the address of the TCP
- * peer.
+ * Address of the client: the address in the load balancer's header if there is one, otherwise the
+ * address of the TCP peer.
  */
 export function clientAddress(socket: Socket): string {
   return balanced.get(socket)?.host ?? socket.remoteAddress ?? ''

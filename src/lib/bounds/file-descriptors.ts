@@ -8,8 +8,8 @@ import { FairShare } from './fair-share.ts'
  */
 export const descriptorLimits = {
   /**
-   * Descriptors that clients and routers cannot use; they are reserved for the log, the state,
-   * peers and other files. At most half of all descriptors.
+   * Descriptors reserved for the log, the state, peers and other files; sockets of clients and
+   * routers cannot use them. At most half of all descriptors.
    */
   descriptorsReservedMax: 1024,
   /** Assumed limit if the system does not report one. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 
 interface Rate {
-  /** Number of uses that are allowed at once after an idle period. */
+  /** Maximum uses without a pause after an idle period. */
   readonly burst: number
   /** Sustained uses per second. */
   readonly perSecond: number
@@ -13,7 +13,7 @@ interface Budget {
   atMs: number
 }
 
-/** A token bucket: `burst` uses at once, then `perSecond`. */
+/** A token bucket: `burst` uses without a pause, then `perSecond`. */
 export class RateBudget {
   readonly #rate: Rate
   readonly #clock: Pick<Clock, 'monotonicMs'>

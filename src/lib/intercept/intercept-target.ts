@@ -85,7 +85,7 @@ export type ListeningMode =
 
 /**
  * @param portsLeft number of listening ports that the service may still use.
- * @returns the way to listen, or the reason why there is none.
+ * @returns the mode in which a tunnel listens, or the reason why no mode is possible.
  */
 export function chooseListeningMode(
   network: Network,
@@ -107,8 +107,9 @@ export function chooseListeningMode(
 }
 
 /**
- * Parts of a config's data that no Flotilla tunnel can intercept, as clauses; if there are many,
- * only the first. Returns none for data that does not match the schema of the config type.
+ * The reasons why no Flotilla tunnel can intercept parts of a config's data, each as a clause of a
+ * sentence; if there are many, only the first. Returns none for data that does not match the schema
+ * of the config type.
  */
 export function interceptFaults(typeName: string, data: unknown): readonly string[] {
   const faults = [...new Set(allFaults(typeName, data))]

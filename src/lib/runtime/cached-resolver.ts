@@ -9,17 +9,17 @@ import type { Clock } from '../clock.ts'
 import { errorCode } from '../error-code.ts'
 import { isJsonObject } from '../text/json-value.ts'
 
-/** Limits for host names whose last addresses are stored. */
+/** Limits for the addresses that the resolver stores for host names. */
 export const lastAddressLimits = {
   hostsMax: 256,
   addressesPerHostMax: 8,
   hostCharactersMax: 253,
   fileBytesMax: 256 * 1024,
-  /** If the last addresses of a host are known, a lookup is awaited only for this long. */
+  /** Maximum time to wait for a lookup of a host whose last addresses are known. */
   lookupWaitMs: 1500,
   /**
-   * After a lookup without a response, a host with known addresses is not looked up again for this
-   * long.
+   * After a lookup without a response, the resolver does not look up a host with known addresses
+   * again for this long.
    */
   lookupAgainMs: 5000,
 } as const
@@ -66,7 +66,7 @@ export async function lookUpHost(host: string): Promise<LookupResult> {
   }
 }
 
-/** @param error of a lookup. */
+/** @param error the error with which a lookup failed. */
 export function failedLookup(error: unknown): LookupResult {
   return { addresses: [], isAnswered: codesOfNoAddress.has(errorCode(error)) }
 }
@@ -195,14 +195,18 @@ export class CachedResolver {
       try {
         await writeWhole(path, text)
       } catch {
-        // Ignored: the addresses remain in memory, and the next change writes the file again.
+        // The error is ignored: the addresses remain in memory, and the next change writes the file
+        // again.
       }
     }
     this.#saving = null
   }
 }
 
-/** Written by root in the folder of another user, the file belongs to that user. */
+/**
+ * Writes a file completely or not at all. If root writes it in the folder of another user, the file
+ * belongs to that user.
+ */
 async function writeWhole(path: string, text: string): Promise<void> {
   const partial = `${path}.new`
   await rm(partial, { force: true })

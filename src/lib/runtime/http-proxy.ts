@@ -39,7 +39,8 @@ export async function connectThroughProxy(
   const ended = AbortSignal.any(signals)
   const bound = localAddress === undefined ? {} : { localAddress }
   const socket = connect({ host, port, ...bound })
-  // This listener stays, because a later error without a listener would end the process.
+  // This listener remains after the connection is set up: without a listener, a later error would
+  // end the process.
   socket.on('error', () => undefined)
   try {
     await once(socket, 'connect', { signal: ended })
@@ -120,8 +121,8 @@ function connectRequest({ credentials }: Pick<HttpProxy, 'credentials'>, server:
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * The proxy in HTTPS_PROXY, unless NO_PROXY excludes the server; interpreted as by other programs.
- * Null if no proxy applies. This host itself is never reached through a proxy.
+ * The proxy in HTTPS_PROXY, unless NO_PROXY excludes the server. Both variables have the syntax
+ * that other programs use. Null if no proxy applies. No proxy ever applies to this host itself.
  * @throws {Error} when HTTPS_PROXY is not `http://host:port`.
  */
 export function proxyFromEnvironment(environment: Environment, server: HostPort): HttpProxy | null {

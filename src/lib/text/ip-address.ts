@@ -42,7 +42,7 @@ export function ipv6Groups(text: string): number[] {
   return given.toSpliced(first?.length ?? 0, 0, ...Array<number>(8 - given.length).fill(0))
 }
 
-/** The IPv4 address that two groups of an IPv6 address contain. */
+/** The IPv4 address that two 16-bit groups of an IPv6 address contain. */
 export function ipv4FromGroups(high: number, low: number): string {
   return [high >> 8, high & 255, low >> 8, low & 255].join('.')
 }

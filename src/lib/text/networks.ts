@@ -16,7 +16,7 @@ export function parseCidr(text: string): Network | null {
   return isIP(base) === 0 ? null : createIpNetwork(base, Number(length))
 }
 
-/** null when the network is invalid. */
+/** The network with this address and prefix length; null when they do not form a network. */
 export function createIpNetwork(text: string, prefix: number): Network | null {
   const address = parseIp(text)
   if (address === null || !Number.isInteger(prefix) || prefix < 0) return null
@@ -69,7 +69,7 @@ export function translateAddress(address: IpAddress, from: Network, to: Network)
   return offset === null ? null : addressFrom(to, offset)
 }
 
-/** Host bits of an address of the same family; null when the address is outside the network. */
+/** Host bits of an address of the same IP version; null when the address is outside the network. */
 function offsetOf(network: Network, ip: IpAddress): bigint | null {
   const offset = valueOf(ip) - firstValue(network)
   return offset >= 0n && offset < BigInt(networkSize(network)) ? offset : null

@@ -57,8 +57,8 @@ function holds(version: string, comparator: string): boolean {
   const [, operator = '', bound = ''] = COMPARATOR.exec(comparator) ?? []
   const [first, beyond] = boundsOf(bound)
   const isBelow = compare(version, first, LOOSE) < 0
-  // A wildcard version includes all versions from its first version up to, but not including,
-  // `beyond`.
+  // A wildcard version includes all versions from its first version up to, but not including, the
+  // version `beyond`.
   const isAbove =
     beyond === null ? compare(version, first, LOOSE) > 0 : compare(version, beyond, LOOSE) >= 0
   switch (operator) {

@@ -19,7 +19,7 @@ export async function lockDataFolder(dir: string): Promise<FolderLock> {
   const path = `${dir}/${LOCK_NAME}`
   try {
     const database = await openDatabase(path)
-    // The process id is for the error message of a second process, and for quickstart, which reuses
+    // The error message of a second process contains the process id, and quickstart uses it to find
     // a running controller.
     writeFileSync(`${path}/${HOLDER_NAME}`, `${process.pid}\n`, { mode: 0o600 })
     return { release: () => database.close() }

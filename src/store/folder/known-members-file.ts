@@ -4,7 +4,7 @@ import { rename, writeFile } from 'node:fs/promises'
 const FILE_NAME = 'known-members.json'
 const FILE_BYTES_MAX = 4 * 1024 * 1024
 
-/** A member's last report about itself; src/cluster defines the members of this object. */
+/** A member's last report about itself; src/cluster defines the fields of this object. */
 interface SavedMember {
   readonly version: string
   readonly startedAtMs: number

@@ -4,7 +4,7 @@ const FILE_NAME = 'QUARANTINE'
 
 /**
  * The file `QUARANTINE` of a data folder. While it exists, the state in the same folder is known to
- * be wrong. Programs only check whether it exists; its text is for people.
+ * be wrong. Programs check only whether it exists; its text is for operators.
  */
 export class QuarantineFile {
   readonly #folder: string

@@ -11,8 +11,8 @@ interface NewSegment {
 }
 
 /**
- * Creates a segment that continues the log after `previous`. On return, the segment is durable
- * under its name.
+ * Creates a segment that continues the log after `previous`. When the function returns, the segment
+ * is durable under its name.
  */
 export function createSegment(
   files: FileSystem,

@@ -13,7 +13,9 @@ export interface DataIdentity {
   readonly nodeId: string
   readonly storeId: Uint8Array
   readonly clusterId: string
-  /** How many times an operator has forced a new cluster from this one (`recover`). */
+  /**
+   * Number of times that an operator has recovered the cluster from one data folder (`recover`).
+   */
   readonly generation: number
 }
 
@@ -76,8 +78,8 @@ function identityOf(members: Record<string, unknown>): DataIdentity | null {
 }
 
 /**
- * Writes IDENTITY durably and atomically, when a folder is created or a new generation is forced.
- * The caller must hold the folder's lock.
+ * Writes the file IDENTITY durably and atomically, when a folder is created or an operator recovers
+ * the cluster. The caller must hold the folder's lock.
  */
 export function writeDataIdentity(
   dir: string,

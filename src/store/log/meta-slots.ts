@@ -28,7 +28,7 @@ export interface LogMetadata {
   /** Highest index that is known to be committed and is durable on this disk. */
   readonly commit: Index
   readonly boot: number
-  /** Sequence number of the log's first segment. Segments before it are leftovers. */
+  /** Sequence number of the log's first segment. Segments with lower numbers are leftovers. */
   readonly firstSegment: number
   /** Everything before this position was synced, so damage before it cannot be a torn tail. */
   readonly synced: { readonly segment: number; readonly offset: number }
@@ -37,7 +37,7 @@ export interface LogMetadata {
    * this value.
    */
   readonly last: Position | null
-  /** Whether nothing was written after `synced`. */
+  /** Whether the log was closed after the last sync and has not been written since. */
   readonly isClosed: boolean
   /**
    * Position up to which the log may lack entries that this member acknowledged
@@ -106,7 +106,8 @@ export interface ReadLogMeta {
   readonly meta: LogMetadata
   readonly sequence: number
   /**
-   * Slot to which the next write must go first: the slot that does not contain the newest page.
+   * Slot to which the next write must go first: the slot that does not contain the newest valid
+   * page.
    */
   readonly writeFirst: 0 | 1
 }

@@ -98,9 +98,7 @@ export function encodeSegmentHeader(header: SegmentHeader): Uint8Array {
   return page
 }
 
-/**
- * @returns null if the page is damaged; if the page has a newer format, the number of that format.
- */
+/** @returns null if the page is damaged; the number of the format if the format is newer. */
 export function decodeSegmentHeader(bytes: Uint8Array): SegmentHeader | number | null {
   if (bytes.length < SEGMENT_HEADER_BYTES) return null
   const view = new DataView(bytes.buffer, bytes.byteOffset, SEGMENT_HEADER_BYTES)
@@ -127,12 +125,12 @@ export function decodeSegmentHeader(bytes: Uint8Array): SegmentHeader | number |
   }
 }
 
-/** File name of a segment; the names sort by first index. */
+/** File name of a segment. Sorted names are in the order of the segments' first indexes. */
 export function segmentName(firstIndex: number, sequence: number): string {
   return `${firstIndex.toString(16).padStart(16, '0')}-${sequence.toString(16).padStart(8, '0')}.seg`
 }
 
-/** @returns null when the name is not that of a segment. */
+/** @returns null when the file name does not belong to a segment. */
 export function parseSegmentName(name: string): { firstIndex: number; sequence: number } | null {
   const match = /^([0-9a-f]{16})-([0-9a-f]{8})\.seg$/.exec(name)
   if (match === null) return null
@@ -157,8 +155,8 @@ export function recordCrcSeed(storeId: Uint8Array, sequence: number): number {
 
 /**
  * Completes the record at `at`. The body must already be at `at + RECORD_HEADER_BYTES`, directly
- * after the packed entry header. Previous chain, header and body are hashed in one piece, which
- * saves a copy of every body. The new chain is written at `at + CHAIN_AT`.
+ * after the packed entry header. The function hashes previous chain, header and body in one piece,
+ * which saves a copy of every body, and writes the new chain at `at + CHAIN_AT`.
  */
 export function sealRecord(
   buffer: Buffer,
@@ -210,7 +208,7 @@ export function findRecord(
   return { ...header, bodyAt, end, flushStart: at - view.getUint32(at + FLUSH_DISTANCE_AT, true) }
 }
 
-/** The chain that the record at `at` must have if the entry before it has `previousChain`. */
+/** The chain value that the record at `at` must have if the entry before it has `previousChain`. */
 export function expectedChain(
   bytes: Uint8Array,
   at: number,

@@ -43,7 +43,7 @@ export function assertRecord(record: StoreRecord): void {
   assert(isShort, `a value has at most ${VALUE_BYTES_MAX} bytes`)
 }
 
-/** Fills chunks of equal size. Each chunk is passed on once and not modified afterwards. */
+/** Fills chunks of equal size. It yields each full chunk once and does not modify it afterwards. */
 class ChunkFiller {
   readonly #chunkBytes: number
   readonly #hash = createHash('sha256')
@@ -67,7 +67,7 @@ class ChunkFiller {
     }
   }
 
-  /** Digest of all bytes that were added so far. */
+  /** Digest of all bytes added before this call. */
   digest(): Uint8Array {
     this.#hash.update(this.#chunk.subarray(this.#hashed, this.#used))
     this.#hashed = this.#used
