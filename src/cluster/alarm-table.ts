@@ -4,7 +4,7 @@ import type { Index, Term } from '../raft/types.ts'
 type AlarmSeverity =
   /** Something will fail later unless the operator acts. */
   | 'warning'
-  /** The responses of this controller are not reliable; take it out of service. */
+  /** Do not rely on the responses of this controller; take it out of service. */
   | 'critical'
 
 /** One kind of alarm. `F` is the type of the facts needed to raise it. */
@@ -19,7 +19,7 @@ interface AlarmRow<F> {
   readonly remedy: string
 }
 
-/** Makes the compiler check that all functions of a row take the same facts. */
+/** Makes the compiler check that all functions of a row accept the same facts. */
 const row = <F>(of: AlarmRow<F>): AlarmRow<F> => of
 
 interface OfMember {
@@ -225,7 +225,7 @@ export const alarmTable = {
 export type AlarmCode = keyof typeof alarmTable
 export type AlarmFacts<C extends AlarmCode> = Parameters<(typeof alarmTable)[C]['text']>[0]
 
-/** A condition that an operator must know about. */
+/** A condition about which an operator must know. */
 export interface Alarm {
   readonly code: AlarmCode
   /** One sentence. */
@@ -238,7 +238,7 @@ export interface Alarm {
 /** Raises alarms for the operator of a controller. */
 export interface AlarmRaiser {
   /**
-   * Raises an alarm, which stays raised until it is cleared. Raising it again only updates its
+   * Raises an alarm, which stays raised until a caller clears it. Raising it again only updates its
    * text.
    */
   raise<C extends AlarmCode>(code: C, facts: AlarmFacts<C>): void

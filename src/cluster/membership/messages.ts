@@ -18,7 +18,10 @@ import type { NodeId } from '../../raft/types.ts'
 
 const TEXT_CHARACTERS_MAX = 256
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Checks the id of a controller.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 export function controllerId(value: string, name: string): NodeId {
   if (isControllerId(value)) return value
   throw malformed(`${name} is no id of a controller`)
@@ -93,7 +96,7 @@ export function planOf(message: ChangePlanMessage | undefined): ChangePlan {
 }
 
 /**
- * Original actor of a forwarded request.
+ * Actor on whose behalf another controller forwarded a request.
  * @throws {Problem} COULD_NOT_VALIDATE when the request has no actor.
  */
 export function readRequesterActor(by: Requester | undefined): Actor {

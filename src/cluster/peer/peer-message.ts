@@ -12,7 +12,7 @@ import { Problem } from '../../lib/problems.ts'
 import type { PeerChannel } from '../peer-channel.ts'
 import type { NodeId } from '../../raft/types.ts'
 
-/** A method that a controller's main thread calls on another one. */
+/** A method that the main thread of one controller calls on the main thread of another. */
 export interface PeerMethod<Q extends DescMessage, A extends DescMessage> {
   readonly name: string
   readonly request: Q
@@ -59,7 +59,7 @@ interface OpenedLeaderCall<Q extends DescMessage> {
   readonly timeoutMs: number
 }
 
-/** Encodes a request for the leader, with the time that the caller still waits. */
+/** Encodes a request for the leader, with the time for which the caller still waits. */
 export function encodeLeaderCall<Q extends DescMessage>(
   schema: Q,
   init: MessageInitShape<Q>,

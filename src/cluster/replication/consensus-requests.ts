@@ -5,7 +5,7 @@ import type { Index, NodeId } from '../../raft/types.ts'
 import type { ConsensusThreadCommand, MainThreadLink } from '../thread-channel.ts'
 
 /**
- * Requests of the main thread to the consensus thread. Each receives one response with its id.
+ * Requests from the main thread to the consensus thread. Each receives one response with its id.
  */
 export class ConsensusRequests {
   readonly #post: MainThreadLink['post']
@@ -32,7 +32,7 @@ export class ConsensusRequests {
     this.#waiting.delete(id)
   }
 
-  /** Resolves all requests, because no further responses arrive. */
+  /** Resolves all requests as failed, because no further responses arrive. */
   close(): void {
     for (const resolve of this.#waiting.values()) resolve('this controller is stopping')
     this.#waiting.clear()
