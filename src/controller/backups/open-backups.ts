@@ -55,7 +55,9 @@ export function openBackups(
   }
 }
 
-/** The backup schedule of the current configuration, if it has one. */
+/**
+ * The backup schedule of the current configuration; there is none if the configuration has none.
+ */
 class PlannedBackups {
   readonly #alarms: AlarmRaiser
   readonly #log: Logger

@@ -8,7 +8,7 @@ import type { ObservationSink } from '../../ports/observations.ts'
 import type { LiveCircuit, LiveTable } from '../../ports/live-table.ts'
 import { CertificateError, parseCertificate } from '../../pki/certificate.ts'
 
-/** Everything that this controller counts from its observations. */
+/** Counters that this controller derives from its observations. */
 export interface ObservationCounts {
   readonly counts: DataPathCounts
   readonly traffic: TrafficCounts
@@ -33,8 +33,8 @@ export function countObservations(
 export function fabricMetricSources(
   machine: Pick<StateMachine, 'countWith' | 'get' | 'routers' | 'sortedIds'>,
 ): Pick<DataPathSources, 'routers' | 'services'> {
-  // End of the validity of each router's certificate, cached because parsing all certificates at
-  // each scrape would take too long.
+  // Time at which each router's certificate expires. It is cached because parsing all certificates
+  // at each scrape would take too long.
   const ends = new WeakMap<Router, number | null>()
   const notAfterMs = (router: Router): number | null => {
     const known = ends.get(router)

@@ -82,11 +82,11 @@ interface RouterDeps {
   readonly authorities: NetworkAuthorities
   readonly log: RouterLogger
   readonly processor: ProcessorShare
-  /** True while this controller must not serve its state; it then admits no router. */
+  /** True while this controller must not answer from its state; it then admits no router. */
   readonly isOutOfService: () => boolean
-  /** False until a joining controller has received its state. */
+  /** False until a joining controller has received the state. */
   readonly isReady: () => boolean
-  /** Whether the cluster continues without this controller. */
+  /** True if the cluster continues without this controller. */
   readonly isOusted: () => boolean
   /** Receives events about routers. */
   readonly publishFact: ObservationSink
@@ -94,7 +94,10 @@ interface RouterDeps {
 
 /** Components that decide about the clients and tunnels of routers. */
 interface ServedByRouters {
-  /** Reaches the latest committed state, with which a refusal is decided again. */
+  /**
+   * Brings the state up to the latest commit. Before a refusal, the decision is made again with
+   * that state.
+   */
   readonly reads: Pick<LatestReads, 'reachLatest'>
   readonly clients: RouterClients
   readonly tunnels: RouterTunnels
@@ -226,7 +229,8 @@ export class RouterService {
   }
 
   /**
-   * Call it before `open`. Clients of routers are subject to the same rules as clients of the API.
+   * Sets the components that serve routers; must be called before `open`. Clients of routers are
+   * subject to the same rules as clients of the API.
    */
   serve(
     { clients, tunnels, terminators, reads }: ServedByRouters,
@@ -381,12 +385,12 @@ export class RouterService {
     return opened
   }
 
-  /** New connections get this certificate; open connections keep the previous one. */
+  /** Sets the certificate for new connections; open connections keep the previous one. */
   renew(credentials: CertificateAndKey): void {
     this.#listener?.renew(credentials)
   }
 
-  /** Closes every channel; routers connect to another controller. */
+  /** Closes every channel. The routers then connect to another controller. */
   async close(): Promise<void> {
     this.#stopPresenceLog()
     await this.#listener?.close()
@@ -394,8 +398,8 @@ export class RouterService {
 }
 
 /**
- * The type of a link event. A new link is not usable until the router that was dialed is connected
- * to this controller.
+ * The type of a link event. A new link is usable only after the router that was dialed has
+ * connected to this controller.
  */
 function seenType<T extends 'new' | 'known' | 'connectionsChanged'>(
   channels: RouterChannels,
@@ -413,7 +417,7 @@ function* allRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<Route
   }
 }
 
-/** IDs of the routers that other routers may dial; disabled routers are omitted. */
+/** IDs of the routers that other routers may dial. Disabled routers are omitted. */
 function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<string> {
   for (const id of machine.ids('router')) {
     if (machine.get('router', id)?.disabled === false) yield id
@@ -421,17 +425,18 @@ function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<s
 }
 
 /**
- * Creates a function that checks router certificates. It uses only the router's record, because
- * every controller must be able to check routers that are connected to other controllers.
+ * Creates a function that checks router certificates. The function uses only the router's record,
+ * because every controller must be able to check routers that are connected to other controllers.
  */
 function certificateJudge(machine: Pick<StateMachine, 'get'>) {
   return (routerId: string, fingerprints: readonly string[]): boolean => {
     const router = machine.get('router', routerId)
     if (router === undefined || router.disabled || !router.isVerified) return false
     const { fingerprint, certPem, nextFingerprint, nextCertPem } = router
-    // Accepts a fingerprint only together with the stored certificate, because the fingerprint of a
-    // certificate that was not adopted yet proves nothing. Also accepts the pending certificate: a
-    // renewed router may open links before a controller has activated it.
+    // A fingerprint is accepted only together with the stored certificate, because the fingerprint
+    // of a certificate that was not adopted yet proves nothing. The pending certificate is also
+    // accepted: a router that has renewed its certificate may open links before a controller has
+    // activated the new one.
     return (
       (certPem !== null && isAmong(fingerprints, fingerprint)) ||
       (nextCertPem !== null && isAmong(fingerprints, nextFingerprint))
@@ -455,7 +460,7 @@ function identityOf(id: string, clusterId: string): ControllerIdentity {
 }
 
 /**
- * Decides by the router's record alone which routers may connect, and how long they may stay
+ * Decides by the router's record alone whether a router may connect, and how long it may stay
  * connected. Later requests are authorized separately.
  */
 export function createRouterGate({
@@ -488,12 +493,12 @@ export function createRouterGate({
 }
 
 /**
- * Minimum cost of a router in a path, so that of two paths with the same latency, the one with
- * fewer routers is chosen.
+ * Minimum cost of each router in a path. Of two paths with the same latency, the one with fewer
+ * routers is therefore cheaper.
  */
 const ROUTER_COST_MIN = 10
 
-/** The terminators of the records, in the form that circuits need. */
+/** Finds the terminators of a service in the records, in the form that circuits need. */
 export function createHostLookup(machine: Pick<StateMachine, 'get' | 'findAll'>): HostLookup {
   return {
     service: (serviceId) => {
@@ -533,7 +538,7 @@ function hostOf(terminator: Terminator): Host {
 /**
  * The cluster as this controller reports it to routers.
  * @param isOusted whether the cluster continues without this controller. If so, the controller
- * omits itself from the list: with two controllers left, a router drops one only when both omit it.
+ * omits itself from the list: when two controllers remain, a router drops one only if both omit it.
  */
 export function createRouterCluster(
   clusterNode: ClusterNode,
@@ -543,7 +548,7 @@ export function createRouterCluster(
     addresses: () => {
       const isGone = isOusted()
       const members = clusterNode.members().filter(({ id }) => !isGone || id !== clusterNode.selfId)
-      // False if a member has never connected: such a member has no address yet, but may get one.
+      // False if a member has never connected: its address is unknown.
       const isKnown = members.every(
         ({ startedAtMs, routerAddresses }) => startedAtMs > 0 || routerAddresses.length > 0,
       )
@@ -560,8 +565,8 @@ export function createRouterCluster(
       const index = isLeader
         ? Math.max(configurationIndex, clusterNode.status().commit)
         : configurationIndex
-      // A voter that leaves is still a member until the change is complete, so its key is not
-      // listed as removed.
+      // A voter that a change removes is still a member until the change is complete, so its key is
+      // not listed as removed.
       const removed = record.removed.filter(
         ({ id, publicKeySha256 }) => !isSameKey(keys.get(id), publicKeySha256),
       )
@@ -589,7 +594,8 @@ function isSameKey(a: Uint8Array | undefined, b: Uint8Array): boolean {
 }
 
 /**
- * Controllers that routers can reach now. This controller is included if it listens for routers.
+ * Controllers that routers can reach at present. This controller is included if it listens for
+ * routers.
  */
 export function* listRouterControllers(clusterNode: ClusterNode): Iterable<string> {
   for (const { id, connected, routerAddresses } of clusterNode.members()) {

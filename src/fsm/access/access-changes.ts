@@ -53,7 +53,7 @@ export function takeAccessChanges(
 }
 
 /**
- * The change as the kind sees it: before and after, a record outside of the kind's scope counts as
+ * The change in the scope of the kind: before and after, a record outside of that scope counts as
  * missing, and so does an expired policy.
  */
 export function changeWithinScope<K extends KindName>(

@@ -15,8 +15,8 @@ import type { Table } from '../records/table.ts'
 import { type AccessChanges, isSameTexts } from './access-changes.ts'
 
 /**
- * The active identities that are selected by the same service policies, and therefore may use the
- * same services.
+ * The active identities (those with an API session) that the same service policies select. They may
+ * therefore use the same services.
  */
 export interface AccessClass {
   /**
@@ -42,7 +42,7 @@ export interface AccessClassMove {
 export interface AccessClassChanges {
   /** Identities that became active, with the policies that select each of them. */
   readonly entered: ReadonlyMap<string, ReadonlySet<string>>
-  /** Identities that are no longer active. */
+  /** Identities that stopped being active. */
   readonly left: ReadonlySet<string>
   readonly moves: readonly AccessClassMove[]
 }
@@ -57,7 +57,7 @@ function rolesOfIdentities(policy: ServicePolicy): RoleList {
 
 /**
  * Groups the identities that have an API session by the policies that select them. Other
- * identities, which may be numerous, belong to no class; their access is computed on request.
+ * identities, of which there may be many, belong to no class; their access is computed on request.
  */
 export class AccessClasses {
   readonly #state: State
@@ -129,7 +129,10 @@ export class AccessClasses {
       if (isActive) entered.set(id, this.#policiesOf(this.#identity(id)))
       else left.add(id)
     }
-    /** Identities whose role attributes changed, with the policies that select them now. */
+    /**
+     * Identities whose role attributes changed, with the policies that select them after the
+     * change.
+     */
     const anew = new Map<string, ReadonlySet<string>>()
     for (const { id, after } of changes.identity.values()) {
       const known = this.#attributes.get(id)
@@ -312,7 +315,8 @@ class Flips {
 
 function* identitiesOfSessions(changes: Iterable<RecordChange<'apiSession'>>): Iterable<string> {
   for (const { before, after } of changes) {
-    // Ignored: the session existed before, so only fields such as its last activity changed.
+    // The entry is skipped: the session existed before, so only fields such as its last activity
+    // changed.
     if (before !== undefined && after !== undefined) continue
     const session = before ?? after
     if (session !== undefined) yield session.identityId

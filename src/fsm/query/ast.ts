@@ -4,14 +4,16 @@ export type Literal =
   | { readonly type: 'number'; readonly value: number }
   | { readonly type: 'boolean'; readonly value: boolean }
   /**
-   * UTC ms. A value that ends in .5 stands for any time between the two adjacent milliseconds.
+   * UTC ms. A value with the fraction .5 represents any time between the two adjacent milliseconds.
    */
   | { readonly type: 'datetime'; readonly value: number }
   | { readonly type: 'null' }
 
 export type CompareOperator = '=' | '!=' | '<' | '<=' | '>' | '>='
 
-/** A set symbol; with a query, only the records in the set that match the query. */
+/**
+ * A symbol with a set of values. With a subquery, the set contains only the records that match it.
+ */
 export interface SetExpression {
   readonly name: string
   readonly query: Query | null
@@ -38,9 +40,9 @@ export type Expression =
   | {
       readonly type: 'between'
       readonly operand: Operand
-      /** Inclusive. */
+      /** Inclusive lower bound. */
       readonly low: Literal
-      /** Exclusive. */
+      /** Exclusive upper bound. */
       readonly high: Literal
     }
   | {

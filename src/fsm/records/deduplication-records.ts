@@ -1,7 +1,7 @@
 import { assert } from '../../lib/assert.ts'
 import type { DigestLanes } from './digest.ts'
 
-/** One remembered request. */
+/** A request whose outcome is stored. */
 export interface DeduplicationRecord {
   readonly atMs: number
   readonly index: number
@@ -16,8 +16,8 @@ export interface DeduplicationRecord {
 export class DeduplicationRecords {
   #records = new Map<string, DeduplicationRecord>()
   /**
-   * One iterator for all calls: a new iterator would first pass over all entries that were removed
-   * since the map was last compacted.
+   * All calls share one iterator: a new iterator would first pass over all entries that were
+   * removed since the map was last compacted.
    */
   #order = this.#records.entries()
   #oldest: readonly [key: string, record: DeduplicationRecord] | null = null
