@@ -94,10 +94,7 @@ interface RouterDeps {
 
 /** Components that decide about the clients and tunnels of routers. */
 interface ServedByRouters {
-  /**
-   * Brings the state up to the latest commit. Before a refusal, the decision is made again with
-   * that state.
-   */
+  /** Reaches the latest committed state, with which a refusal is checked again. */
   readonly reads: Pick<LatestReads, 'reachLatest'>
   readonly clients: RouterClients
   readonly tunnels: RouterTunnels
@@ -228,10 +225,7 @@ export class RouterService {
     )
   }
 
-  /**
-   * Sets the components that serve routers; must be called before `open`. Clients of routers are
-   * subject to the same rules as clients of the API.
-   */
+  /** Must be called before `open`. The same rules apply to clients of routers and of the API. */
   serve(
     { clients, tunnels, terminators, reads }: ServedByRouters,
     certifier: RouterCertifier,
@@ -435,8 +429,7 @@ function certificateJudge(machine: Pick<StateMachine, 'get'>) {
     const { fingerprint, certPem, nextFingerprint, nextCertPem } = router
     // A fingerprint is accepted only together with the stored certificate, because the fingerprint
     // of a certificate that was not adopted yet proves nothing. The pending certificate is also
-    // accepted: a router that has renewed its certificate may open links before a controller has
-    // activated the new one.
+    // accepted: a renewed router may open links before a controller has activated it.
     return (
       (certPem !== null && isAmong(fingerprints, fingerprint)) ||
       (nextCertPem !== null && isAmong(fingerprints, nextFingerprint))
@@ -593,10 +586,7 @@ function isSameKey(a: Uint8Array | undefined, b: Uint8Array): boolean {
   return a !== undefined && Buffer.compare(a, b) === 0
 }
 
-/**
- * Controllers that routers can reach at present. This controller is included if it listens for
- * routers.
- */
+/** Controllers that routers can reach at present; this one only if it listens for routers. */
 export function* listRouterControllers(clusterNode: ClusterNode): Iterable<string> {
   for (const { id, connected, routerAddresses } of clusterNode.members()) {
     if (connected && routerAddresses.length > 0) yield id
