@@ -7,7 +7,7 @@ type AlarmSeverity =
   /** Do not rely on the responses of this controller; take it out of service. */
   | 'critical'
 
-/** One kind of alarm. `F` is the type of the facts needed to raise it. */
+/** A row of the alarm table. `F` is the type of the facts that raising the alarm requires. */
 interface AlarmRow<F> {
   readonly severity: AlarmSeverity
   /** One sentence with the observation, for logs and `cluster status`. */
@@ -228,7 +228,7 @@ export type AlarmFacts<C extends AlarmCode> = Parameters<(typeof alarmTable)[C][
 /** A condition about which an operator must know. */
 export interface Alarm {
   readonly code: AlarmCode
-  /** One sentence. */
+  /** The observation as one sentence. */
   readonly text: string
   /** UTC ms. */
   readonly sinceMs: number
@@ -242,6 +242,9 @@ export interface AlarmRaiser {
    * text.
    */
   raise<C extends AlarmCode>(code: C, facts: AlarmFacts<C>): void
-  /** @param about selects one of several alarms of the code; '' for a code with a single alarm. */
+  /**
+   * Clears an alarm.
+   * @param about selects one of several alarms of the code; '' for a code with a single alarm.
+   */
   clear(code: AlarmCode, about?: string): void
 }

@@ -92,7 +92,7 @@ export interface ClusterNodeDeps {
    */
   readonly quarantineMark?: QuarantineRecord
   readonly loopDelay?: EventLoopDelayGauge
-  /** Absent: writes are not audited. */
+  /** Records the writes of this controller. Absent: writes are not audited. */
   readonly audit?: AuditTrail
 }
 

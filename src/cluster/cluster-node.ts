@@ -126,6 +126,7 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   /**
+   * Starts consensus and the mesh.
    * @returns the mesh port. If the consensus thread fails, `onFatal` is called and this promise
    * never settles.
    */

@@ -17,7 +17,10 @@ export class LogThrottle {
     this.#keysMax = options.keysMax
   }
 
-  /** @returns whether the caller may write the line; if so, the line counts as written. */
+  /**
+   * Counts a line against the limit of its key.
+   * @returns whether the caller may write the line; if so, the line counts as written.
+   */
   allow(key: string, nowMs: number): boolean {
     const last = this.#lastMs.get(key)
     if (last !== undefined && nowMs - last < this.#windowMs) return false

@@ -160,12 +160,16 @@ export function encodeForward(frame: ForwardFrame['frame']): Uint8Array {
   return toBinary(ForwardFrameSchema, create(ForwardFrameSchema, { frame }))
 }
 
-/** @throws when the bytes are not a valid frame. */
+/**
+ * Decodes a frame of a forward stream.
+ * @throws when the bytes are not a valid frame.
+ */
 export function decodeForward(bytes: Uint8Array): ForwardFrame['frame'] {
   return fromBinary(ForwardFrameSchema, bytes).frame
 }
 
 /**
+ * Decodes a frame of a Raft stream.
  * @param from authenticated peer of the stream; the message gets this sender, so it cannot claim
  * another one.
  * @throws when the bytes are not a valid frame or a number exceeds a safe integer.

@@ -17,6 +17,7 @@ export interface PeerCaller {
 }
 
 /**
+ * Handles a request of another controller.
  * @throws {Problem} an error that the caller receives; the caller receives any other error as
  * UNHANDLED.
  */

@@ -137,10 +137,11 @@ export type ConsensusThreadEvent =
    * must propose them again.
    */
   | { readonly type: 'handoverLost' }
-  /** `index` null: no leader confirmed the read. */
+  /** Result of a read; `index` is null if no leader confirmed the read. */
   | { readonly type: 'readIndex'; readonly id: number; readonly index: Index | null }
   /**
-   * `reason` null: the command succeeded, or, for a leadership transfer, the transfer has started.
+   * Response to a request. `reason` is null if the command succeeded, or, for a leadership
+   * transfer, if the transfer has started.
    */
   | { readonly type: 'answered'; readonly id: number; readonly reason: string | null }
   | ({ readonly type: 'status' } & ConsensusThreadStatus)
@@ -245,7 +246,7 @@ export interface ConsensusThreadStatus {
   readonly configuration: Uint8Array
   readonly configurationIndex: Index
   readonly isConfigurationCommitted: boolean
-  /** Sorted by id, without this member. */
+  /** The peers, sorted by id, without this member. */
   readonly peers: readonly PeerReport[]
   readonly vitals: ConsensusStats
 }
@@ -295,7 +296,10 @@ export interface ThreadChannel<In, Out> {
    * arrive.
    */
   onMessage: (message: In) => void
-  /** @param transfer buffers to transfer; the sender can no longer use them. */
+  /**
+   * Sends a message.
+   * @param transfer buffers to transfer; the sender can no longer use them.
+   */
   post(message: Out, transfer?: readonly ArrayBuffer[]): void
   close(): void
 }

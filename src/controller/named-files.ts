@@ -10,7 +10,7 @@ interface NamedFile {
   /** Name of the option, such as `serverCertificates[0].cert`. */
   readonly key: string
   readonly path: string
-  /** False: the controller reads the file only at the start. */
+  /** False if the controller reads the file only at the start. */
   readonly isReloaded: boolean
 }
 

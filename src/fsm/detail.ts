@@ -339,7 +339,7 @@ const ownSources: ReadonlySet<ComputedSource['from']> = new Set(['constant', 'fi
 interface Shown {
   readonly name: string
   readonly source: Source
-  /** True: the value depends only on the record. */
+  /** True if the value depends only on the record. */
   readonly isOwn: boolean
   readonly isOptional: boolean
   readonly when: VisibilityCondition | null
@@ -375,7 +375,7 @@ function isUnset(value: Json): boolean {
   return value === false || isEmpty(value)
 }
 
-/** True for null, an empty string and an empty object. */
+/** Whether the value is null, an empty string or an empty object. */
 function isEmpty(value: Json): boolean {
   return value === null || value === '' || (isObject(value) && Object.keys(value).length === 0)
 }
@@ -403,7 +403,10 @@ function headOf(kind: KindName, record: EntityRecord): Record<string, Json> {
   }
 }
 
-/** @returns undefined if the detail omits the member. */
+/**
+ * Computes one member of a detail.
+ * @returns undefined if the detail omits the member.
+ */
 function valueOf(shown: Shown, record: EntityRecord, context: DetailContext): Json | undefined {
   if (shown.when !== null && !holds(shown.when, record)) return undefined
   const value = shown.source(record, context)
@@ -419,7 +422,10 @@ const KEPT_CHARACTERS_MAX = 2048
 export class DetailPrinter {
   readonly #kept = new SlotCache<OwnText>(KEPT_TEXTS)
 
-  /** @returns the same text as `JSON.stringify` for the result of `buildRecordDetail`. */
+  /**
+   * Prints the detail of a record as JSON text.
+   * @returns the same text as `JSON.stringify` for the result of `buildRecordDetail`.
+   */
   print(kind: KindName, record: EntityRecord, context: DetailContext): string {
     const { parts } = this.#ownText(kind, record, context)
     let [text = ''] = parts

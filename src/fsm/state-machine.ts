@@ -86,7 +86,10 @@ export class StateMachine
     this.#writeBehind = this.#newWriteBehind()
   }
 
-  /** @throws when the store is damaged. */
+  /**
+   * Opens the state in a store.
+   * @throws when the store is damaged.
+   */
   static async open(deps: MachineDeps): Promise<StateMachine> {
     return new StateMachine(deps, await loadState(deps.store, new ClusterState()))
   }
@@ -256,7 +259,10 @@ export class StateMachine
 class Followers {
   readonly #all = new Set<{ readonly kinds: ReadonlySet<KindName>; readonly of: ChangeListener }>()
 
-  /** @returns a function that removes the follower. */
+  /**
+   * Adds a follower for some kinds of records.
+   * @returns a function that removes the follower.
+   */
   add(kinds: readonly KindName[], of: ChangeListener): () => void {
     const follower = { kinds: new Set(kinds), of }
     this.#all.add(follower)

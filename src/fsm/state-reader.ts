@@ -400,7 +400,7 @@ export class StateReader implements Reads {
     }
   }
 
-  /** Why the identity may or may not use the service, according to the current records. */
+  /** Explains why the identity may or may not use the service, according to the current records. */
   explainAccess(identity: Identity, service: Service): AccessExplanation {
     return explainAccess(this.state, identity, service)
   }

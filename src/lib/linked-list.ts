@@ -20,7 +20,10 @@ export class LinkedList<T extends ListLinks<T>> implements Iterable<T> {
     return this.#first === null
   }
 
-  /** @param member must not be in a list. */
+  /**
+   * Adds a member at the end.
+   * @param member must not be in a list.
+   */
   append(member: T): void {
     member.before = this.#last
     if (this.#last === null) this.#first = member
@@ -28,7 +31,10 @@ export class LinkedList<T extends ListLinks<T>> implements Iterable<T> {
     this.#last = member
   }
 
-  /** @returns false when the member was already removed. */
+  /**
+   * Removes a member.
+   * @returns false when the member was already removed.
+   */
   remove(member: T): boolean {
     const { before, after } = member
     if (before === null && this.#first !== member) return false

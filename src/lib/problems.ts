@@ -112,7 +112,7 @@ export const problems = {
     retry: 'never',
     message: 'The current identity is not enrolled in MFA',
   },
-  // OpenZiti clients recognize a wrong code by this status; after 401 they would log in again.
+  // OpenZiti clients recognize a wrong MFA code by status 400; after 401 they would log in again.
   MFA_INVALID_TOKEN: {
     http: 400,
     retry: 'never',
@@ -423,7 +423,9 @@ export class Problem extends Error {
   readonly data: Readonly<Record<string, unknown>> | null
   /** Structured details that OpenZiti puts inside the cause. */
   readonly causeData: Readonly<Record<string, unknown>> | null
-  /** Why a log-in was refused; for the operator only, never sent to the client. */
+  /**
+   * Reason why a log-in was refused. Only the operator may see it; it is never sent to the client.
+   */
   readonly refusal: RefusalCause | null
 
   constructor(

@@ -26,7 +26,10 @@ export class SequenceWindow<T> {
     return this.#lowest
   }
 
-  /** @returns the number of the value. */
+  /**
+   * Adds a value under the next number.
+   * @returns that number.
+   */
   add(value: T): number {
     if (this.#next - this.#lowest === this.#places.length) this.#grow()
     const number = this.#next
@@ -42,7 +45,10 @@ export class SequenceWindow<T> {
       : this.#places[this.#placeOf(number)]
   }
 
-  /** @returns the removed value. */
+  /**
+   * Removes the value with this number.
+   * @returns the removed value.
+   */
   remove(number: number): T | undefined {
     const value = this.get(number)
     if (value === undefined) return undefined

@@ -13,7 +13,7 @@ export class SlotCache<T> {
     this.#mask = places - 1
   }
 
-  /** @returns the last value set for this number, or for another number of the same slot. */
+  /** @returns the value set last for this number, or for another number of the same slot. */
   get(number: number): T | undefined {
     return this.#values[number & this.#mask]
   }

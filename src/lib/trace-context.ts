@@ -5,7 +5,7 @@ import { randomFillSync } from 'node:crypto'
  * Context, level 1).
  */
 export interface TraceContext {
-  /** 32 hex digits. */
+  /** Id of the trace: 32 hex digits. */
   readonly traceId: string
   /** 16 hex digits: this controller's span for the request. */
   readonly spanId: string

@@ -62,7 +62,10 @@ export interface SessionActor {
   readonly signerRevision: string
 }
 
-/** @param shown the credential that the caller presented, in one of the four fields. */
+/**
+ * Creates the actor for a caller without a session.
+ * @param shown the credential that the caller presented, in one of the four fields.
+ */
 export function createEnrollmentActor(
   shown: Partial<Pick<EnrollmentActor, CredentialIdField>>,
   given: Pick<EnrollmentActor, 'method' | 'address'>,
@@ -72,6 +75,7 @@ export function createEnrollmentActor(
 }
 
 /**
+ * Creates the system actor.
  * @param given identity and session on whose behalf the system acts; absent: the system acts on its
  * own behalf.
  */

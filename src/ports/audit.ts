@@ -43,7 +43,7 @@ export interface AuditRecord {
 
 /** A record that an entry changed, in the form that the audit log stores. */
 export interface KeptChange {
-  /** Kind of its table. */
+  /** Kind of record to which the table of the record belongs. */
   readonly kind: string
   readonly id: string
   /** Name of the record after the entry or, if the entry deleted the record, before it. */
@@ -52,7 +52,7 @@ export interface KeptChange {
   readonly before: JsonObject | null
   /** The changed fields, or all of a created record; null: the entry deleted the record. */
   readonly after: JsonObject | null
-  /** True if fields also changed whose values the audit log never stores. */
+  /** True if the entry also changed fields whose values the audit log never stores. */
   readonly isPartial: boolean
 }
 
@@ -61,7 +61,7 @@ export interface KeptChange {
  * it.
  */
 export interface RefusedWrite {
-  /** '' for an unauthenticated caller. */
+  /** Name of the caller in audit records; '' for an unauthenticated caller. */
   readonly actor: string
   readonly actorName: string
   readonly session: string
@@ -69,7 +69,7 @@ export interface RefusedWrite {
   /** Id of the operation in the OpenAPI documents. */
   readonly operation: string
   readonly outcome: ProblemCode
-  /** Why a log-in was refused. The caller does not receive this reason. */
+  /** Reason why a log-in was refused. The caller does not receive this reason. */
   readonly refusal?: RefusalCause
   /** Trace id of the refused request (src/lib/trace-context.ts). */
   readonly traceId: string

@@ -36,8 +36,8 @@ export interface SessionCertificateRequest extends IdentityCertificateRequest {
   readonly apiSessionId: string
   readonly certificateId: string
   /**
-   * `log-in`: the certificate is valid as long as the certificates of identities. Absent: for a few
-   * hours.
+   * `log-in`: the certificate is valid as long as the certificates of identities. Absent: it is
+   * valid for a few hours.
    */
   readonly madeAt?: 'log-in'
 }
@@ -63,7 +63,7 @@ export interface RouterHostRules {
    * only these and the loopback names are allowed.
    */
   readonly allowed: readonly string[]
-  /** Hosts of controllers. */
+  /** Hosts of controllers, which a router's certificate must not contain. */
   readonly reserved: readonly string[]
   /** Hosts of other routers, which the certificate must omit. */
   readonly withheld: readonly string[]

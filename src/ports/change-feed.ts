@@ -2,14 +2,14 @@ import type { KindName, RecordOf } from '../entities/kind-records.ts'
 import type { Index } from '../raft/types.ts'
 import type { AuditRecord } from './audit.ts'
 
-/** One record before and after an entry. */
+/** A record before and after one entry. */
 export interface RecordChange<K extends KindName = KindName> {
-  /** The kind of its table. */
+  /** Kind of record to which the table of the record belongs. */
   readonly kind: K
   readonly id: string
-  /** Undefined if the record did not exist. */
+  /** The record before the entry; undefined if it did not exist. */
   readonly before: RecordOf<K> | undefined
-  /** Undefined if the record was deleted. */
+  /** The record after the entry; undefined if the entry deleted it. */
   readonly after: RecordOf<K> | undefined
 }
 
@@ -34,7 +34,7 @@ export function isChangeOfKind<K extends KindName>(
 export interface LogEntryFacts {
   /** Log time, UTC ms. */
   readonly timeMs: number
-  /** Null if the entry has no audit record. */
+  /** Audit record of the entry; null if it has none. */
   readonly audit: AuditRecord | null
 }
 
@@ -52,6 +52,7 @@ export interface ChangeListener {
 /** Publishes the changes of each entry to code that keeps data derived from records. */
 export interface ChangeFeed {
   /**
+   * Calls the follower for changes of some kinds.
    * @param kinds the kinds of records to follow.
    * @returns a function that stops the calls.
    */

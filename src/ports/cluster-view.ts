@@ -18,7 +18,7 @@ export interface MemberView {
   readonly address: string
   readonly voter: boolean
   readonly leader: boolean
-  /** A member lists itself as connected. */
+  /** True if this controller has a connection to the member; always true for itself. */
   readonly connected: boolean
   readonly version: string
   readonly apiAddresses: readonly ApiAddress[]
@@ -60,8 +60,8 @@ export interface MemberStats {
   /** 0 to 100: the member with the highest value should lead. */
   readonly priority: number
   /**
-   * How far the member's wall clock is ahead of this controller's clock (negative: behind); 0 for
-   * this controller.
+   * Milliseconds by which the member's wall clock is ahead of this controller's clock (negative:
+   * behind); 0 for this controller.
    */
   readonly clockOffsetMs: number
   /** True if the member does not answer requests from its state, or is about to stop. */
@@ -91,7 +91,7 @@ export interface ClusterView {
   readonly generation: number
   /** Feature level in the applied state. */
   readonly featureLevel: number
-  /** Sorted by id. */
+  /** The members, sorted by id. */
   members(): readonly MemberView[]
   leaderId(): NodeId | null
   /**

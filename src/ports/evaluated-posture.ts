@@ -9,7 +9,7 @@ export interface EvaluatedPosture {
   valuesOf(check: RecordOf<'postureCheck'>): JsonObject
 }
 
-/** Posture of an unknown client. */
+/** Posture of a client about which nothing is known. */
 export const unknownPosture: EvaluatedPosture = {
   passes: () => false,
   queryOf: ({ id }) => ({ id, isPassing: false }),

@@ -66,7 +66,7 @@ export function parsePosition(text: string): EventPosition | null {
   return { generation, index, sequence }
 }
 
-/** Negative when `a` comes first. */
+/** Compares two positions; negative when `a` comes first. */
 export function comparePositions(a: EventPosition, b: EventPosition): number {
   return a.generation - b.generation || a.index - b.index || a.sequence - b.sequence
 }
@@ -77,7 +77,7 @@ export interface EventFilter {
   /** Names of metrics, and of their sources; null: all. */
   readonly metrics: TextPattern | null
   readonly sources: TextPattern | null
-  /** Types of entity changes; null: all. */
+  /** Types of entity changes that the reader receives; null: all types. */
   readonly entityTypes: ReadonlySet<string> | null
 }
 
@@ -98,6 +98,7 @@ export interface EventReader {
 /** The streams of events of this controller. */
 export interface EventStreams {
   /**
+   * Whether the identity may open another stream.
    * @returns false when the identity, or all identities together, have the maximum number of
    * streams.
    */

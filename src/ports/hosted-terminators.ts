@@ -22,8 +22,8 @@ export interface HostedTerminators {
   /** All terminators of a router, for clients and for its tunnel. */
   ofRouter(routerId: string): Iterable<RouterTerminator>
   /**
-   * The identity's terminators for which policies no longer grant the right to host the service or
-   * to use the router.
+   * The identity's terminators for which policies have stopped granting the right to host the
+   * service or to use the router.
    */
   ungranted(identityId: string): readonly UnauthorizedTerminator[]
   /** Whether policies let the identity use the router. */

@@ -7,7 +7,7 @@ export const traceMsMax = 24 * 60 * 60_000
 export interface IdentityTrace {
   /** Id that log lines of the trace contain. */
   readonly traceId: string
-  /** The sum of {@link traceChannels}. */
+  /** The sum of the values of {@link traceChannels} that are traced. */
   readonly channels: number
 }
 

@@ -13,7 +13,7 @@ export interface LiveTable<R extends LiveRow> {
   readonly rowsMax: number
   /** Number of rows. */
   readonly size: number
-  /** All rows, in any order. */
+  /** Returns all rows, in any order. */
   list(): readonly R[]
   get(id: string): R | undefined
   /**
@@ -87,7 +87,7 @@ export type PathLink = Pick<LiveLink, 'id' | 'iteration' | 'sourceRouterId' | 'd
  */
 export type VisitLink = (to: string, cost: number, link: PathLink) => void
 
-/** One socket of a link. */
+/** One of the sockets over which the routers of a link communicate. */
 export interface LinkConnection {
   readonly type: string
   readonly sourceAddress: string
@@ -109,6 +109,9 @@ export interface LiveLinks extends LiveTable<LiveLink> {
   visitUsable(routerId: string, visit: VisitLink): void
   /** Whether no router has the link. False until the routers have reported their links. */
   isLost(link: PathLink): boolean
-  /** @returns false when there is no such link. */
+  /**
+   * Changes a link.
+   * @returns false when there is no such link.
+   */
   change(id: string, changes: LinkChanges): boolean
 }

@@ -9,7 +9,8 @@ export type MembershipChange =
   /** Makes a voter a learner. */
   | { readonly verb: 'demote'; readonly id: NodeId }
   /**
-   * `isCompromised`: all secrets that the controller knew become invalid, so every session ends.
+   * Removes a member. `isCompromised`: all secrets that the controller knew become invalid, so
+   * every session ends.
    */
   | { readonly verb: 'remove'; readonly id: NodeId; readonly isCompromised: boolean }
   /**
@@ -21,7 +22,7 @@ export type MembershipChange =
 /** Consequences of a membership change. */
 export interface ChangePlan {
   readonly change: MembershipChange
-  /** False if the members already are as the change requests. */
+  /** False if the members already are as the change requests, so that no change is needed. */
   readonly isNeeded: boolean
   readonly votersBefore: readonly NodeId[]
   readonly votersAfter: readonly NodeId[]
@@ -48,7 +49,7 @@ export interface Invitation {
 /** A ticket as operators see it: without its secret and the hash of the secret. */
 export interface TicketView {
   readonly id: string
-  /** False if the joining controller stays a learner. */
+  /** True if the controller will become a voter; false if it stays a learner. */
   readonly isVoter: boolean
   /** Log time, UTC ms. */
   readonly createdAtMs: number
@@ -89,11 +90,11 @@ export interface JoinResponse {
   readonly clusterId: string
   readonly generation: number
   readonly trustDomain: string
-  /** Leaf first, then the intermediates. */
+  /** PEM of the controller's certificate: leaf first, then the intermediates. */
   readonly certificatePem: string
   /** PEM of the trust anchors with which the controller verifies peers and clients. */
   readonly caPem: string
-  /** Encoded membership.v1.Configuration, and its index. */
+  /** Encoded membership.v1.Configuration; `index` is its log index. */
   readonly configuration: Uint8Array
   readonly configurationIndex: Index
   readonly isVoter: boolean
@@ -151,6 +152,7 @@ export interface MembershipControl {
    */
   change(change: MembershipChange, confirmation: string | null, by: Actor): Promise<ChangePlan>
   /**
+   * Transfers leadership.
    * @param target null: any suitable voter.
    * @returns the new leader.
    * @throws {Problem} TRANSFER_LEADERSHIP_ERROR, NOT_FOUND, CLUSTER_NO_LEADER.
@@ -160,7 +162,10 @@ export interface MembershipControl {
 
 /** Admits new controllers to the cluster; any member can do so. */
 export interface ControllerAdmission {
-  /** @param lifetimeMs lifetime of the ticket, at most 7 days. */
+  /**
+   * Creates a join ticket.
+   * @param lifetimeMs lifetime of the ticket, at most 7 days.
+   */
   invite(
     options: { readonly isVoter: boolean; readonly lifetimeMs: number },
     by: Actor,
@@ -176,6 +181,7 @@ export interface ControllerAdmission {
    */
   revoke(id: string, by: Actor): Promise<void>
   /**
+   * Admits a controller that presents a ticket.
    * @throws {Problem} TICKET_REFUSED, MEMBERSHIP_REFUSED (id taken), COULD_NOT_VALIDATE with the
    * field.
    */

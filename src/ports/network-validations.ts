@@ -27,7 +27,7 @@ export interface ValidatedTerminator {
   readonly binding: string
   readonly address: string
   readonly hostId: string
-  /** RFC 3339. */
+  /** Creation time of the terminator, RFC 3339. */
   readonly createdAt: string
   /**
    * The state that the terminator's router reports; `unknown`: the router does not report the
@@ -42,7 +42,10 @@ export interface ValidatedTerminator {
 export interface HostWithWrongTerminatorCount {
   readonly kind: 'host'
   readonly identityId: string
-  /** '' when the number counts terminators of all services. */
+  /**
+   * Id of the service whose terminators were counted; '' if terminators of all services were
+   * counted.
+   */
   readonly serviceId: string
   readonly message: string
 }
@@ -120,7 +123,10 @@ export interface Validation {
  */
 export interface NetworkValidations {
   terminators(asked: TerminatorValidationRequest): Promise<Validation>
-  /** @param filter selects routers; '': all. */
+  /**
+   * Validates links.
+   * @param filter selects routers; '': all.
+   */
   links(filter: string): Promise<Validation>
   circuits(filter: string): Promise<Validation>
 }

@@ -51,7 +51,7 @@ interface MemberHealth {
   readonly voter: boolean
   readonly role: string
   readonly connected: boolean
-  /** null: never. */
+  /** Time since this controller last heard from the member, ms; null: never. */
   readonly lastContactMs: number | null
   readonly commit: Index
   readonly applied: Index

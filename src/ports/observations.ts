@@ -27,7 +27,7 @@ export const routerFailureCauses = [
   'ROUTER_ERR_RESOURCES_NOT_AVAILABLE',
 ] as const
 
-/** Why a circuit could not be created, as named by OpenZiti. */
+/** Reasons why a circuit could not be created, with OpenZiti's names. */
 export const circuitFailureCauses = [
   ...routerFailureCauses,
   'NO_ONLINE_TERMINATORS',
@@ -39,7 +39,7 @@ export type CircuitFailureCause = (typeof circuitFailureCauses)[number]
 export interface DialAttempt {
   readonly kind: 'dial'
   readonly serviceId: string
-  /** Empty if no terminator was available. */
+  /** Id of the terminator; empty if none was available. */
   readonly terminatorId: string
   readonly result: DialResult
 }
@@ -128,7 +128,7 @@ export interface CircuitUsage {
   readonly kind: UsageKind
   readonly circuitId: string
   readonly bytes: number
-  /** Start of the interval, UTC. */
+  /** Start of the interval, UTC, in seconds since the epoch. */
   readonly startS: number
   readonly lengthS: number
   /** Tags that the controller put into the circuit's route. */

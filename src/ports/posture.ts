@@ -30,7 +30,7 @@ export interface StoredFactor extends EndpointState {
   /** Time of the last valid code in the session. */
   readonly passedAtMs: number | null
   readonly nowMs: number
-  /** True: the client does not support timeouts of second factors. */
+  /** True if the client does not support timeouts of second factors. */
   readonly isLegacyClient: boolean
 }
 
@@ -52,23 +52,23 @@ interface DomainReport extends Reported {
 }
 
 interface MacReport extends Reported {
-  /** Lower-case hex digits. */
+  /** Hardware addresses (MAC) of the device, as lower-case hex digits. */
   readonly addresses: readonly string[]
 }
 
 /** A process on a device, as its client reports it. */
 export interface ProcessReport extends Reported {
-  /** '' if not reported. */
+  /** Path of the program; '' if the client does not report it. */
   readonly path: string
   readonly isRunning: boolean
-  /** Lower-case hex digits, as are the fingerprints. */
+  /** Hash of the program, as lower-case hex digits; fingerprints have the same form. */
   readonly hash: string
   readonly signerFingerprints: readonly string[]
 }
 
 /**
- * When the device of an API session last woke or was unlocked, by the clock of the receiving
- * controller, UTC ms.
+ * Times at which the device of an API session last woke or was unlocked, by the clock of the
+ * receiving controller, UTC ms.
  */
 export interface EndpointState {
   readonly wokenAtMs: number | null

@@ -50,7 +50,7 @@ export interface AppliedProposal {
   readonly outcome: Outcome
 }
 
-/** Proposes every write. */
+/** Proposes every write to the cluster. */
 export interface Proposer {
   /**
    * Proposes through the current leader, retries with a new leader if that one fails, and resolves

@@ -7,22 +7,31 @@ import type { ApplyProgress, StoreReceiver, StoreSnapshot } from './state-store.
 /** Result of applying one entry. */
 export interface AppliedEntry {
   readonly index: Index
-  /** Origin of the proposal; null for entries without one. `storeId` is hex. */
+  /**
+   * The proposal from which the entry comes; null for entries that no controller proposed.
+   * `storeId` is hex.
+   */
   readonly origin: {
     readonly storeId: string
     readonly boot: number
     readonly sequence: number
   } | null
-  /** null for a noop or configuration entry. */
+  /** Decision of apply; null for a no-op and for a configuration entry. */
   readonly outcome: Outcome | null
-  /** null if the entry changed nothing, and for commands that are not audited. */
+  /**
+   * Audit record of the entry; null if the entry changed nothing, and for commands that are not
+   * audited.
+   */
   readonly audit: AuditRecord | null
 }
 
 /** Digests of the state after an entry. */
 export interface Digests {
   readonly index: Index
-  /** Hex. `state`: everything that apply reads; `entities`: everything that clients can see. */
+  /**
+   * Digest, in hex, of everything that apply reads. `entities` is the digest, in hex, of everything
+   * that clients can see.
+   */
   readonly state: string
   readonly entities: string
 }

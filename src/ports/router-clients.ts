@@ -109,7 +109,10 @@ export interface RouterClients {
    * session, its former tokens.
    */
   tokensOf(sessionId: string): readonly string[]
-  /** @returns a function that stops the calls. */
+  /**
+   * Calls the follower when sessions change.
+   * @returns a function that stops the calls.
+   */
   follow(follower: ClientSessionListener): () => void
   /**
    * Records that a router saw a client. Ignores a token that is invalid, and a session that the

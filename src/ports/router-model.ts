@@ -162,6 +162,9 @@ export interface RouterModel {
    * has passed.
    */
   disabledForNow(): Iterable<{ readonly id: string; readonly untilMs: number }>
-  /** @returns a function that stops the calls. */
+  /**
+   * Calls the follower when the model changes.
+   * @returns a function that stops the calls.
+   */
   follow(follower: ModelListener): () => void
 }

@@ -38,7 +38,8 @@ interface RouterVersion {
 }
 
 /**
- * When a router connected or disconnected, as this controller observed it since its start. UTC ms.
+ * Times at which a router connected or disconnected, as this controller has observed since its
+ * start. UTC ms.
  */
 export interface RouterPresence {
   /**
@@ -46,9 +47,9 @@ export interface RouterPresence {
    * channel.
    */
   readonly connectedMs: number | null
-  /** When the router last connected after a time without a channel to any controller. */
+  /** Time at which the router last connected after it had no channel to any controller. */
   readonly returnedMs: number | null
-  /** When the router lost its last channel; null while it has a channel. */
+  /** Time at which the router lost its last channel; null while it has a channel. */
   readonly lostMs: number | null
 }
 
@@ -58,7 +59,8 @@ export interface RouterStatuses {
   of(routerId: string): RouterStatus | null
   presenceOf(routerId: string): RouterPresence
   /**
-   * True if the identity is connected to an edge router; null if no connected router can report it.
+   * Whether the identity is connected to an edge router; null if no connected router can report
+   * that.
    */
   hasConnection(identityId: string): boolean | null
   /** Cost that this controller adds to a terminator for its open circuits and failed dials. */

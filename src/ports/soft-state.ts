@@ -7,7 +7,10 @@ import type { NodeId } from '../raft/types.ts'
 export interface SoftTopicDefinition<T> {
   /** Must be deterministic. The result has at most {@link SOFT_VALUE_BYTES_MAX} bytes. */
   encode(value: T): Uint8Array
-  /** @throws on invalid bytes. The receiver then ignores them and keeps the previous value. */
+  /**
+   * Decodes a value.
+   * @throws on invalid bytes. The receiver then ignores them and keeps the previous value.
+   */
   decode(bytes: Uint8Array): T
   /**
    * The values of an owner expire after the owner was silent for this long. A controller sends

@@ -3,7 +3,7 @@ import type { Index, Position } from '../raft/types.ts'
 /** A record of the replicated state in the store: one key, one value. */
 export interface StoreRecord {
   readonly key: string
-  /** null in a batch that is written: the key is deleted. */
+  /** JSON of the record; null in a batch: the batch deletes the key. */
   readonly value: string | null
 }
 
@@ -37,7 +37,7 @@ export interface StateStore {
    * `swap`.
    */
   cameBySnapshot(): boolean
-  /** Records in key order. */
+  /** All records in key order. */
   records(): AsyncIterable<StoreRecord & { readonly value: string }>
   /** Writes a batch; resolves when it is synced. Only one call may be in progress. */
   write(records: readonly StoreRecord[], mark: StorePosition): Promise<void>

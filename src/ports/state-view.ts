@@ -21,7 +21,7 @@ export interface ListQuery {
   readonly roleSemantic?: string
   /** Type of the policies that an access list considers: `dial`, `bind`, or both when absent. */
   readonly policyType?: string
-  /** True: the list omits everything that would let a reader act as an administrator. */
+  /** True if the list must omit everything that would let a reader act as an administrator. */
   readonly isForNonAdmin?: boolean
 }
 
@@ -45,14 +45,17 @@ export interface HistoryQuery extends ListQuery {
    * that concern no record.
    */
   readonly tables: ReadonlySet<string> | null
-  /** True: only entries that write records of the kinds whose changes the audit log stores. */
+  /**
+   * True if the result contains only entries that write records of the kinds whose changes the
+   * audit log stores.
+   */
   readonly isOfRecords: boolean
   readonly kind?: KindName | undefined
   /** ID of a record, or its current name, or one of its former names. */
   readonly record?: string | undefined
-  /** ID or name. */
+  /** ID or name of the actor. */
   readonly actor?: string | undefined
-  /** `update` includes `patch` and `replace`. */
+  /** Name of an action; `update` also matches `patch` and `replace`. */
   readonly action?: string | undefined
   readonly sinceMs?: number | undefined
   readonly untilMs?: number | undefined
@@ -112,7 +115,7 @@ export interface RouterIdentities {
 export interface CheckedPolicy {
   readonly id: string
   readonly name: string
-  /** Posture checks in id order. */
+  /** Returns the posture checks in id order. */
   checks(): readonly RecordOf<'postureCheck'>[]
   /** Ids of the services that the policy selects, in any order. */
   serviceIds(): Iterable<string>
@@ -153,7 +156,7 @@ export const noServiceDetailScope: ServiceDetailScope = {
   posture: unknownPosture,
 }
 
-/** Records by kind and id. */
+/** Access to records by kind and id. */
 export interface RecordSource {
   get<K extends KindName>(kind: K, id: string): RecordOf<K> | undefined
 }
@@ -241,11 +244,14 @@ export interface StateView extends RecordSource {
 
   /** The identity's access to the service; null if one of them does not exist. */
   accessBetween(identityId: string, serviceId: string): IdentityServiceAccess | null
-  /** True if a router is connected to any controller. */
+  /** Whether a router is connected to any controller. */
   isRouterOnline(routerId: string): boolean
-  /** False if the router is online and has reported that no client can connect to it. */
+  /**
+   * Whether clients may be able to connect to the router; false only if it is online and has
+   * reported that none can.
+   */
   mayServeClients(routerId: string): boolean
-  /** True if the router is online and has reported an address at which clients reach it. */
+  /** Whether the router is online and has reported an address at which clients reach it. */
   servesClients(routerId: string): boolean
   /** The edge routers that policies let the identity use; none if the identity does not exist. */
   routersOfIdentity(identityId: string): LiveIdSet

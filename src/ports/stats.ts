@@ -37,7 +37,7 @@ export interface ConsensusStats {
   readonly disk: DiskStats
   /** 99th percentile of the event loop delay of the thread that runs consensus and mesh. */
   readonly loopDelayP99Ms: number
-  /** Memory of the same thread. */
+  /** Memory of the thread that runs consensus and mesh. */
   readonly memory: ThreadMemory
   /** Number of entries in memory that members still lack. */
   readonly logEntries: number

@@ -39,7 +39,7 @@ export interface RecordTraffic {
   readonly figures: TrafficSeries
 }
 
-/** Sums of each counted record. */
+/** Sums of the traffic of all records of a kind. */
 export interface TrafficTotals {
   readonly rows: readonly RecordTraffic[]
   /** Sums of all traffic that belongs to no row. */
@@ -59,7 +59,10 @@ export interface LocalTraffic {
 /** Data of all controllers, and the controllers that did not respond in time. */
 export interface FromCluster<T> {
   readonly found: T
-  /** Ids of the controllers that did not respond, sorted. `found` lacks their counts. */
+  /**
+   * Ids of the controllers that did not respond, sorted. `found` lacks the traffic that they
+   * counted.
+   */
   readonly silent: readonly string[]
 }
 

@@ -2,7 +2,7 @@ import type { TraceContext } from '../lib/trace-context.ts'
 import type { Actor } from './actor.ts'
 import type { ProposalInput } from './proposer.ts'
 
-/** How controllers recognize that a client repeats a write. */
+/** Means by which controllers recognize that a client repeats a write. */
 export type Idempotency =
   /** A request id, and a hash of the request. */
   | { readonly case: 'id'; readonly id: Uint8Array; readonly bodyHash: () => Uint8Array }
@@ -42,6 +42,7 @@ export type WriteCommand = Pick<ProposalInput, 'kind' | 'payload' | 'level' | 'j
  */
 export interface CommandWriter {
   /**
+   * Proposes a write.
    * @returns the id of the written record; for a repeated request, the id that the first request
    * returned.
    * @throws {Problem} the refusal of apply, or the reason why the outcome is unknown.

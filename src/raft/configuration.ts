@@ -22,7 +22,7 @@ export function isJoint(configuration: Configuration): boolean {
   return configuration.outgoingVoters.length > 0
 }
 
-/** True for a voter in either half of a joint configuration. */
+/** True for a voter of the old or of the new half of a joint configuration. */
 export function isVoter(configuration: Configuration, id: NodeId): boolean {
   return configuration.voters.includes(id) || configuration.outgoingVoters.includes(id)
 }
@@ -50,7 +50,10 @@ export function encodeConfiguration(record: ConfigurationRecord): Uint8Array {
   return toBinary(ConfigurationSchema, record)
 }
 
-/** @throws {AssertionError} when the configuration has no voters. */
+/**
+ * Decodes the configuration in a log entry.
+ * @throws {AssertionError} when the configuration has no voters.
+ */
 export function decodeMembership(index: Index, data: Uint8Array): Membership {
   const record = fromBinary(ConfigurationSchema, data)
   const configuration = configurationFromRecord(record)
@@ -59,8 +62,9 @@ export function decodeMembership(index: Index, data: Uint8Array): Membership {
 }
 
 /**
- * @returns false if the target has no voters, has an empty or repeated id, or sets fields that only
- * a change in progress uses (`leaving`, `outgoingVoters`).
+ * Whether a configuration can be the target of a change.
+ * @returns false if it has no voters, has an empty or repeated id, or sets fields that only a
+ * change in progress uses (`leaving`, `outgoingVoters`).
  */
 export function isWellFormedTarget(target: ConfigurationRecord): boolean {
   const ids = target.members.map((member) => member.id)
@@ -154,7 +158,10 @@ export class MembershipHistory {
     return newer < 0 ? this.#items.slice(-1) : this.#items.slice(Math.max(0, newer - 1))
   }
 
-  /** @returns whether the current configuration changed. */
+  /**
+   * Adds the configurations among appended entries.
+   * @returns whether the current configuration changed.
+   */
   append(entries: readonly Entry[]): boolean {
     const before = this.#items.length
     for (const entry of entries) {
@@ -164,7 +171,10 @@ export class MembershipHistory {
     return this.#items.length > before
   }
 
-  /** @returns whether the current configuration changed. */
+  /**
+   * Removes the configurations at index `from` and later.
+   * @returns whether the current configuration changed.
+   */
   truncate(from: Index): boolean {
     const before = this.#items.length
     while (this.current.index >= from) {

@@ -204,8 +204,8 @@ export class RaftCore {
   }
 
   /**
-   * @returns the effects since the last call, or null when there are none. Call it repeatedly until
-   * it returns null.
+   * Takes the effects of the inputs since the last call. The driver must repeat the call until it
+   * returns null, which means that there are none.
    */
   takeEffects(): Effects | null {
     const state = this.#state

@@ -76,6 +76,7 @@ export class Durability {
   }
 
   /**
+   * Numbers a new write.
    * @returns the token of a write that makes all entries up to `lastIndex`, the term and the vote
    * durable.
    */

@@ -170,6 +170,7 @@ export class RaftNode {
   }
 
   /**
+   * Transfers leadership.
    * @returns whether leadership was transferred; false when this node is not the leader or no voter
    * took over in time.
    */

@@ -65,7 +65,10 @@ export const defaultCoreOptions: CoreOptions = {
   diskStallTicks: 60,
 }
 
-/** @throws {AssertionError} when the options contradict each other. */
+/**
+ * Checks the options against each other.
+ * @throws {AssertionError} when they contradict each other.
+ */
 export function checkOptions(options: CoreOptions): void {
   for (const [name, value] of Object.entries(options)) {
     assert(Number.isSafeInteger(value) && value > 0, `${name} is a positive integer`)

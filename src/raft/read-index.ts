@@ -62,7 +62,10 @@ export class LinearizableReadQueue {
     this.#waiting = []
   }
 
-  /** @param sequence number of the highest round for which a quorum has responded. */
+  /**
+   * Completes the reads of the round in progress, unless its number is higher than `sequence`.
+   * @param sequence number of the highest round for which a quorum has responded.
+   */
   confirm(sequence: number): void {
     // @guard older-round-confirms-newer-read
     if (this.#out === null || sequence < this.#out.sequence) return

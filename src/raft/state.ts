@@ -86,7 +86,7 @@ export class RaftState {
    * damaged (see missing-tail.ts); null if nothing is missing.
    */
   owed: Position | null
-  /** Commit index; never decreases. */
+  /** Highest index known to be committed; never decreases. */
   commit: Index
   /**
    * Highest index up to which the log is known to match the log of this term's leader; a follower
@@ -238,7 +238,8 @@ export class RaftState {
   }
 
   /**
-   * @param afterToken token of the write that the message depends on; 0 when it promises nothing.
+   * Sends a message once a write is durable.
+   * @param afterToken token of the write on which the message depends; 0 when it promises nothing.
    */
   send(to: NodeId, body: MessageBody, afterToken: number, term: Term = this.#term): void {
     this.outbox.push({ message: { ...body, from: this.id, to, term } as Message, afterToken })

@@ -29,7 +29,7 @@ export class TickTimer {
   readonly #deps: TickTimerDeps
   /** Number of the last tick that was passed to the core, counted from time 0 of the clock. */
   #countedTick = 0
-  /** Tick at which the timer fires. */
+  /** Number of the tick at which the timer fires. */
   #dueTick = Infinity
   #cancel: (() => void) | null = null
 
@@ -60,7 +60,10 @@ export class TickTimer {
     return nowTick > this.#dueTick ? Math.min(passed, TICKS_OF_STALL_MAX) : passed
   }
 
-  /** @param quietTicks number of ticks for which the core has no work. */
+  /**
+   * Sets the timer for the next tick with work.
+   * @param quietTicks number of ticks for which the core has no work.
+   */
   plan(quietTicks: number): void {
     const { tickMs, clock, scheduler, onDue } = this.#deps
     const ticksToCheck = CHECK_TICKS - (this.#countedTick % CHECK_TICKS)

@@ -51,6 +51,7 @@ const REBUILD =
   'nothing was changed on disk; keep a copy of the folder, then replace this member so that it is rebuilt from its peers (flotilla cluster replace)'
 
 /**
+ * The error for damaged data.
  * @param what completes the message `<path>: <what>`.
  * @param offset offset of the damage in bytes; null: the whole file.
  */

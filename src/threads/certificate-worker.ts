@@ -36,7 +36,7 @@ interface CertificateWorkerDeps {
   readonly clock: Clock
 }
 
-/** Heap limit of the thread. */
+/** Heap limit of the certificate thread. */
 const HEAP_MEGABYTES_MAX = 64
 /**
  * Maximum orders that the thread has received: enough that it never waits for the next order, and

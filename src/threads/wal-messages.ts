@@ -63,6 +63,6 @@ export type WalReport =
       readonly type: 'refused'
       readonly reason: string
       readonly code: string
-      /** `StoreError.finding`: the problem without the remedy. */
+      /** `finding` of a `StoreError`: the problem without the remedy. */
       readonly finding?: string
     }

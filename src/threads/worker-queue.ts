@@ -34,8 +34,8 @@ interface WorkerQueueDeps {
 }
 
 /**
- * Why a task did not finish. `not started`: the thread never ran the task. Otherwise the thread was
- * terminated because the task exceeded this limit.
+ * Reason why a task did not finish. `not started`: the thread never ran the task. Otherwise the
+ * thread was terminated because the task exceeded this limit.
  */
 type OverrunReason = 'processor time' | 'memory' | 'late' | 'not started'
 
@@ -61,7 +61,7 @@ interface Job<Message, Result> {
   readonly reject: (error: Error) => void
 }
 
-/** When the thread started its current task. */
+/** Measurements of the thread at the start of its current task. */
 interface Begin {
   /** Monotonic ms. */
   readonly atMs: number
@@ -91,6 +91,7 @@ export class WorkerQueue<Message, Result> {
   }
 
   /**
+   * Runs a task in the thread.
    * @param message creates the message just before it is sent to the thread; if it throws, the task
    * is rejected with that error.
    * @throws {TaskOverrun}

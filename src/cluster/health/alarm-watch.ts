@@ -146,8 +146,9 @@ export class AlarmWatch {
   }
 
   /**
-   * @returns whether the condition holds: it begins after `isMet` has been true for `HOLDS_MS`, and
-   * ends after `isGone` has been true for `OVER_MS`.
+   * Updates a condition.
+   * @returns whether it holds: it begins after `isMet` has been true for `HOLDS_MS`, and ends after
+   * `isGone` has been true for `OVER_MS`.
    */
   #isOn(key: string, { isMet, isGone }: { isMet: boolean; isGone: boolean }): boolean {
     const nowMs = this.#clock.monotonicMs()

@@ -9,7 +9,7 @@ interface Tolerance {
    * missing voters.
    */
   readonly spare: number
-  /** One sentence. */
+  /** Effect of the next failure, as one sentence. */
   readonly nextRisk: string
 }
 

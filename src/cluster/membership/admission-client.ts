@@ -99,7 +99,10 @@ async function targetsOf(
   return [...new Set(found.flat())].slice(0, TARGETS_MAX)
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Decodes the response to an admission request.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 function entryAnswerOf(message: AdmissionAnswer): AdmissionOutcome {
   const { outcome, configuration, generation, detail } = message
   const configurationIndex = readCount(message.configurationIndex, 'configurationIndex')

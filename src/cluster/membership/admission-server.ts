@@ -187,7 +187,10 @@ export class AdmissionServer {
   }
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Decodes the facts of an admission request.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 function requestIn(message: AdmissionRequest | undefined): AdmissionRequestFacts {
   const request = decodeAdmissionRequest(message ?? create(AdmissionRequestSchema))
   if (parseHostPort(request.address) !== null) return request

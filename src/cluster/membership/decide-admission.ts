@@ -58,7 +58,7 @@ export type AdmissionOutcome =
   | {
       readonly outcome: 'refused'
       readonly reason: AdmissionRefusalReason
-      /** One sentence with a remedy. */
+      /** Reason for the decision, as one sentence with a remedy. */
       readonly detail: string
       readonly configurationIndex: Index
     }
@@ -217,7 +217,10 @@ export function encodeAdmissionRequest(
   return { ...request, startedAtMs: BigInt(request.startedAtMs) }
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Decodes the facts of an admission request.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 export function decodeAdmissionRequest(message: AdmissionRequest): AdmissionRequestFacts {
   return {
     clusterId: readBoundedText(message.clusterId, 'clusterId'),

@@ -101,7 +101,10 @@ export class JoinTickets implements ControllerAdmission {
     this.#deps = deps
   }
 
-  /** @throws {Problem} COULD_NOT_VALIDATE, MEMBERSHIP_REFUSED, and as {@link Proposer.propose}. */
+  /**
+   * Creates a join ticket.
+   * @throws {Problem} COULD_NOT_VALIDATE, MEMBERSHIP_REFUSED, and as {@link Proposer.propose}.
+   */
   async invite(
     options: { readonly isVoter: boolean; readonly lifetimeMs: number },
     by: Actor,

@@ -17,7 +17,10 @@ import {
 import type { MembershipConsensus } from './membership-consensus.ts'
 import { pause } from '../../lib/runtime/wait.ts'
 
-/** @param timeoutMs the time for which the caller still waits. */
+/**
+ * Serves a request on the leader.
+ * @param timeoutMs the time for which the caller still waits.
+ */
 type LeaderHandler<Q extends DescMessage, A extends DescMessage> = (
   request: MessageShape<Q>,
   timeoutMs: number,
@@ -94,7 +97,10 @@ export class LeaderRequestForwarder {
     }
   }
 
-  /** @returns null when there is no leader. */
+  /**
+   * Sends the request once.
+   * @returns null when there is no leader.
+   */
   async #askOnce<Q extends DescMessage, A extends DescMessage>(
     method: PeerMethod<Q, A>,
     request: MessageInitShape<Q>,

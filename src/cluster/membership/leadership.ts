@@ -29,11 +29,11 @@ interface LeadershipHolds {
 export interface LeaderCandidate {
   readonly id: NodeId
   readonly priority: number
-  /** True for a connected voter whose log is nearly complete. */
+  /** True if the member is a connected voter whose log is nearly complete. */
   readonly isEligible: boolean
   /** Time since which the member has been connected, responsive and not slow; null if it is not. */
   readonly healthySinceMs: number | null
-  /** True: the member's measurements are well below the limits that make a leader slow. */
+  /** True if the member's measurements are well below the limits that make a leader slow. */
   readonly isMuchHealthier: boolean
 }
 
@@ -67,6 +67,7 @@ export const defaultLeadershipTiming: LeadershipTiming = {
 export type LeadershipHoldReason = 'manual' | 'priority' | 'slow'
 
 /**
+ * Chooses the member that should lead.
  * @returns the member to which leadership should move and the reason; null when the right member
  * leads, or when leadership must not move yet.
  */

@@ -20,7 +20,7 @@ type Planned =
 interface ChangeRefusal {
   readonly ok: false
   readonly code: 'NOT_FOUND' | 'MEMBERSHIP_REFUSED'
-  /** One sentence with a remedy. */
+  /** Reason why the change is impossible, as one sentence with a remedy. */
   readonly reason: string
   /**
    * True if the reason may disappear by itself: the leader has no contact with the learner yet.

@@ -48,7 +48,10 @@ interface MemberSecrets {
   ): Promise<void>
   /** Whether a former member could decrypt a current secret. */
   isRotationDue(): boolean
-  /** @throws {Problem} */
+  /**
+   * Rotates the secrets for which a rotation is due.
+   * @throws {Problem}
+   */
   rotateIfDue(reason: string): Promise<void>
   /** Admitted members that cannot decrypt every current secret. */
   membersLackingSecrets(): readonly NodeId[]
@@ -319,6 +322,7 @@ function promoted(record: ConfigurationRecord, ids: readonly NodeId[]): Configur
 }
 
 /**
+ * Removes a completed departure from the configuration.
  * @returns the configuration without the departure record. The record stays if an operator has
  * meanwhile declared the removed member compromised: that removal is not complete yet.
  */

@@ -177,7 +177,11 @@ export class MembershipService implements MembershipControl {
     return !planned.ok && planned.mayPass
   }
 
-  /** @throws {Problem} CLUSTER_NO_LEADER when leadership is lost meanwhile. */
+  /**
+   * Waits until the leader has had contact with the members that a change needs, but at most
+   * `HEARD_MS`.
+   * @throws {Problem} CLUSTER_NO_LEADER when leadership is lost meanwhile.
+   */
   async #untilHeard(isTooEarly: () => boolean): Promise<void> {
     const { consensus, clock } = this.#deps
     const isLeader = (): boolean => consensus.status().role === 'leader'
@@ -327,7 +331,10 @@ export class MembershipService implements MembershipControl {
     }
   }
 
-  /** @returns the new leader, or the reason why this controller still leads. */
+  /**
+   * Makes one attempt to transfer leadership.
+   * @returns the new leader, or the reason why this controller still leads.
+   */
   async #transferOnce(
     target: NodeId | null,
     deadlineMs: number,

@@ -275,7 +275,7 @@ function isTooLarge(hello: Hello): boolean {
   )
 }
 
-/** Both values are public, so constant time is not needed. */
+/** The comparison need not take constant time, because both values are public. */
 function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.length > 0 && Buffer.compare(a, b) === 0
 }

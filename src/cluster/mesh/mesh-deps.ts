@@ -36,7 +36,7 @@ export interface MeshOptions {
    * Absent: this member compares only the reports of peers since its process started.
    */
   readonly witness?: RollbackDetector
-  /** See {@link SeedFinder}. */
+  /** host:port of the seeds that {@link SeedFinder} probes. */
   readonly seeds?: readonly string[]
   /** address:port of DNS servers that resolve names; if empty, the system's resolver. */
   readonly resolvers?: readonly string[]
@@ -64,7 +64,10 @@ export interface MeshDeps {
 /** Callbacks of the mesh, called in the order in which frames arrive on a stream. */
 export interface MeshEvents {
   readonly onRaft: (from: NodeId, content: RaftStreamFrame, storeId: Uint8Array) => void
-  /** `isAnswer`: the frame arrived on a stream that this member dialed. */
+  /**
+   * Called with each frame on a forward stream. `isAnswer`: the frame arrived on a stream that this
+   * member dialed.
+   */
   readonly onForward: (from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean) => void
   /** A single request outside of streams, from a controller that may not be a member. */
   readonly onCall: (
@@ -88,7 +91,7 @@ export interface MeshEvents {
 export interface MeshPeer {
   readonly id: NodeId
   readonly address: string
-  /** True: streams are open in both directions, and the peer sent data recently. */
+  /** True if streams are open in both directions, and the peer sent data recently. */
   readonly isConnected: boolean
   /** Time since the last data from the peer; null if there was none in this process. */
   readonly silentMs: number | null

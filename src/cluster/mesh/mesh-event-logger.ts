@@ -62,6 +62,7 @@ export class MeshEventLogger {
   }
 
   /**
+   * Logs that a peer is unreachable.
    * @param reason null if no address was tried.
    * @param dnsFault why the tried address is not current; null if it is.
    */

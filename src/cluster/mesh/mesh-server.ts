@@ -126,6 +126,7 @@ export class MeshServer {
   }
 
   /**
+   * Starts to listen.
    * @param bind host:port; port 0 selects a free one.
    * @returns the port. Rejects with the system's reason when it cannot listen.
    */

@@ -48,7 +48,10 @@ export class MeshSessions {
     this.#deps = deps
   }
 
-  /** @returns false when the caller is not admitted; its connection is closed. */
+  /**
+   * Decides whether a connection may stay open.
+   * @returns false when the caller is not admitted; its connection is then closed.
+   */
   admit(socket: TLSSocket): boolean {
     const leafDer = peerLeafDer(socket)
     const standing = leafDer === null ? null : this.#deps.standing(leafDer, remoteOf(socket))

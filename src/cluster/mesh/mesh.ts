@@ -234,18 +234,27 @@ export class Mesh implements Transport {
     if (!link.sendRaft(this.#encoder.encode(message), queueBytesMax)) this.#droppedFrames += 1
   }
 
-  /** @returns false when the chunk was not sent; the transfer must then be aborted. */
+  /**
+   * Sends a chunk of a snapshot.
+   * @returns false when the chunk was not sent; the transfer must then be aborted.
+   */
   sendSnapshotChunk(to: NodeId, term: Term, chunk: SnapshotChunk): boolean {
     return this.#sendRaftFrame(to, encodeSnapshotChunk(term, chunk), this.#raftQueueBytesMax)
   }
 
-  /** @returns as {@link sendSnapshotChunk}. */
+  /**
+   * Sends the acknowledgment of a chunk.
+   * @returns as {@link sendSnapshotChunk}.
+   */
   sendSnapshotAck(to: NodeId, term: Term, ack: SnapshotAck): boolean {
     const queueBytesMax = this.#raftQueueBytesMax + URGENT_BYTES
     return this.#sendRaftFrame(to, encodeSnapshotAck(term, ack), queueBytesMax)
   }
 
-  /** @returns false when the frame was not sent for lack of a connection or queue space. */
+  /**
+   * Sends a frame on the forward stream to a peer.
+   * @returns false when the frame was not sent for lack of a connection or queue space.
+   */
   forward(to: NodeId, frame: ForwardFrame['frame']): boolean {
     const link = this.#peers.get(to)?.link
     if (link === undefined || !link.isReady) return false

@@ -21,6 +21,7 @@ export class OutboundStream {
   }
 
   /**
+   * Writes a frame.
    * @returns false when the frame and the queued bytes together exceed `bytesMax`; the frame was
    * then not sent.
    */

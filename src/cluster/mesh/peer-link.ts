@@ -58,7 +58,7 @@ interface Attempt {
   readonly address: string
   /** Resolved target of the address. */
   readonly target: string
-  /** Why the target is an earlier address of the name; null if the target is current. */
+  /** Reason why the target is an earlier address of the name; null if the target is current. */
   readonly dnsFault: string | null
   readonly client: Client
   readonly raft: FrameStream
@@ -66,7 +66,10 @@ interface Attempt {
   readonly raftOut: OutboundStream
   readonly forwardOut: OutboundStream
   readonly helloTimer: NodeJS.Timeout
-  /** `isGiven`: the callee has proven the expected certificate; its Hello may still be missing. */
+  /**
+   * `isGiven` becomes true when the callee has proven the expected certificate; its Hello may still
+   * be missing.
+   */
   readonly proof: { isGiven: boolean }
   raftHello: Hello | null
   isForwardProven: boolean
@@ -201,6 +204,7 @@ export class PeerLink {
   }
 
   /**
+   * Sends a frame on the Raft stream.
    * @returns false when nothing was sent, because the link is not connected or the queue is full.
    */
   sendRaft(frame: Uint8Array, queueBytesMax: number): boolean {
@@ -208,7 +212,10 @@ export class PeerLink {
     return attempt?.isReady === true && attempt.raftOut.write(frame, queueBytesMax)
   }
 
-  /** @returns false in the same cases as {@link sendRaft}. */
+  /**
+   * Sends a frame on the forward stream.
+   * @returns false in the same cases as {@link sendRaft}.
+   */
   sendForward(frame: Uint8Array, queueBytesMax: number): boolean {
     const attempt = this.#attempt
     return attempt?.isReady === true && attempt.forwardOut.write(frame, queueBytesMax)

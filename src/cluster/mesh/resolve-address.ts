@@ -12,8 +12,9 @@ import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
 const TIMEOUT_MS = 1500
 
 /**
+ * Resolves the name in an address.
  * @param address host:port; a name may resolve to many addresses.
- * @param resolvers address:port of the DNS servers that are asked first; the system's resolver is
+ * @param resolvers address:port of the DNS servers that are queried first; the system's resolver is
  * used if the list is empty or its servers do not know the name.
  * @returns host:port with IP addresses; empty when the name does not resolve at present.
  */
@@ -28,7 +29,10 @@ export async function resolveAddress(
   return addresses
 }
 
-/** @returns host:port with IP addresses, and the reason if the lookup failed. */
+/**
+ * Resolves a host:port.
+ * @returns host:port with IP addresses, and the reason if the lookup failed.
+ */
 export async function resolveHostPort(
   address: string,
   resolve: (host: string) => Promise<Resolution>,
@@ -40,7 +44,10 @@ export async function resolveHostPort(
   return { addresses: addresses.map((one) => formatHostPort({ host: one, port })), fault }
 }
 
-/** @param resolvers as in `resolveAddress`. */
+/**
+ * Looks up the addresses of a host name.
+ * @param resolvers address:port of the DNS servers that are queried first.
+ */
 export async function lookUpWithResolvers(
   host: string,
   resolvers: readonly string[],

@@ -97,6 +97,7 @@ export class RollbackDetector {
   }
 
   /**
+   * Compares a Hello with the earlier reports of its sender.
    * @param isCaller whether the peer dialed the stream of this Hello.
    * @returns null when the history is consistent; the Hello is then recorded.
    */

@@ -26,7 +26,10 @@ export function encodePeerMessage<T extends DescMessage>(
   return toBinary(schema, create(schema, init))
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Decodes a message of another controller.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 export function decodePeerMessage<T extends DescMessage>(
   schema: T,
   payload: Uint8Array,
@@ -69,7 +72,10 @@ export function encodeLeaderCall<Q extends DescMessage>(
   return encodePeerMessage(LeaderCallSchema, { request, timeoutMs })
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Decodes a request for the leader.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 export function decodeLeaderCall<Q extends DescMessage>(
   schema: Q,
   payload: Uint8Array,

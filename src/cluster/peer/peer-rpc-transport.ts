@@ -85,7 +85,10 @@ export class PeerRpcFrames {
     }
   }
 
-  /** @param isAnswer whether the frame arrived on the stream that this member dialed. */
+  /**
+   * Handles a frame of a forward stream.
+   * @param isAnswer whether the frame arrived on the stream that this member dialed.
+   */
   onFrame(from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean): void {
     if (frame.case === 'note') {
       const { topic, payload } = frame.value

@@ -137,7 +137,10 @@ export class ApplyQueue {
     if (!this.#hasFailed && !this.#deps.machine.isBehind) this.goOn()
   }
 
-  /** @returns false when nothing more can be applied at present. */
+  /**
+   * Applies entries of the queue.
+   * @returns false when nothing more can be applied at present.
+   */
   #applySome(count: number): boolean {
     const { packed, entries: batch } = this.#batches[0] ?? NO_BATCH
     const end = Math.min(this.#at + count, batch.length)

@@ -16,12 +16,18 @@ export class ConsensusRequests {
     this.#post = post
   }
 
-  /** @returns null when the leader has started the transfer, or the reason for the refusal. */
+  /**
+   * Requests a leadership transfer.
+   * @returns null when the leader has started the transfer, or the reason for the refusal.
+   */
   async transferLeadership(target: NodeId | null): Promise<string | null> {
     return await this.#ask((id) => ({ type: 'transferLeadership', id, target }))
   }
 
-  /** @returns null when the change was logged, or the reason for the refusal. */
+  /**
+   * Requests a change of the members.
+   * @returns null when the change was logged, or the reason for the refusal.
+   */
   async changeConfiguration(target: Configuration, basedOn: Index | null): Promise<string | null> {
     const configuration = toBinary(ConfigurationSchema, target)
     return await this.#ask((id) => ({ type: 'changeConfiguration', id, configuration, basedOn }))

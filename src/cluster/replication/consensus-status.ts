@@ -44,7 +44,10 @@ export class ConsensusStatus {
     this.#memory = readThreadMemory()
   }
 
-  /** @param configuration the encoded current configuration. */
+  /**
+   * Builds the status.
+   * @param configuration the encoded current configuration.
+   */
   of(full: FullCoreStatus, configuration: Uint8Array): ConsensusThreadStatus {
     const { leaderSilenceTicks, peers } = full
     const matches = new Map(peers.map(({ id, matchIndex }) => [id, matchIndex]))

@@ -100,7 +100,10 @@ export class LeaderForwarder {
     }
   }
 
-  /** @param isAnswer whether the frame arrived on the stream that this member dialed. */
+  /**
+   * Handles a frame of a forward stream.
+   * @param isAnswer whether the frame arrived on the stream that this member dialed.
+   */
   onFrame(from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean): void {
     if (isAnswer) {
       if (frame.case === 'refused') this.#onRefused(frame.value)
@@ -128,7 +131,10 @@ export class LeaderForwarder {
     }
   }
 
-  /** @param refusal null if the proposal was logged. */
+  /**
+   * Called with the result of a proposal.
+   * @param refusal null if the proposal was logged.
+   */
   onProposed(id: number, refusal: ProposalForwardRefusalCode | null): void {
     const asker = this.#proposals.get(id)
     this.#proposals.delete(id)
@@ -136,7 +142,10 @@ export class LeaderForwarder {
     this.#refuse(asker, refusal)
   }
 
-  /** @param index null if the read was refused. */
+  /**
+   * Called with the result of a read.
+   * @param index null if the read was refused.
+   */
   onRead(id: number, index: Index | null): void {
     const asker = this.#reads.get(id)
     this.#reads.delete(id)

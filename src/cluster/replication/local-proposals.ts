@@ -47,7 +47,9 @@ interface ProposalsDeps {
    * logged after the entry that raised the level.
    */
   readonly featureLevel: () => number
-  /** Called for each write that this controller proposed, even if its caller no longer waits. */
+  /**
+   * Called for each write that this controller proposed, even if its caller has stopped waiting.
+   */
   readonly onAudited?: (record: AuditRecord, traceId?: string) => void
 }
 
@@ -79,7 +81,10 @@ export class LocalProposals {
     return this.#outstanding.count
   }
 
-  /** @throws {Problem} as {@link Proposer.propose}. */
+  /**
+   * Proposes a write and waits for its outcome.
+   * @throws {Problem} as {@link Proposer.propose}.
+   */
   async propose(input: ProposalInput): Promise<AppliedProposal> {
     if (this.#isClosed) throw new Problem('CLUSTER_NO_LEADER')
     const actor = this.#named(input.actor)

@@ -50,6 +50,7 @@ export class ReadIndexRounds {
   }
 
   /**
+   * Called with the result of a round.
    * @param index null if no leader confirmed the round. Another round then follows, until the
    * readers' deadline.
    */

@@ -30,7 +30,7 @@ export class CertificateFileWatcher {
     this.#seen = fileVersionKey(paths)
   }
 
-  /** Why the files were rejected; null if they were not. */
+  /** Reason why the files were rejected; null if they were not. */
   get refusal(): string | null {
     return this.#refusal
   }

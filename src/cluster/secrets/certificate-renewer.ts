@@ -62,11 +62,14 @@ interface CertificatesView {
   readonly certificates: readonly InspectedCertificate[]
   /** Certificate of the current issuing authority (PEM); null when unknown. */
   readonly issuingPem: string | null
-  /** False: another authority issued the leaf, so an operator must renew it. */
+  /**
+   * True if this controller renews the leaf; false if another authority issued it, so that an
+   * operator must renew it.
+   */
   readonly isRenewedHere: boolean
   /** Time of the automatic renewal, UTC ms; null for a leaf of another authority. */
   readonly renewAtMs: number | null
-  /** Why the controller does not use the files as they are now; null when it does. */
+  /** Reason why the controller does not use the files as they are now; null when it does. */
   readonly refused: string | null
   readonly alarm: string | null
 }
@@ -301,7 +304,7 @@ export class CertificateRenewer {
       .filter((sentence) => sentence !== null)
     const text = sentences.length === 0 ? null : sentences.join('. ')
     if (text === this.#alarm) return
-    // `Alarms` logs a raised alarm only once, so a more urgent text is logged here.
+    // `Alarms` logs a raised alarm only once, so this line logs the more urgent text.
     if (text !== null && this.#alarm !== null) this.#deps.log.warn({}, text)
     this.#alarm = text
     if (text === null) this.#deps.alarms.clear('CERTIFICATE_EXPIRES')
@@ -309,7 +312,10 @@ export class CertificateRenewer {
   }
 }
 
-/** @throws {CertificateError} when the authority has expired. */
+/**
+ * Validity period of a new leaf.
+ * @throws {CertificateError} when the authority has expired.
+ */
 function validityOf(issuing: CertifiedKey, nowMs: number): ReturnType<typeof limitValidity> {
   const [issuer] = parseCertificates(issuing.certificatePem)
   const validity = limitValidity(issuer, nowMs, LEAF_LIFETIME_MS)

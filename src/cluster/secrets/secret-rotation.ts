@@ -39,16 +39,19 @@ export interface SecretRotationDeps {
 }
 
 interface RemovalManner {
-  /** True: all former versions become invalid immediately, without an overlap. */
+  /** True if all former versions must become invalid immediately, without an overlap. */
   readonly isCompromised: boolean
-  /** True: the id was admitted again with another key; that admission stays. */
+  /** True if the id was admitted again with another key; its admission then stays. */
   readonly isAdmittedAgain?: boolean
 }
 
 const ATTEMPTS_MAX = 5
 /** Maximum revoked enrollments in one log line; each of them also causes an event. */
 const ENROLLMENTS_LOGGED_MAX = 100
-/** Maximum wrapped secrets in one command, well below the size of a log entry. */
+/**
+ * Maximum wrapped secrets in one command, so that the command is far smaller than the maximum size
+ * of a log entry.
+ */
 const SHARED_AT_ONCE_MAX = 64
 
 /** Admissions, sorted by id. */
@@ -78,7 +81,7 @@ function isFactorKeyDue(state: StateView): boolean {
   return isExposed || (isMissing && versionsOf(state, 'clusterKey').length > 0)
 }
 
-/** Which removed controllers, if any, could decrypt the current version. */
+/** Whether, and how, the current version is exposed to removed controllers. */
 function exposureOf(state: StateView, name: SharedSecretName): SecretExposure {
   return versionsOf(state, name).at(-1)?.exposure ?? 'none'
 }

@@ -13,7 +13,8 @@ export interface KnownMember {
   readonly apiAddresses: readonly ApiAddress[]
   readonly certificatePem: string
   /**
-   * When this controller learned that the member was removed, UTC ms; absent: it is still a member.
+   * Time at which this controller learned that the member was removed, UTC ms; absent: it is still
+   * a member.
    */
   readonly removedAtMs?: number
 }

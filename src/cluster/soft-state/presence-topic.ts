@@ -10,7 +10,7 @@ import { integer } from '../message-codec.ts'
 
 /** Status of a controller, which it reports itself. */
 export interface Presence extends MainThreadProgress {
-  /** `learner` for a member without a vote. */
+  /** Raft role of the controller; `learner` for a member without a vote. */
   readonly role: string
   readonly term: Term
   readonly leader: NodeId | null

@@ -12,9 +12,15 @@ export interface SoftValueReceiver {
   readonly ttlMs: number
   readonly ownerBytesMax: number
   readonly isVital: boolean
-  /** @throws on bytes that are not a valid value of the topic. */
+  /**
+   * Stores a received value.
+   * @throws on bytes that are not a valid value of the topic.
+   */
   take(owner: NodeId, key: string, payload: Uint8Array): void
-  /** @param isLost true: the value expired; false: its owner withdrew it. */
+  /**
+   * Drops a value.
+   * @param isLost true: the value expired; false: its owner withdrew it.
+   */
   drop(owner: NodeId, key: string, isLost: boolean): void
 }
 

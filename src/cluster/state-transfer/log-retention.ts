@@ -92,12 +92,12 @@ export class LogRetention {
   }
 
   /**
+   * Finds the position through which the log can be compacted.
    * @param persisted the state is durable up to this index; the log must keep later entries.
    * @param slowestLive commit index of the slowest connected member; Infinity if none is connected.
    * @param neededAfter index after which members with a snapshot continue; Infinity if there are
    * none.
-   * @returns the position through which the log can be compacted, or null. Each position is
-   * returned once.
+   * @returns the position, or null. Each position is returned once.
    */
   cut(persisted: Index, slowestLive: Index, neededAfter: Index = Infinity): Position | null {
     // @guard 31-log-trimmed-under-a-slow-peer:1

@@ -43,7 +43,10 @@ export class SnapshotLogRetention {
     this.#isNear = isNear
   }
 
-  /** @param index at most the position of the snapshot that will be opened. */
+  /**
+   * Called when a transfer begins.
+   * @param index at most the position of the snapshot that will be opened.
+   */
   begin(id: number, to: NodeId, index: Index): void {
     const movedMs = this.#clock.monotonicMs()
     const isOutrun = this.#members.get(to)?.isOutrun ?? false

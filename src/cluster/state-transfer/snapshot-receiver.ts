@@ -204,7 +204,10 @@ export class SnapshotReceiver {
     else if (this.#settled?.from === to) this.#sendAck(this.#settled)
   }
 
-  /** Called periodically. */
+  /**
+   * Repeats an offer that the core has not handled, and drops a transfer whose sender is silent.
+   * Called periodically.
+   */
   sweep(): void {
     const transfer = this.#transfer
     if (transfer === null || this.#restoring !== null) return

@@ -30,7 +30,10 @@ export const defaultSnapshotSenderOptions: SnapshotSenderOptions = {
 interface SnapshotSenderDeps {
   readonly clock: Clock
   readonly post: (event: ConsensusThreadEvent) => void
-  /** @returns false when the chunk cannot be sent now. */
+  /**
+   * Sends a chunk of a snapshot.
+   * @returns false when the chunk cannot be sent now.
+   */
   readonly send: (to: NodeId, term: Term, chunk: SnapshotChunk) => boolean
   readonly onDone: (to: NodeId, outcome: 'sent' | 'failed', reason: string) => void
   readonly onSuspended: (to: NodeId, chunksWritten: number) => void
@@ -75,7 +78,7 @@ interface Transfer {
   wayMsMin: number
   isOpen: boolean
   isWhole: boolean
-  /** True: nothing can be sent until the connection is ready again. */
+  /** True while nothing can be sent because the connection is not ready. */
   isSuspended: boolean
   bytes: number
   readonly begunMs: number

@@ -37,7 +37,10 @@ interface SnapshotTransfersDeps {
   /** Term and leader as the core knows them. */
   readonly leadership: () => Pick<CoreStatus, 'leader' | 'term'>
   readonly post: (event: ConsensusThreadEvent, transfer?: readonly ArrayBuffer[]) => void
-  /** @returns false when the chunk cannot be sent now. */
+  /**
+   * Sends a chunk of a snapshot.
+   * @returns false when the chunk cannot be sent now.
+   */
   readonly sendChunk: (to: NodeId, term: Term, chunk: SnapshotChunk) => boolean
   readonly sendAck: (to: NodeId, term: Term, ack: SnapshotAck) => void
   readonly onSent: (to: NodeId, outcome: 'sent' | 'failed') => void

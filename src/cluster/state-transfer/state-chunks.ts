@@ -98,7 +98,10 @@ export class StateChunkVerifier {
     return this.#isWhole
   }
 
-  /** @returns the reason why the chunk is invalid; null when it is accepted. */
+  /**
+   * Verifies the next chunk.
+   * @returns the reason why the chunk is invalid; null when it is accepted.
+   */
   take({ number, data, crc32: sum, last, sha256 }: SnapshotChunk): string | null {
     if (this.#isWhole) return `unexpected chunk ${number} after the last one`
     if (number !== this.#received) return `received chunk ${number}, expected ${this.#received}`

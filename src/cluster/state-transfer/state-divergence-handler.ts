@@ -374,7 +374,10 @@ export class DivergenceWatch {
     this.#alarms = alarms
   }
 
-  /** @param found null when the states could not be compared. */
+  /**
+   * Raises or clears the alarm for a member, after a comparison of states.
+   * @param found null when the states could not be compared.
+   */
   note(id: NodeId, startedAtMs: number, found: DigestComparison | null): void {
     const known = this.#diverged.get(id)
     if (found?.isSame === false) {

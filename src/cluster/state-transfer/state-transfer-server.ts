@@ -69,7 +69,7 @@ export class StateTransferServer {
     })
   }
 
-  /** Called periodically. */
+  /** Closes snapshots that no member reads; called periodically. */
   sweep(): void {
     const nowMs = this.#deps.clock.monotonicMs()
     for (const lending of Array.from(this.#lendings.values())) {

@@ -88,7 +88,10 @@ export class TrafficExchange implements ClusterTraffic {
     return { found: addRows([...own, ...answered.found.flat()]), silent: answered.silent }
   }
 
-  /** @param skipped ids of controllers that count as silent without a request. */
+  /**
+   * Requests the traffic of the other controllers.
+   * @param skipped ids of controllers that count as silent without a request.
+   */
   async #fromOthers<T>(
     read: (id: string) => Promise<T>,
     skipped: readonly string[] = [],
@@ -107,7 +110,10 @@ export class TrafficExchange implements ClusterTraffic {
   }
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Decodes the kind of a record.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 function kindOf(word: string): TrafficKind {
   const kind = trafficKinds.find((one) => one === word)
   if (kind === undefined) throw new Problem('COULD_NOT_VALIDATE', { detail: 'unknown kind' })
@@ -164,7 +170,10 @@ function addRows(rows: readonly RecordTraffic[]): readonly RecordTraffic[] {
   }))
 }
 
-/** @param all at least one series; all have the same length. */
+/**
+ * Adds up series, period by period.
+ * @param all at least one series; all have the same length.
+ */
 function addSeries(all: readonly TrafficSeries[]): TrafficSeries {
   const [first = { hour: [], day: [] }, ...others] = all
   const of = (span: keyof TrafficSeries): readonly number[] =>

@@ -16,6 +16,7 @@ function pidFileOf(configPath: string): string {
 }
 
 /**
+ * Writes the pid file.
  * @param pid id of this process, or of a process that was just started and will write the same id.
  */
 export function writePidFile(configPath: string, pid = process.pid): void {

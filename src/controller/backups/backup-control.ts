@@ -29,7 +29,7 @@ interface ControlDeps extends BackupDeps {
   readonly folder: () => Pick<BackupFolder, 'list'> | null
 }
 
-/** Backups on demand for operators. */
+/** Creates backups at the request of operators. */
 export function createBackupControl(deps: ControlDeps): BackupControl {
   let running = 0
   const take: BackupControl['take'] = async (request, by) => {
@@ -117,7 +117,10 @@ function actionOf(
   return { action: 'backup', target: cluster.selfId, reason }
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Decodes the options of a backup request.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 function optionsOf({
   recipientPem,
   hasSecrets,

@@ -30,7 +30,7 @@ export interface BackupScheduleDeps {
   readonly recipientPath: string
   readonly everyMs: number
   readonly keep: number
-  /** null: no hook is configured. */
+  /** The operator's program to run after each backup; null: none is configured. */
   readonly hook: BackupHook | null
   readonly alarms: AlarmRaiser
   readonly log: Logger

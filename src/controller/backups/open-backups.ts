@@ -14,7 +14,7 @@ import type { BackupDeps } from './start-backup.ts'
 import { createBackupControl } from './backup-control.ts'
 import { createRestoreControl } from './restore-control.ts'
 
-/** Backups and restores of a controller. */
+/** The backups and restores of a controller, as one component. */
 interface Backups {
   readonly control: BackupControl
   readonly restores: RestoreControl

@@ -61,7 +61,10 @@ export function createRestoreControl(deps: RestoreDeps): RestoreControl {
   }
 }
 
-/** @throws {Problem} if any controller cannot take part in a restore. */
+/**
+ * Checks that all controllers can take part in a restore.
+ * @throws {Problem} if any of them cannot.
+ */
 function requireReady(deps: RestoreDeps): void {
   requireServableState(deps)
   const { cluster } = deps

@@ -28,7 +28,10 @@ export interface BackupDeps {
 export interface TakeBackupOptions {
   readonly recipient: BackupRecipient | null
   readonly hasSecrets: boolean
-  /** False: backs up the state that this controller has applied, without contact to the leader. */
+  /**
+   * True: the backup contains every acknowledged write. False: the backup contains the state that
+   * this controller has applied, without contact to the leader.
+   */
   readonly isLinearizable: boolean
 }
 
@@ -96,7 +99,10 @@ export async function* bytesOf(
   }
 }
 
-/** @throws {Problem} while this controller must not answer from its state. */
+/**
+ * Checks that this controller may answer from its state.
+ * @throws {Problem} while it must not.
+ */
 export function requireServableState({ refusal }: Pick<BackupDeps, 'refusal'>): void {
   const code = refusal()
   if (code !== null) throw new Problem(code)

@@ -31,6 +31,7 @@ export async function findReachableMembers(
 }
 
 /**
+ * Tests in a TLS handshake which controller listens at an address.
  * @returns the id that the peer proved; null when no program answers, or the peer is not a member
  * of this cluster.
  */

@@ -224,6 +224,7 @@ export class ServerCertificates {
   }
 
   /**
+   * The certificate for a server name.
    * @param name the client's server name (SNI).
    * @returns null: the controller's own certificate applies.
    */

@@ -48,7 +48,10 @@ const remedies: Readonly<Record<IdentityFault['about'], string>> = {
   tls: 'issue one that TLS accepts',
 }
 
-/** @returns null for invalid credentials; the report then contains each fault with its remedy. */
+/**
+ * Reads and verifies the controller's credentials.
+ * @returns null for invalid credentials; the report then contains each fault with its remedy.
+ */
 export function readCredentials(
   config: ControllerConfig,
   nowMs: number,
@@ -137,7 +140,10 @@ function warnOfLeaf(
   }
 }
 
-/** @throws an error whose message completes a sentence that starts with the file's path. */
+/**
+ * Reads a file that the operator configured.
+ * @throws an error whose message completes a sentence that starts with the file's path.
+ */
 export function readOperatorFile(path: string): string {
   try {
     return decodeText(readFileSync(path))

@@ -34,8 +34,8 @@ export async function findListenFault(bind: string): Promise<string | null> {
 
 export interface ListeningProbe {
   /**
-   * Why the controller cannot listen on the address, with a remedy; null if this object listens on
-   * it.
+   * Reason why the controller cannot listen on the address, with a remedy; null if this object
+   * listens on it.
    */
   readonly fault: string | null
   readonly release: () => Promise<void>

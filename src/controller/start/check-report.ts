@@ -16,7 +16,10 @@ export class StartCheckReport {
   }
 }
 
-/** @param consequence how the error affects the running controller. */
+/**
+ * Runs a step, and reports its error as a warning.
+ * @param consequence how the error affects the running controller.
+ */
 export function warnOnError(
   report: StartCheckReport,
   subject: string,

@@ -18,7 +18,7 @@ const ANSWER_MS = 10_000
 interface LostDisk {
   readonly config: ControllerConfig
   readonly credentials: Credentials
-  /** Mesh addresses (host:port) of members. */
+  /** Mesh addresses (host:port) of the members from which this controller requests admission. */
   readonly addresses: readonly string[]
   readonly startedAtMs: number
   readonly log: Pick<Logger, 'info' | 'warn'>

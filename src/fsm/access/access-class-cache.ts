@@ -21,7 +21,7 @@ export const classViewLimits = {
   classViewIdsMax: 2_000_000,
 } as const
 
-/** The services that a class may use, sorted by id. */
+/** The services that an access class may use, sorted by id. */
 export class AccessClassGrants implements PolicyGrants {
   readonly bind: SortedIds
   readonly dial: SortedIds
@@ -86,7 +86,7 @@ export class AccessClassCache {
     return this.#views.size
   }
 
-  /** Number of ids in all views. */
+  /** Number of ids in all cached views. */
   get ids(): number {
     return this.#ids
   }

@@ -38,7 +38,7 @@ export interface AccessClassMove {
   readonly policies: ReadonlySet<string>
 }
 
-/** How a log entry moves identities between classes. */
+/** The moves of identities between access classes that a log entry causes. */
 export interface AccessClassChanges {
   /** Identities that became active, with the policies that select each of them. */
   readonly entered: ReadonlyMap<string, ReadonlySet<string>>
@@ -98,7 +98,7 @@ export class AccessClasses {
     return this.#byPolicy.get(policyId) ?? []
   }
 
-  /** Rebuilds the classes from the current records. */
+  /** Rebuilds the access classes from the current records. */
   rebuild(): void {
     for (const map of [this.#classOf, this.#byKey, this.#byPolicy]) map.clear()
     this.#byAttribute.clear()
@@ -119,7 +119,7 @@ export class AccessClasses {
     return sessions.size > 0 && this.#state.get('identity', id) !== undefined
   }
 
-  /** Plans how the changes affect the classes, without changing the classes. */
+  /** Plans how the changes move identities between access classes, without moving them. */
   plan(changes: AccessChanges): AccessClassChanges {
     const entered = new Map<string, ReadonlySet<string>>()
     const left = new Set<string>()
@@ -315,7 +315,7 @@ class Flips {
 
 function* identitiesOfSessions(changes: Iterable<RecordChange<'apiSession'>>): Iterable<string> {
   for (const { before, after } of changes) {
-    // The entry is skipped: the session existed before, so only fields such as its last activity
+    // The change is skipped: the session existed before, so only fields such as its last activity
     // changed.
     if (before !== undefined && after !== undefined) continue
     const session = before ?? after

@@ -41,7 +41,7 @@ export interface AccessEffects {
   readonly groups: readonly ClassMembersMovedTogether[]
   readonly moves: AccessClassChanges
   readonly sides: AccessBeforeAndAfter
-  /** The access classes before the entry. */
+  /** The access classes as they are before the entry. */
   readonly classes: AccessClasses
 }
 

@@ -60,7 +60,7 @@ export interface LinkingPolicy {
 }
 
 /**
- * Why an identity may or may not dial (or bind) a service. The posture of clients is not
+ * Reasons why an identity may or may not dial (or bind) a service. The posture of clients is not
  * considered.
  */
 export interface ExplainedRight {

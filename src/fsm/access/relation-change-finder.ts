@@ -35,7 +35,10 @@ export class PreviewCostCounter {
   #spent = 0
   #turnAt = turnUnits;
 
-  /** @throws {Problem} COULD_NOT_VALIDATE once the total exceeds its limit. */
+  /**
+   * Adds to the cost.
+   * @throws {Problem} COULD_NOT_VALIDATE once the total exceeds its limit.
+   */
   *spend(units: number): Generator<void, void> {
     this.#spent += units
     // @guard preview-tells-or-costs--work
@@ -124,6 +127,7 @@ export class RelationChangeFinder {
   }
 
   /**
+   * Finds the pairs that gain or lose the right.
    * @param policies ids of the written policies; their kind must be the one that grants this
    * relation's right.
    */

@@ -242,7 +242,7 @@ interface GuardedWrite {
   readonly mode: 'create' | 'replace' | 'patch' | 'delete'
   /** The record before the write; undefined for a creation. */
   readonly before: EntityRecord | undefined
-  /** The given fields. */
+  /** Fields that the write sets. */
   readonly fields: JsonObject
 }
 

@@ -15,7 +15,7 @@ export interface ValidatedWrite<R extends EntityRecord = EntityRecord> {
   readonly after: Partial<R>
 }
 
-/** A completed write. */
+/** A write after it was applied, with the record before and after it. */
 export interface CompletedWrite<R extends EntityRecord = EntityRecord> {
   /** The record before the write; undefined for a creation. */
   readonly before: R | undefined
@@ -71,7 +71,7 @@ export interface CommandContext {
   readonly sessionId: string
   /** Id of the router whose certificate authorizes the command; '' if none does. */
   readonly routerId: string
-  /** Extent of the caller's rights. */
+  /** Whether the caller's rights are limited. */
   readonly authority: CommandAuthority
   /**
    * Permissions of the caller. A caller with limited authority can act only on identities whose

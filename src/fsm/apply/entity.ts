@@ -170,7 +170,7 @@ function insert(state: State, message: EntityWrite, context: CommandContext): Ou
   return acceptedOutcome(write.id)
 }
 
-/** Applies the consequences of a write. */
+/** Applies the consequences that the rules of the kind define for a write. */
 function follow(
   state: State,
   entity: Entity,

@@ -152,7 +152,8 @@ interface Dangling {
 }
 
 /**
- * Changes a record in the same way as the deletion of the referenced record would have changed it.
+ * Removes a dangling reference from a record, with the same effect as a deletion of the referenced
+ * record would have had.
  */
 export function detachReference(
   state: State,

@@ -22,7 +22,7 @@ interface SessionStanding {
   readonly isHonoured: boolean
   /** Second factors that the session lacks; empty for a fully authenticated session. */
   readonly pendingFactors: readonly PendingFactor[]
-  /** True for an administrator in a fully authenticated session. */
+  /** True if the session is fully authenticated and its identity is an administrator. */
   readonly isAdmin: boolean
 }
 

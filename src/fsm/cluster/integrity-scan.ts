@@ -171,7 +171,7 @@ function missingOf(state: State, entity: Entity, record: EntityRecord): Missing[
   return missing
 }
 
-/** The ids in a reference. */
+/** The ids that a reference contains. */
 function referredBy(field: Field, value: EntityRecord[string] | undefined): readonly string[] {
   const elements = indexedElements(value)
   if (field.kind !== 'roleList') return elements

@@ -80,8 +80,8 @@ function judgeIdentity(
 const ownEnds = 'only another identity may change the ends of your role attributes'
 
 /**
- * Whether a caller who is no administrator changes the expiry times of its own role attributes. The
- * caller could also change them by removing an attribute and adding it again without an expiry.
+ * Whether a caller who is no administrator changes when its own role attributes expire. The caller
+ * could also do so by removing an attribute and adding it again without an expiry.
  */
 function changesOwnEnds(
   state: State,

@@ -40,9 +40,9 @@ export type Expression =
   | {
       readonly type: 'between'
       readonly operand: Operand
-      /** Inclusive lower bound. */
+      /** Lower bound, inclusive. */
       readonly low: Literal
-      /** Exclusive upper bound. */
+      /** Upper bound, exclusive. */
       readonly high: Literal
     }
   | {
@@ -58,9 +58,9 @@ export interface SortField {
 }
 
 export interface Query {
-  /** null: matches every record. */
+  /** Condition for records; null: every record matches. */
   readonly where: Expression | null
-  /** null: the query has no sort clause. */
+  /** Sort order; null: the query has no sort clause. */
   readonly sort: readonly SortField[] | null
   readonly skip: number | null
   readonly limit: number | 'none' | null

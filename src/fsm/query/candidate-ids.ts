@@ -23,9 +23,9 @@ interface Tables {
 export interface Candidates {
   /** Upper limit for the number of candidates. */
   readonly size: number
-  /** Ids, sorted and without duplicates. */
+  /** The candidates' ids, sorted and without duplicates. */
   ids(): Iterable<string>
-  /** True: every candidate satisfies the expression and need not be tested again. */
+  /** True if every candidate satisfies the expression and need not be tested again. */
   readonly isExact: boolean
   /**
    * Set if the candidates are exactly the records whose value of a unique field is in this range;

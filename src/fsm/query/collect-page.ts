@@ -33,7 +33,7 @@ export interface ListOrder {
 
 /** The records from which a list is selected. */
 export interface ListedRecords {
-  /** Ids, sorted and without duplicates. */
+  /** Ids of the records, sorted and without duplicates. */
   readonly ids: Iterable<string>
   /**
    * Set if the records are exactly the records whose value of a unique field is in this range.

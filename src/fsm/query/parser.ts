@@ -353,7 +353,10 @@ function foldRight(operands: readonly Expression[], joints: readonly ('and' | 'o
   return right
 }
 
-/** @throws {Problem} INVALID_FILTER with symbol, line and column. */
+/**
+ * Parses a filter.
+ * @throws {Problem} INVALID_FILTER with symbol, line and column.
+ */
 export function parseQuery(text: string, charactersMax?: number): ParsedQuery {
   return new Parser(text, charactersMax).whole()
 }

@@ -10,7 +10,7 @@ export interface IndexRange {
 
 interface Bound {
   readonly value: string
-  /** True: the bound itself is in the range. */
+  /** True if the range includes the bound itself. */
   readonly isInclusive: boolean
 }
 

@@ -56,7 +56,10 @@ const ESCAPES: Readonly<Record<string, string>> = {
   t: '\t',
 }
 
-/** @param detail the fault and its position, as a sentence without a period. */
+/**
+ * The error for an invalid filter.
+ * @param detail the fault and its position, as a sentence without a period.
+ */
 export function invalidFilterProblem(detail: string): Problem {
   return new Problem('INVALID_FILTER', { detail })
 }

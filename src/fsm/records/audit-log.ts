@@ -101,7 +101,7 @@ export class AuditLog {
   #changesSize = 0
   /** Lines of the last block, which is not full yet. */
   #lines: string[] = []
-  /** Characters of the stored changes in these lines. */
+  /** Characters of the stored changes in `#lines`. */
   #openChanges = 0
   #openKey = ''
   /** Changed blocks by key that have not been written to the store yet; null: removed. */

@@ -5,7 +5,7 @@ import type { DigestLanes } from './digest.ts'
 export interface DeduplicationRecord {
   readonly atMs: number
   readonly index: number
-  /** Serialized outcome. */
+  /** The outcome of the request, serialized. */
   readonly outcome: string
   readonly lanes: DigestLanes
 }

@@ -57,6 +57,7 @@ export interface DecodedBlock {
 }
 
 /**
+ * Decodes a block.
  * @param kinds kinds that the block may contain.
  * @returns null for an invalid block.
  */

@@ -162,7 +162,7 @@ export function idsSelectedByRoles(
   return found instanceof SortedIds ? found : new SetScope(found)
 }
 
-/** Like `idsSelectedByRoles`, but in any order. */
+/** The records of a kind that any of the role lists selects, in any order. */
 export function unorderedIdsSelectedByRoles(
   state: State,
   kind: KindName,
@@ -203,7 +203,7 @@ export function activePoliciesSelecting<P extends Policy>(
   return allPoliciesSelecting(policies, field, record).filter(isInForce)
 }
 
-/** Like `activePoliciesSelecting`, but includes expired policies. */
+/** All policies whose role list `field` selects the record, including expired ones, in id order. */
 export function allPoliciesSelecting<P extends Policy>(
   policies: Table<P>,
   field: Extract<keyof P, string>,

@@ -66,7 +66,7 @@ export class SortedIds implements IdScope {
     return made
   }
 
-  /** An independent copy. */
+  /** Returns an independent copy of the set. */
   copy(): SortedIds {
     const made = new SortedIds()
     for (const chunk of this.#chunks) made.#chunks.push(chunk.slice())
@@ -84,7 +84,10 @@ export class SortedIds implements IdScope {
     return chunk !== undefined && chunk[lowerBound(chunk, id, isPlain)] === id
   }
 
-  /** @returns false when the id was already present. */
+  /**
+   * Adds an id.
+   * @returns false when the id was already present.
+   */
   add(id: string): boolean {
     // Fast path for a common case: a set that gets its first id needs no search.
     if (this.#size === 0) {

@@ -104,7 +104,7 @@ export class StagedRestore {
     return this.#lastId
   }
 
-  /** Number of chunks so far. */
+  /** Number of chunks received so far. */
   get received(): number {
     return this.#received
   }
@@ -214,7 +214,10 @@ export class StagedRestore {
     yield* this.#stored.values()
   }
 
-  /** @param block the block that this chunk completes; null: the chunk completes none. */
+  /**
+   * Adds a chunk to the staged ones.
+   * @param block the block that this chunk completes; null: the chunk completes none.
+   */
   #append(
     chunk: Uint8Array,
     block: { readonly records: readonly NormalizedRecord[] | null; readonly bytes: number } | null,

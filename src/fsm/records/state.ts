@@ -254,7 +254,10 @@ export class State {
     this.changes.noteReplaced()
   }
 
-  /** @param value stored text; null to remove the record (`row` must then be undefined). */
+  /**
+   * Writes or removes a row, and updates everything that is derived from it.
+   * @param value stored text; null to remove the record (`row` must then be undefined).
+   */
   #write(table: Table, id: string, row: Row | undefined, value: string | null): void {
     this.#writesLeft -= 1
     // @guard preview-tells-or-costs--writes

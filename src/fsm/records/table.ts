@@ -38,7 +38,7 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
   readonly #zeros: Readonly<Record<string, Json>>
   /** The feature level that introduced a member, by name of the member. */
   readonly #since: ReadonlyMap<string, number>
-  /** True: `ids` belongs to the table below and must be copied before a change. */
+  /** True if `ids` belongs to the table below, so that it must be copied before a change. */
   #sharesIds: boolean
 
   /** @param below the table of the layer below; this layer never changes it. */

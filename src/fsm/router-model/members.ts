@@ -68,8 +68,8 @@ export function* policyMemberChanges(
 }
 
 /**
- * Records which records a written policy starts or stops selecting: both records that the same
- * entry wrote, and all others.
+ * Collects the ids that a written policy starts or stops selecting: ids of records that the same
+ * entry wrote, and of all others.
  */
 function notePolicy(
   state: State,
@@ -91,7 +91,7 @@ function notePolicy(
   for (const member of idsBefore) if (!idsAfter.has(member)) moved.add(id, member, false)
 }
 
-/** For a written record, records which unchanged policies select it before and after the write. */
+/** For a written record, collects the unchanged policies that start or stop selecting it. */
 function noteMember(
   state: State,
   of: PolicyMember,

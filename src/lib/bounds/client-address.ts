@@ -17,7 +17,10 @@ export function clientPort(socket: Socket): number {
   return balanced.get(socket)?.port ?? socket.remotePort ?? 0
 }
 
-/** @param client address that a trusted load balancer reported. */
+/**
+ * Stores the client address of a connection.
+ * @param client the address that a trusted load balancer reported.
+ */
 export function setClientAddress(socket: Socket, client: HostPort): void {
   balanced.set(socket, client)
 }

@@ -13,7 +13,8 @@ export class FairQueue<T> {
   }
 
   /**
-   * @param isNext true: puts the item at the front of the caller's line.
+   * Adds an item to the caller's line.
+   * @param isNext true: puts the item at the front of that line.
    * @returns false when the queue is full, or the caller has used its share.
    */
   push(caller: string, item: T, isNext = false): boolean {

@@ -25,7 +25,10 @@ export class RateBudget {
     this.#budget = { left: rate.burst, atMs: clock.monotonicMs() }
   }
 
-  /** @returns false when the rate is exceeded. */
+  /**
+   * Uses one token.
+   * @returns false when the rate is exceeded.
+   */
   take(): boolean {
     return takeFrom(this.#budget, this.#rate, this.#clock.monotonicMs())
   }
@@ -47,7 +50,10 @@ export class KeyedRate {
     this.#clock = clock
   }
 
-  /** @returns false when the key exceeds its rate. */
+  /**
+   * Uses one token of the key.
+   * @returns false when the key exceeds its rate.
+   */
   take(key: string): boolean {
     const atMs = this.#clock.monotonicMs()
     const budget = this.#budgets.get(key) ?? { left: this.#rate.burst, atMs }

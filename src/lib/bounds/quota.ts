@@ -36,7 +36,7 @@ export class WindowedQuota {
     this.#beganMs = clock.monotonicMs()
   }
 
-  /** Time until the window ends. */
+  /** Time until the current window ends, ms. */
   get leftMs(): number {
     return Math.max(0, this.#limits.windowMs - (this.#clock.monotonicMs() - this.#beganMs))
   }

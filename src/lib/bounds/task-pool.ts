@@ -20,6 +20,7 @@ export class TaskPool {
   }
 
   /**
+   * Runs a task as soon as a worker is free.
    * @param task must not reject.
    * @returns false when the task is refused because too many tasks wait, in total or for this
    * caller.

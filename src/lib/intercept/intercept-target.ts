@@ -29,6 +29,7 @@ export type InterceptTarget =
   | { readonly type: 'name' | 'domain'; readonly name: string }
 
 /**
+ * Parses the text of an intercept target.
  * @param text an address, `address/prefix`, a name or `*.domain`; the result is null for any other
  * string.
  */
@@ -71,15 +72,15 @@ function takesLocal(network: Network): boolean {
   return localNetworks.some((address) => networkContains(network, address))
 }
 
-/** How a tunnel listens for connections to one port range of a network. */
+/** Ways in which a tunnel can listen for connections to one port range of a network. */
 export type ListeningMode =
-  /** A port at each address. */
+  /** Listens on a port at each address. */
   | 'each'
   /** Listens on one port at all addresses of the host. */
   | 'all'
   /**
-   * One port for the whole range; a firewall rule of the host redirects the other ports of the
-   * range to it.
+   * Listens on one port for the whole range; a firewall rule of the host redirects the other ports
+   * of the range to this port.
    */
   | 'redirected'
 

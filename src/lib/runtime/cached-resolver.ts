@@ -29,7 +29,10 @@ const { hostsMax, addressesPerHostMax, hostCharactersMax, fileBytesMax } = lastA
 /** Result of one lookup. */
 export interface LookupResult {
   readonly addresses: readonly string[]
-  /** False if no name server responded; true with no addresses if the name does not exist. */
+  /**
+   * Whether a name server has responded. If it responded that the name does not exist, `addresses`
+   * is empty.
+   */
   readonly isAnswered: boolean
 }
 
@@ -38,8 +41,8 @@ export type LookUpHost = (host: string) => Promise<LookupResult>
 export interface Resolution {
   readonly addresses: readonly string[]
   /**
-   * Why the addresses come from an earlier lookup, or why there are none; one clause. Null if the
-   * addresses are current.
+   * Reason why the addresses come from an earlier lookup, or why there are none; one clause. Null
+   * if the addresses are current.
    */
   readonly fault: string | null
 }
@@ -66,7 +69,10 @@ export async function lookUpHost(host: string): Promise<LookupResult> {
   }
 }
 
-/** @param error the error with which a lookup failed. */
+/**
+ * Turns the error of a lookup into a result.
+ * @param error the error with which the lookup failed.
+ */
 export function failedLookup(error: unknown): LookupResult {
   return { addresses: [], isAnswered: codesOfNoAddress.has(errorCode(error)) }
 }

@@ -6,7 +6,7 @@ import { formatHostPort, type HostPort, parseHostPort } from '../text/names.ts'
 
 /** An HTTP proxy that opens connections with the method CONNECT (RFC 9110, 9.3.6). */
 export interface HttpProxy extends HostPort {
-  /** Null for a proxy without authentication. */
+  /** User name and password for the proxy; null for a proxy without authentication. */
   readonly credentials: { readonly username: string; readonly password: string } | null
 }
 
@@ -151,8 +151,8 @@ function isThisHost(host: string): boolean {
 }
 
 /**
- * @param entry entry of NO_PROXY: `*`, an address, a network, or a name, which also excludes all
- * names below it.
+ * Whether an entry of NO_PROXY excludes a server.
+ * @param entry `*`, an address, a network, or a name, which also excludes all names below it.
  */
 function excludes(entry: string, server: HostPort): boolean {
   if (entry === '' || entry === '*') return entry === '*'

@@ -34,7 +34,7 @@ function normalIpv6(text: string): string {
   return new URL(`http://[${text}]/`).hostname.slice(1, -1)
 }
 
-/** The eight groups of an IPv6 address. */
+/** The eight 16-bit groups of an IPv6 address. */
 export function ipv6Groups(text: string): number[] {
   const [head = '', tail = ''] = normalIpv6(text).split('::')
   const [first, last] = [head, tail].map((part) => (part === '' ? [] : part.split(':')))

@@ -10,7 +10,10 @@ export interface Network {
 const widths = { ipv4: 32, ipv6: 128 } as const
 const CIDR = /^([^/]+)\/([0-9]{1,3})$/
 
-/** @param text `address/prefix`; the result is null when it is not a network. */
+/**
+ * Parses a network.
+ * @param text `address/prefix`; the result is null when it is not a network.
+ */
 export function parseCidr(text: string): Network | null {
   const [, base = '', length = ''] = CIDR.exec(text) ?? []
   return isIP(base) === 0 ? null : createIpNetwork(base, Number(length))
@@ -26,7 +29,7 @@ export function createIpNetwork(text: string, prefix: number): Network | null {
   return own < 0 || own > widths[address.family] ? null : { address, prefix: own }
 }
 
-/** False if the address is of another IP version than the network. */
+/** Whether the network contains the address; false if their IP versions differ. */
 export function networkContains(network: Network, ip: IpAddress): boolean {
   return network.address.family === ip.family && offsetOf(network, ip) !== null
 }

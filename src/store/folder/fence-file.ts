@@ -28,8 +28,9 @@ export function writeFence(
 }
 
 /**
- * @returns null when the folder has no fence file. An unreadable file is treated as written by an
- * unknown controller.
+ * Reads the file `FENCE` of a data folder.
+ * @returns null when the folder has none. An unreadable file is treated as written by an unknown
+ * controller.
  */
 export function readFence(dir: string, files: FileSystem = nodeFileSystem): GenerationFence | null {
   const path = `${dir}/${FENCE_NAME}`

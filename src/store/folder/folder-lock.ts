@@ -36,6 +36,7 @@ export async function lockDataFolder(dir: string): Promise<FolderLock> {
 }
 
 /**
+ * Reads the process id from the folder's lock.
  * @returns id of the process that last had the lock and may have ended since; null when unknown.
  */
 export function lastLockHolder(dir: string): number | null {
@@ -46,7 +47,10 @@ export function lastLockHolder(dir: string): number | null {
   }
 }
 
-/** @returns null unless the text is exactly one process id. */
+/**
+ * Parses a process id.
+ * @returns null unless the text is exactly one process id.
+ */
 export function parsePid(text: string): number | null {
   const trimmed = text.trim()
   return /^[1-9][0-9]{0,9}$/.test(trimmed) ? Number(trimmed) : null

@@ -40,7 +40,10 @@ export class KnownMembersFile {
     }
   }
 
-  /** @throws the error of the file system. */
+  /**
+   * Writes the file.
+   * @throws the error of the file system.
+   */
   async save(members: ReadonlyMap<string, SavedMember>): Promise<void> {
     const text = `${JSON.stringify(Object.fromEntries(members), null, 2)}\n`
     await writeFile(`${this.#path}.new`, text, { mode: 0o600 })

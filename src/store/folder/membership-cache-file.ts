@@ -103,6 +103,7 @@ function textOf(roster: MembershipRecord): string {
 }
 
 /**
+ * Reads the membership cache.
  * @returns null when the file does not exist.
  * @throws {StoreError} CORRUPT or NEWER_FORMAT. A member that has run before can continue without
  * the file, because log and state contain the same data.
@@ -147,7 +148,10 @@ function textMark({ storeId, boot, startedAtMs, ...mark }: PeerDiskRecord): obje
 
 const COUNT = /^[0-9]{1,20}$/
 
-/** @returns null for an incomplete record, which is treated as absent. */
+/**
+ * Decodes a stored disk report.
+ * @returns null for an incomplete record, which is treated as absent.
+ */
 function markOf(value: unknown): PeerDiskRecord | null {
   if (typeof value !== 'object' || value === null) return null
   const { id, generation, boot, startedAtMs, ...found } = value as Record<string, unknown>

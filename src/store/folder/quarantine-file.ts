@@ -27,7 +27,10 @@ export class QuarantineFile {
     replaceFile(this.#files, this.#folder, FILE_NAME, `${reason}\n`)
   }
 
-  /** @throws {StoreError} */
+  /**
+   * Removes the file, durably.
+   * @throws {StoreError}
+   */
   clear(): void {
     this.#files.remove(`${this.#folder}/${FILE_NAME}`)
     this.#files.syncFolder(this.#folder)

@@ -6,7 +6,7 @@ import { encodeSegmentHeader, SEGMENT_HEADER_BYTES, segmentName } from './wal-fo
 interface NewSegment {
   readonly fd: number
   readonly path: string
-  /** Size of the file. */
+  /** Size of the segment file in bytes. */
   readonly bytes: number
 }
 

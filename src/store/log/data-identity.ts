@@ -34,7 +34,10 @@ function encodeIdentity(identity: DataIdentity): string {
   return `${canonicalJson({ ...members, check })}\n`
 }
 
-/** @throws {StoreError} MISSING, NEWER_FORMAT or CORRUPT. */
+/**
+ * Reads the identity of a data folder.
+ * @throws {StoreError} MISSING, NEWER_FORMAT or CORRUPT.
+ */
 export function readDataIdentity(dir: string, files: FileSystem = nodeFileSystem): DataIdentity {
   const path = `${dir}/${IDENTITY_FILE_NAME}`
   if (!files.exists(dir)) {

@@ -74,7 +74,7 @@ export class FileDisk implements Disk {
   readonly #boot: number
   /** Commit index that Raft reported; the entries up to it may not be durable yet. */
   #commit: Index
-  /** End of the log on disk. */
+  /** Position of the last durable entry. */
   #durableLast: Position
   #owed: Position | null
 
@@ -403,8 +403,8 @@ export class FileDisk implements Disk {
   }
 
   /**
-   * Index into the list of segments: the newest segment that begins at or before `index` and whose
-   * entries no later segment replaces.
+   * Index, in the list of segments, of the newest segment that begins at or before `index` and
+   * whose entries no later segment replaces.
    */
   #firstSegmentFor(index: Index): number {
     let lowest = Infinity

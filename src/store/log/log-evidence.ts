@@ -135,7 +135,10 @@ class EvidenceSearch {
     return header
   }
 
-  /** @returns the end of the last intact record. */
+  /**
+   * Finds all intact records in the bytes of a segment.
+   * @returns the end of the last intact record.
+   */
   #searchRecords(bytes: Uint8Array, seedSequence: number, sequence: number): number {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
     const seed = recordCrcSeed(this.#storeId, seedSequence)

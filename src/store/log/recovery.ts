@@ -60,7 +60,7 @@ export interface DamagedLog {
   readonly damage: StoreError
   readonly base: Position
   readonly entries: readonly Entry[]
-  /** End of the intact part. */
+  /** Position in the files at which the intact part of the log ends. */
   readonly until: LogFilePosition
 }
 
@@ -170,7 +170,10 @@ function readSegment(files: FileSystem, segment: Segment, storeId: Uint8Array): 
   return { ...segment, bytes, header }
 }
 
-/** @throws {StoreError} FOREIGN. */
+/**
+ * Checks that a segment belongs to this store.
+ * @throws {StoreError} FOREIGN.
+ */
 export function requireOwnStore(path: string, header: SegmentHeader, storeId: Uint8Array): void {
   if (Buffer.compare(header.storeId, storeId) === 0) return
   throw new StoreError(
@@ -363,7 +366,10 @@ class LogReader {
 
 const ZEROS = new Uint8Array(4096)
 
-/** @returns the offset of the last byte that is not zero; `from - 1` if all bytes are zero. */
+/**
+ * Finds the last byte that is not zero.
+ * @returns its offset; `from - 1` if all bytes are zero.
+ */
 export function lastNonZero(bytes: Uint8Array, from: number): number {
   let end = bytes.length
   // Skips zeros in large steps: a segment is created at its full size, so most of it is zero for a

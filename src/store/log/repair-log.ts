@@ -23,7 +23,7 @@ export const UNKNOWN_INDEX = Number.MAX_SAFE_INTEGER
 export interface LogRepair {
   /** The first words of a sentence for the operator: the damaged place and the damage. */
   readonly finding: string
-  /** End of the repaired log. */
+  /** Position of the last entry in the repaired log. */
   readonly kept: Position
   /**
    * Position up to which acknowledged entries may be missing (raft/missing-tail.ts). null: no

@@ -37,7 +37,10 @@ export class ReplaceableEntryChains {
     return this.#view.getFloat64(this.#slotAt(index) + CHAIN_BYTES, true)
   }
 
-  /** @returns a view that is valid until the window changes. */
+  /**
+   * The chain of an entry.
+   * @returns a view that is valid until the window changes.
+   */
   chainAt(index: Index): Uint8Array {
     const at = this.#slotAt(index)
     return this.#bytes.subarray(at, at + CHAIN_BYTES)

@@ -62,7 +62,10 @@ function isFileDamage(text: string): boolean {
   return /IO error: .*(No such file or directory|Invalid argument|Input\/output error)/.test(text)
 }
 
-/** @throws {StoreError} */
+/**
+ * Opens a LevelDB database, and creates it if it does not exist.
+ * @throws {StoreError}
+ */
 export async function openDatabase(path: string): Promise<LevelDatabase> {
   const database: LevelDatabase = new ClassicLevel(path, {
     cacheSize: CACHE_BYTES,

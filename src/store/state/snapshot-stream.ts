@@ -158,6 +158,8 @@ export class SnapshotDecoder {
   #mark: StorePosition | null = null
 
   /**
+   * Decodes the next chunk.
+   * @returns the records that are complete with it.
    * @throws {StoreError} BAD_SNAPSHOT, NEWER_FORMAT; after an error, do not call `push` again.
    */
   push(chunk: Uint8Array): FullRecord[] {
@@ -173,7 +175,10 @@ export class SnapshotDecoder {
     return records
   }
 
-  /** @throws {StoreError} BAD_SNAPSHOT when the snapshot is incomplete. */
+  /**
+   * Verifies the end of the snapshot.
+   * @throws {StoreError} BAD_SNAPSHOT when the snapshot is incomplete.
+   */
   finish(): StorePosition {
     if (this.#step !== 'done' || this.#mark === null) throw badSnapshot('its end is missing')
     return this.#mark
