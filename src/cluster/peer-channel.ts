@@ -31,7 +31,10 @@ export interface PeerChannel {
    * transferred to another thread and is empty afterwards.
    */
   note(to: NodeId, topic: string, payload: Uint8Array): void
-  /** Sets the listener for the notes of a topic; each topic has at most one. */
+  /**
+   * Sets the listener for the notes (messages without a response) of a topic; each topic has at
+   * most one.
+   */
   onNote(topic: string, listener: (from: NodeId, payload: Uint8Array) => void): void
   /**
    * Calls the listener when a link to a member becomes ready or closes. There may be several
@@ -54,5 +57,5 @@ export interface PeerChannel {
   serve(method: string, access: 'members' | 'controllers', handler: PeerHandler): void
 }
 
-/** Maximum bytes of one note, request or response. */
+/** Maximum bytes of one note (message without a response), request or response. */
 export const PEER_PAYLOAD_BYTES_MAX = 256 * 1024

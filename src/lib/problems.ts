@@ -415,7 +415,10 @@ export class Problem extends Error {
   override readonly name = 'Problem'
   readonly code: ProblemCode
   readonly fault: FieldFault | null
-  /** Shown as `cause.message` when there is no field fault. */
+  /**
+   * Reason of the refusal, which the response contains as `cause.message` when there is no field
+   * fault.
+   */
   readonly detail: string | null
   /** Value of Retry-After in seconds; null: not sent. */
   readonly retryAfterSeconds: number | null

@@ -48,9 +48,15 @@ export interface KeptChange {
   readonly id: string
   /** Name of the record after the entry or, if the entry deleted the record, before it. */
   readonly name: string
-  /** The changed fields, or all of a deleted record; null: the entry created the record. */
+  /**
+   * Values of the changed fields before the entry, or all fields of a deleted record; null: the
+   * entry created the record.
+   */
   readonly before: JsonObject | null
-  /** The changed fields, or all of a created record; null: the entry deleted the record. */
+  /**
+   * Values of the changed fields after the entry, or all fields of a created record; null: the
+   * entry deleted the record.
+   */
   readonly after: JsonObject | null
   /** True if the entry also changed fields whose values the audit log never stores. */
   readonly isPartial: boolean

@@ -57,7 +57,7 @@ export interface MemberStats {
    * 99th percentile of the event loop delays of the last ten seconds, ms, of the slowest thread.
    */
   readonly loopDelayP99Ms: number
-  /** 0 to 100: the member with the highest value should lead. */
+  /** Priority, 0 to 100: the member with the highest priority should lead. */
   readonly priority: number
   /**
    * Milliseconds by which the member's wall clock is ahead of this controller's clock (negative:

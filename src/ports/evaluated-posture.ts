@@ -5,7 +5,10 @@ import type { RecordOf } from '../entities/kind-records.ts'
 export interface EvaluatedPosture {
   passes(check: RecordOf<'postureCheck'>): boolean
   queryOf(check: RecordOf<'postureCheck'>): PostureQuery
-  /** Expected and actual values, by the type of the check. */
+  /**
+   * The values that the check expects and the values that the client has; the form depends on the
+   * type of the check.
+   */
   valuesOf(check: RecordOf<'postureCheck'>): JsonObject
 }
 

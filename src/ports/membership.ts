@@ -62,7 +62,10 @@ export interface TicketView {
 export interface JoinRequest {
   readonly ticket: string
   readonly id: NodeId
-  /** PEM, PKCS #10; signed with the key, which stays on the new controller. */
+  /**
+   * PEM of the new controller's certificate request (PKCS #10). It is signed with the controller's
+   * private key, which stays on the new controller.
+   */
   readonly certificateRequestPem: string
   /** 16 bytes. */
   readonly storeId: Uint8Array

@@ -35,7 +35,7 @@ export interface NodeHealth {
   readonly votersConnected: number
   /** Number of voters that may fail while writes continue; -1: there is no quorum now. */
   readonly failureTolerance: number
-  /** One sentence on the effect of the next failure. */
+  /** Effect of the next failure, as one sentence. */
   readonly nextRisk: string
   readonly alarms: readonly {
     readonly code: string

@@ -13,7 +13,7 @@ export const dialResults = [
 ] as const
 export type DialResult = (typeof dialResults)[number]
 
-/** Causes that a router reports for a path that it could not route, by its error code. */
+/** Causes for which a router could not set up a path, in the order of the router's error codes. */
 export const routerFailureCauses = [
   'ROUTER_ERR_GENERIC',
   'ROUTER_ERR_INVALID_TERMINATOR',

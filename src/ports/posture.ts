@@ -10,7 +10,8 @@ export interface Posture {
   readonly domain: DomainReport | null
   readonly mac: MacReport | null
   /**
-   * One report for each path, or for each check without a path. The most recent report comes last.
+   * Reports about processes: one for each path, or for each check without a path. The most recent
+   * report comes last.
    */
   readonly processes: readonly ProcessReport[]
   /** Second factor of one API session; absent: the session has not provided one. */
@@ -117,7 +118,10 @@ export interface PostureFailure {
     readonly id: string
     readonly name: string
     readonly typeId: string
-    /** Expected and actual values, by the type of the check. */
+    /**
+     * The values that the check expects and the values that the client has; the form depends on the
+     * type of the check.
+     */
     readonly values: JsonObject
   }[]
 }

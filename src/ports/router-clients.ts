@@ -75,13 +75,16 @@ export interface EndedServiceSession {
 
 /** Receives changes of the sessions that routers may know. */
 export interface ClientSessionListener {
-  /** API sessions that were created or ended, or whose data or audience for routers changed. */
+  /**
+   * Called with the ids of API sessions that were created or ended, or whose data or audience for
+   * routers changed.
+   */
   onSessions(ids: readonly string[]): void
   /** Called when API sessions end for any reason. */
   onEnded(sessions: readonly EndedSession[]): void
   /**
-   * Routers that may know other sessions than before, although the sessions themselves did not
-   * change; null: all routers.
+   * Called with the ids of routers that may know other sessions than before, although the sessions
+   * themselves did not change; null: all routers.
    */
   onRouters(ids: readonly string[] | null): void
   /** Called after the whole state was replaced, so that all sessions may differ. */

@@ -58,7 +58,8 @@ export interface StateStore {
 export interface StoreSnapshot {
   readonly mark: StorePosition
   /**
-   * Bounded chunks of the whole store, including the mark; the store defines the format.
+   * The whole store, including its position, in chunks of limited size; the store defines the
+   * format.
    * @param onKey called with the key of each record, in key order.
    */
   chunks(onKey?: (key: string) => void): AsyncIterable<Uint8Array>

@@ -127,7 +127,7 @@ export interface EvaluatedCheck {
   readonly revision: number
 }
 
-/** The session for which a service is shown, in addition to the identity. */
+/** The session for which a response shows a service, in addition to the identity. */
 export interface ServiceDetailScope {
   readonly configTypes: ShownConfigTypes
   readonly posture: EvaluatedPosture

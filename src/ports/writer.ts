@@ -33,7 +33,10 @@ export interface WriteOrigin extends WriteRequest {
   readonly actor: Actor
 }
 
-/** A command in the form that the proposer accepts, without its origin. */
+/**
+ * A command in the form that the proposer accepts, without its origin (the number by which apply
+ * recognizes a repeated command).
+ */
 export type WriteCommand = Pick<ProposalInput, 'kind' | 'payload' | 'level' | 'judgedOn'>
 
 /**

@@ -204,8 +204,8 @@ export class RaftCore {
   }
 
   /**
-   * Takes the effects of the inputs since the last call. The driver must repeat the call until it
-   * returns null, which means that there are none.
+   * Returns the effects since the last call, or null when none are left. The driver must repeat the
+   * call until it returns null.
    */
   takeEffects(): Effects | null {
     const state = this.#state

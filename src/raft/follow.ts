@@ -87,8 +87,8 @@ function isFull({ log, applied, commit, options }: RaftState): boolean {
 }
 
 /**
- * Whether the entries follow each other without a gap. Not an assertion, because the entries come
- * from a peer: an invalid request is dropped like a lost request.
+ * Whether the entries follow each other without a gap. A gap fails no assertion, because the
+ * entries come from a peer: an invalid request is dropped like a lost request.
  */
 function isConsecutive(previous: Position, entries: readonly Entry[], term: number): boolean {
   let { index, term: lastTerm } = previous

@@ -33,7 +33,7 @@ export function tickLeader(state: RaftState): void {
 }
 
 /**
- * The leader's part of `Core.quietTicks`. Apart from heartbeats, all timed work of a leader may
+ * The leader's part of `RaftCore.quietTicks`. Apart from heartbeats, all timed work of a leader may
  * wait for the next heartbeat: stepping down, and the timeouts for a snapshot, a transfer or a
  * stalled disk.
  */

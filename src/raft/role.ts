@@ -73,7 +73,8 @@ export function becomeLeader(state: RaftState): void {
   for (let index = commit + 1; index <= log.lastIndex; index += 1) {
     state.uncommittedBytes += entryBytes(log.at(index))
   }
-  // Earlier entries commit only together with an entry of the new term (paper 5.4.2, figure 8; 8).
+  // Entries of earlier terms commit only together with an entry of the new term (paper 5.4.2, 8 and
+  // figure 8).
   // @guard entry-of-the-own-term-at-once
   appendAsLeader(state, 'noop', NO_BYTES)
   // Heartbeats go out immediately, because their responses report the clocks that limit the

@@ -58,8 +58,8 @@ interface StateStart {
 }
 
 /**
- * All state of one node (Raft paper, figure 2), shared by the files of this folder. Only they may
- * change this state.
+ * All state of one node (Raft paper, figure 2). The files of this folder share this state, and only
+ * they may change it.
  */
 export class RaftState {
   readonly id: NodeId

@@ -69,7 +69,9 @@ export interface MeshEvents {
    * member dialed.
    */
   readonly onForward: (from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean) => void
-  /** A single request outside of streams, from a controller that may not be a member. */
+  /**
+   * Called with a single request outside of streams, from a controller that may not be a member.
+   */
   readonly onCall: (
     caller: PeerCaller,
     request: CallRequest,

@@ -128,8 +128,8 @@ export class SoftStateBarrier {
   }
 
   /**
-   * Number of the round in a note; null for a malformed note, and for a note whose sender is not a
-   * member.
+   * Number of the round in a received message; null for a malformed message, and for one whose
+   * sender is not a member.
    */
   #decoded(from: NodeId, payload: Uint8Array): number | null {
     if (!this.#deps.members().includes(from)) return null

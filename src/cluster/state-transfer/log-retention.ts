@@ -15,8 +15,8 @@ export interface RetentionOptions {
    */
   readonly catchUpBytes: number
   /**
-   * The log is compacted only at multiples of this number of entries, which bounds the number of
-   * milestones.
+   * The log is compacted only at multiples of this number of entries, which limits the number of
+   * milestones (positions at which the log can be cut).
    */
   readonly everyEntries?: number
 }
@@ -34,8 +34,8 @@ interface Milestone {
 const MILESTONE_ENTRIES = 256
 const MILESTONE_BYTES_MAX = 1024 * 1024
 /**
- * Number of milestones in the retained bytes, so that a few large entries do not make the distance
- * between two milestones too long.
+ * Number of milestones (positions at which the log can be cut) in the retained bytes, so that a few
+ * large entries do not make the distance between two milestones too long.
  */
 const MILESTONES_A_RETENTION = 64
 
@@ -74,7 +74,10 @@ export class LogRetention {
     this.#milestoneBytes = this.#bytes
   }
 
-  /** Drops all milestones, because a snapshot has replaced the log. */
+  /**
+   * Drops all milestones (positions at which the log can be cut), because a snapshot has replaced
+   * the log.
+   */
   reset(): void {
     this.#milestones = []
     this.#milestoneBytes = this.#bytes

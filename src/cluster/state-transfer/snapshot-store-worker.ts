@@ -37,7 +37,10 @@ class Sending {
     this.#awake()
   }
 
-  /** Resolves once there is credit, or the transfer is over. */
+  /**
+   * Resolves once the consensus thread allows another chunk (`snapshotCredit`), or the transfer is
+   * over.
+   */
   async ready(): Promise<void> {
     while (this.credit === 0 && !this.isOver) {
       await new Promise<void>((resolve) => {

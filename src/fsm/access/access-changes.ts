@@ -5,7 +5,10 @@ import { RecordChanges } from '../records/record-changes.ts'
 import { isInForce } from '../records/roles.ts'
 import type { Table } from '../records/table.ts'
 
-/** Creates an empty change set for each kind of record that affects access or client views. */
+/**
+ * Creates an empty change set for each kind of record that affects access or client views (the
+ * services that a client sees).
+ */
 const nothingChanged = () => ({
   apiSession: new Map<string, RecordChange<'apiSession'>>(),
   config: new Map<string, RecordChange<'config'>>(),

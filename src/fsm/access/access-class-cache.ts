@@ -50,7 +50,7 @@ function change(ids: SortedIds, id: string, isIn: boolean): void {
   else ids.delete(id)
 }
 
-/** Builds a view of a class from the current records. */
+/** Builds the view of an access class (the services that it may use) from the current records. */
 export function buildAccessClassGrants(
   state: State,
   policies: Iterable<string>,

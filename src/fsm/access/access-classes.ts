@@ -20,7 +20,8 @@ import { type AccessChanges, isSameTexts } from './access-changes.ts'
  */
 export interface AccessClass {
   /**
-   * Key of the class. It is derived only from the policies, so it is the same on every controller.
+   * Key of the access class. It is derived only from the policies, so it is the same on every
+   * controller.
    */
   readonly key: string
   readonly policies: ReadonlySet<string>

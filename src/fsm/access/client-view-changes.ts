@@ -25,7 +25,10 @@ export interface ClassMembersMovedTogether {
   readonly members: ReadonlySet<string>
   /** Their move to another class; null if the members keep their policies. */
   readonly move: AccessClassMove | null
-  /** Members whose client view changed: all of them, or only the members in the set. */
+  /**
+   * Members whose client view (the services that a client sees) changed: all of them, or only the
+   * members in the set.
+   */
   moved: 'all' | Set<string>
   /** True if a policy stopped selecting the members, or grants other rights than before. */
   hasLost: boolean

@@ -14,8 +14,8 @@ function markOf(state: State, id: string): AccessMark | undefined {
 }
 
 /**
- * Log time of the last change to the client view of an active identity; 0: none since the identity
- * opened its first current session.
+ * Log time of the last change to the client view (the services that a client sees) of an active
+ * identity; 0: none since the identity opened its first current session.
  */
 function movedAt(state: State, identityId: string, key: string): number {
   const own = markOf(state, ofIdentity(identityId))
@@ -49,11 +49,14 @@ export class ClientViewMarker {
     this.#movesTo = Map.groupBy(judgement.moves.moves, ({ key }) => key)
   }
 
-  /** Writes new marks. Must be called before the classes are updated. */
+  /**
+   * Writes a mark for each client view that the log entry changed. Must be called before the access
+   * classes are updated.
+   */
   mark(): void {
     const { groups, moves, classes } = this.#judgement
-    // All marks are read before any mark is written, so that no group reads a mark that this entry
-    // has changed.
+    // All marks are read before any mark is written, so that no group of identities reads a mark
+    // that this entry has changed.
     const writes = groups.flatMap((group) => this.#writesOf(group))
     for (const write of writes) write()
     for (const { from } of moves.moves) this.#leftKeys.add(from.key)
@@ -63,7 +66,10 @@ export class ClientViewMarker {
     }
   }
 
-  /** Removes marks of classes without members. Must be called after the classes were updated. */
+  /**
+   * Removes the marks of access classes without members. Must be called after the classes were
+   * updated.
+   */
   clean(): void {
     for (const key of this.#leftKeys) {
       if (this.#judgement.classes.withKey(key) === undefined) this.#drop(ofClass(key))

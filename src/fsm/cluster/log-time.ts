@@ -62,7 +62,7 @@ function moveBack(state: State, targetMs: number, revision: number): void {
     }
   }
   // Times after the new log time are set to the new log time: such sessions count as just used, and
-  // such client views as just changed.
+  // such lists of services as just changed.
   each('apiSession', ({ createdAt, lastActivityAt, mfaPassedAt, codeRedeemedAt }) => ({
     createdAt: Math.min(createdAt, targetMs),
     // Sessions created before feature level 2 lack `codeRedeemedAt` and must not get it.

@@ -303,7 +303,7 @@ export class AuditLog {
     return changed
   }
 
-  /** Hash lanes of all full blocks, which the digest sums. */
+  /** Hash lanes (32-bit parts of a SHA-256) of all full blocks, which the digest sums. */
   *lanes(): Generator<DigestLanes> {
     for (const { lanes } of this.#blocks) yield lanes
   }

@@ -63,7 +63,8 @@ export class DeduplicationRecords {
   }
 
   /**
-   * The digest lanes of all records. Records must not be added or removed during the iteration.
+   * The hash lanes (32-bit parts of a SHA-256) of all records. Records must not be added or removed
+   * during the iteration.
    */
   *allLanes(): Generator<DigestLanes> {
     for (const { lanes } of this.#records.values()) yield lanes

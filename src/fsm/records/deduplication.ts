@@ -36,8 +36,8 @@ export const deduplicationLimits010 = {
 const FORMER_REQUEST_BYTES = 56
 const originsMax = 256
 /**
- * Maximum applied sequence numbers above a gap that are stored for one origin; a proposer has far
- * fewer outstanding writes.
+ * Maximum applied sequence numbers above a gap that are stored for one origin (the store of a
+ * proposing controller); a proposer has far fewer outstanding writes.
  */
 const aheadMax = 65_536
 
@@ -48,8 +48,8 @@ interface OriginWindow {
   /** Applied sequence numbers above `floor`, with gaps between them. */
   readonly ahead: Set<number>
   /**
-   * Log index of the last command of this origin. When there are too many origins, the one with the
-   * lowest index is dropped.
+   * Log index of the last command from this origin (the store of a proposing controller). When
+   * there are too many origins, the one with the lowest index is dropped.
    */
   index: number
 }
@@ -123,7 +123,10 @@ export class ProposerDeduplication {
     this.#windows.set(storeId, { boot, floor, index, ahead: new Set(stored.ahead) })
   }
 
-  /** Returns and clears the origins that changed since the last call. */
+  /**
+   * Returns and clears the origins (stores of proposing controllers) that changed since the last
+   * call.
+   */
   takeChanged(): string[] {
     const changed = [...this.#changed]
     this.#changed.clear()

@@ -11,7 +11,7 @@ export interface DigestLanes {
 /** Longer values are hashed with an additional call, which avoids a copy. */
 const LONG_CHARACTERS = 65_536
 
-/** The hash lanes of one stored record. */
+/** The hash lanes (32-bit parts of a SHA-256) of one stored record. */
 export function digestLanes(key: string, value: string): DigestLanes {
   const bytes =
     value.length < LONG_CHARACTERS

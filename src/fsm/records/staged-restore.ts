@@ -209,7 +209,7 @@ export class StagedRestore {
     }
   }
 
-  /** Hash lanes of the staged chunks, for the state digest. */
+  /** Hash lanes (32-bit parts of a SHA-256) of the staged chunks, for the state digest. */
   *lanes(): Generator<DigestLanes> {
     yield* this.#stored.values()
   }

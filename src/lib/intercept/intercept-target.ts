@@ -145,8 +145,8 @@ function targetFaults(texts: readonly unknown[]): readonly string[] {
 }
 
 /**
- * Faults of port ranges. Only the widest range is checked, because narrower ranges need fewer
- * ports.
+ * The reasons why no tunnel can listen on the port ranges. Only the widest range is checked,
+ * because narrower ranges need fewer ports.
  */
 function portFaults(
   addresses: readonly unknown[],

@@ -114,7 +114,7 @@ export class CachedResolver {
   }
 
   /**
-   * A lookup function for a socket.
+   * Returns a lookup function for a socket.
    * @param onFault called if the addresses are not current, or if there are none.
    */
   lookupFor(onFault: (fault: string) => void): LookupFunction {
@@ -184,7 +184,8 @@ export class CachedResolver {
       this.#known.delete(oldest)
       this.#unansweredMs.delete(oldest)
     }
-    // Compared in sorted order, because name servers rotate the addresses of a name.
+    // The addresses are compared in sorted order, because name servers rotate the addresses of a
+    // name.
     if (before.toSorted().join() !== addresses.toSorted().join()) this.#save()
   }
 

@@ -9,8 +9,8 @@ export interface IpAddress {
 const MAPPED = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/
 
 /**
- * null when the string is not an address. Addresses with a zone id are rejected, because a zone id
- * names an interface of this host.
+ * Parses an IP address; null when the string is none. Addresses with a zone id are rejected,
+ * because a zone id names an interface of this host.
  */
 export function parseIp(text: string): IpAddress | null {
   if (text.includes('%')) return null

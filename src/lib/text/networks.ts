@@ -49,7 +49,8 @@ export function singleAddressNetwork(address: IpAddress): Network {
 }
 
 /**
- * The address at this offset from the network's first address; null when the network is smaller.
+ * The address at this offset from the network's first address; null when the network has fewer
+ * addresses.
  */
 export function addressAt(network: Network, offset: number): IpAddress | null {
   return offset >= networkSize(network) ? null : addressFrom(network, BigInt(offset))

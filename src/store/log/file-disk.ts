@@ -38,7 +38,7 @@ export const FILE_DISK_DEFAULTS: FileDiskOptions = {
   freeBytesMin: 64 * 1024 * 1024,
 }
 
-/** State from which a log continues: the result of recovery, or of forming a data folder. */
+/** State from which a log continues: the result of recovery, or of creating a data folder. */
 interface LogState {
   readonly hardState: HardState
   readonly commit: Index

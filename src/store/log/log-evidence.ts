@@ -19,8 +19,8 @@ export interface LogEvidence {
   /** True if the log certainly did not extend beyond `best`. */
   readonly isEndKnown: boolean
   /**
-   * Lowest index in records after the position `after`. A record after it replaced the entries from
-   * this index on.
+   * Lowest index of the records that follow the position `after` in the files. Such a record
+   * replaced all entries from its index on.
    */
   readonly lowestAfter: Index
   /** Highest sequence number of all segments that exist or have existed. */

@@ -86,8 +86,8 @@ export class LevelReceiver implements StoreReceiver {
   async finish(): Promise<StorePosition> {
     return await this.#step('finished', async () => {
       const mark = this.#decoder.finish()
-      // The last batch contains the mark, and every batch is synced. A store without a mark is
-      // therefore incomplete.
+      // The last batch contains the position (mark) of the state, and every batch is synced. A
+      // store without a position is therefore incomplete.
       await this.#writeOut(mark)
       const { files } = this.#settings
       files.syncFolder(this.#path)

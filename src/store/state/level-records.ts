@@ -27,8 +27,8 @@ export const LEVEL_STORE_DEFAULTS: LevelStoreSettings = {
 }
 
 /**
- * Keys of the database: the mark, the index of the last received snapshot, and the prefix of the
- * keys of all records.
+ * Keys of the database: the position (mark) of the state, the index of the last received snapshot,
+ * and the prefix of the keys of all records.
  */
 const MARK_KEY = 'm'
 export const RECEIVED_SNAPSHOT_KEY = 'o'

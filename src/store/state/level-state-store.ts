@@ -128,8 +128,8 @@ export class LevelStateStore implements StateStore {
     const path = this.#path
     try {
       const view = database.snapshot()
-      // The mark is read from the view, because a mark that is read outside of it could belong to
-      // another batch.
+      // The position (mark) is read from the same view as the records, because a position from
+      // outside of the view could belong to another batch.
       const mark = await readStorePosition(database, path, view)
       if (mark === null) {
         await view.close()
