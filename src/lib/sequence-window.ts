@@ -16,7 +16,7 @@ export class SequenceWindow<T> {
     return this.#size
   }
 
-  /** Number that the next added value gets. */
+  /** The number that the next added value will get. */
   get next(): number {
     return this.#next
   }

@@ -1,4 +1,6 @@
-/** Parts of a trace, with the names and bits of OpenZiti routers. */
+/**
+ * Parts of a circuit's set-up that a trace can log, with the names and bits of OpenZiti routers.
+ */
 export const traceChannels = { selectPath: 1, establishPath: 2 } as const
 
 /** Maximum duration of a trace; a caller that needs more time must start another trace. */

@@ -134,7 +134,9 @@ export interface PostureFailure {
  */
 export interface PostureService {
   of(identityId: string): Posture
-  /** States of the devices by API session. */
+  /**
+   * Times at which the identity's devices last woke and were unlocked, by id of the API session.
+   */
   endpointsOf(identityId: string): ReadonlyMap<string, EndpointState>
   /** Second factor of an API session. */
   factorOf(session: RecordOf<'apiSession'>): StoredFactor

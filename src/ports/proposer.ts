@@ -45,7 +45,7 @@ export interface ProposalInput {
 
 /** Index and outcome of an applied proposal. */
 export interface AppliedProposal {
-  /** Log index of the outcome, already applied on this controller. */
+  /** Log index of the entry with the outcome, which this controller has applied. */
   readonly index: number
   readonly outcome: Outcome
 }

@@ -39,11 +39,11 @@ export type SoftTopicValue<D> = D extends SoftTopicDefinition<infer T> ? T : nev
 export interface SoftStateCounts {
   /** Keys and values of all owners, in bytes. */
   readonly bytes: number
-  /** Number of values whose topic this release does not know. */
+  /** Number of received values whose topic this release does not know. */
   readonly unknownTopics: number
-  /** Number of values that are not valid for their topic. */
+  /** Number of received values that are not valid for their topic. */
   readonly malformed: number
-  /** Number of values beyond the limit of their owner or of this controller. */
+  /** Number of received values beyond the limit of their owner or of this controller. */
   readonly tooLarge: number
 }
 

@@ -56,7 +56,7 @@ export interface LocalTraffic {
   series(kind: TrafficKind, ids: readonly string[], nowMs: number): readonly RecordTraffic[]
 }
 
-/** Data of all controllers, and the controllers that did not respond in time. */
+/** A result from all controllers, and the ids of the controllers that did not respond in time. */
 export interface FromCluster<T> {
   readonly found: T
   /**

@@ -146,8 +146,8 @@ export interface DiskWrite {
    */
   readonly entries: readonly Entry[]
   /**
-   * Highest index known to be committed. It is not a promise: with it, the node knows this index
-   * immediately after a start.
+   * Highest index known to be committed. The value is not a promise; it only lets the node know
+   * this index immediately after a start.
    */
   readonly commit: Index
 }

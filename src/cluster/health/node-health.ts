@@ -5,7 +5,7 @@ import { configurationTolerance } from './failure-tolerance.ts'
 import type { ClusterNodeStatus } from './cluster-node-status.ts'
 import type { ConsensusStats } from '../../ports/stats.ts'
 
-/** Sources of the health document of a controller. */
+/** The data from which the health document of a controller is made. */
 interface HealthSources {
   readonly cluster: ClusterView
   readonly record: ConfigurationRecord

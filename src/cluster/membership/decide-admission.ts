@@ -63,7 +63,7 @@ export type AdmissionOutcome =
       readonly configurationIndex: Index
     }
 
-/** Facts about the caller from the leader's state. */
+/** Facts about the caller that the leader's state contains. */
 export interface AdmissionContext {
   readonly record: ConfigurationRecord
   readonly configurationIndex: Index

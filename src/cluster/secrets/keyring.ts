@@ -60,8 +60,8 @@ export class Keyring implements TokenKeys {
   }
 
   /**
-   * Follows the state, so that this controller decrypts a secret that another controller rotated
-   * soon after applying the rotation.
+   * Follows the state: when another controller has rotated a secret, this controller decrypts the
+   * new version as soon as it has applied the rotation.
    */
   start(feed: ChangeFeed): void {
     const onChange = (): void => void this.refresh()

@@ -31,8 +31,8 @@ export interface SelfDescription {
 }
 
 /**
- * Sources of the rows in the list of members. `ageMs`: time since the consensus thread sent
- * `status`.
+ * The data from which the rows in the list of members are made. `ageMs`: time since the consensus
+ * thread sent `status`.
  */
 interface MemberSources {
   readonly record: ConfigurationRecord

@@ -7,7 +7,7 @@ import { requireFreeSpace } from '../free-space.ts'
 
 const PARTIAL = /^\..*\.partial$/
 
-/** Values that the file name of a backup encodes. */
+/** The values in the file name of a backup. */
 interface NamedBackup {
   readonly name: string
   /** UTC ms; precise to one second. */

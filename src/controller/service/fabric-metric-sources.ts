@@ -29,7 +29,9 @@ export function countObservations(
   return { counts, traffic, note }
 }
 
-/** Sources of metrics about routers and services, from the records and their live status. */
+/**
+ * Functions that supply metrics about routers and services, from the records and their live status.
+ */
 export function fabricMetricSources(
   machine: Pick<StateMachine, 'countWith' | 'get' | 'routers' | 'sortedIds'>,
 ): Pick<DataPathSources, 'routers' | 'services'> {

@@ -37,7 +37,7 @@ export class AccessClassGrants implements PolicyGrants {
     return this.bind.size + this.dial.size + this.any.size
   }
 
-  /** Sets the rights of the class on a service. */
+  /** Sets the rights of the access class on a service. */
   set(serviceId: string, bits: number): void {
     change(this.bind, serviceId, (bits & BIND_BIT) !== 0)
     change(this.dial, serviceId, (bits & DIAL_BIT) !== 0)
@@ -91,7 +91,7 @@ export class AccessClassCache {
     return this.#ids
   }
 
-  /** The cached view of a class; if there is none, calls `make` and caches its result. */
+  /** The cached view of an access class; if there is none, calls `make` and caches its result. */
   of(of: AccessClass, make: () => AccessClassGrants): AccessClassGrants {
     const view = this.#views.get(of) ?? make()
     this.drop(of)
@@ -124,7 +124,7 @@ export class AccessClassCache {
     this.#keep(to, view)
   }
 
-  /** Changes the rights of a class on one service. */
+  /** Changes the rights of an access class on one service. */
   change(of: AccessClass, serviceId: string, bits: number): void {
     const view = this.#views.get(of)
     if (view === undefined) return

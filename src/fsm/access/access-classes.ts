@@ -29,7 +29,7 @@ export interface AccessClass {
 }
 
 /**
- * Members of a class that all move to the same other class, because an entry changed their
+ * Members of an access class that all move to the same other class, because an entry changed their
  * policies.
  */
 export interface AccessClassMove {
@@ -219,8 +219,8 @@ export class AccessClasses {
   }
 
   /**
-   * Applies a plan. `onMoved` is called for each class whose members all move to another class,
-   * before the old class is removed.
+   * Applies a plan. `onMoved` is called for each access class whose members all move to another
+   * class, before the old class is removed.
    */
   commit(
     { entered, left, moves }: AccessClassChanges,
@@ -284,7 +284,7 @@ export class AccessClasses {
   }
 }
 
-/** Policies that start or stop selecting members of a class because of a log entry. */
+/** Policies that start or stop selecting members of an access class because of a log entry. */
 class Flips {
   readonly #classes = new Map<
     AccessClass,
@@ -300,7 +300,7 @@ class Flips {
     return entry
   }
 
-  /** Records a policy for all members of a class. */
+  /** Records a policy for all members of an access class. */
   ofClass(from: AccessClass, policy: string): void {
     this.#entry(from).shared.add(policy)
   }

@@ -34,8 +34,7 @@ function endUngranted(state: State, judgement: AccessEffects, context: CommandCo
 }
 
 /**
- * Service sessions that the entry may have deprived of their grant, in the same order on every
- * controller.
+ * Service sessions whose grant the entry may have removed, in the same order on every controller.
  */
 function doubtful(state: State, { sides, groups }: AccessEffects): string[] {
   const { indexes } = state.table('session')

@@ -116,7 +116,7 @@ export class AccessIndex implements DerivedIndex {
     return true
   }
 
-  /** Drops the cached views of removed classes and updates the views of the others. */
+  /** Drops the cached views of removed access classes and updates the views of the others. */
   #follow(
     sides: AccessBeforeAndAfter,
     became: readonly (readonly [AccessClass, AccessClass])[],

@@ -23,7 +23,7 @@ import {
 export interface ClassMembersMovedTogether {
   readonly from: AccessClass
   readonly members: ReadonlySet<string>
-  /** Their move to another class; null if the members keep their policies. */
+  /** Move of the members to another access class; null if the members keep their policies. */
   readonly move: AccessClassMove | null
   /**
    * Members whose client view (the services that a client sees) changed: all of them, or only the
@@ -51,7 +51,7 @@ export class ClientViewChanges {
   readonly #sides: AccessBeforeAndAfter
   readonly #moves: AccessClassChanges
   readonly #movesFrom: ReadonlyMap<AccessClass, readonly AccessClassMove[]>
-  /** Groups of each class that has been examined. */
+  /** Groups of members of each access class that has been examined. */
   readonly #groups = new Map<AccessClass, readonly ClassMembersMovedTogether[]>()
 
   constructor(
@@ -68,8 +68,8 @@ export class ClientViewChanges {
   }
 
   /**
-   * All groups that move to another class, and the groups of the same class that the changes may
-   * affect.
+   * All groups that move to another access class, and the groups that stay in their class and that
+   * the changes may affect.
    */
   judge(): ClassMembersMovedTogether[] {
     for (const { from } of this.#moves.moves) this.#groupsOf(from)

@@ -36,8 +36,8 @@ export class ClientViewMarker {
   readonly #context: CommandContext
   readonly #judgement: AccessEffects
   /**
-   * Moves by the class to which they lead. A new class whose members all come from one class may
-   * take over the mark of that class.
+   * Moves by the access class to which they lead. A new class whose members all come from one class
+   * may take over the mark of that class.
    */
   readonly #movesTo: ReadonlyMap<string, readonly AccessClassMove[]>
   readonly #leftKeys = new Set<string>()
@@ -114,8 +114,8 @@ export class ClientViewMarker {
   }
 
   /**
-   * Writes a mark for one identity. It is later than any earlier mark of its class, so it takes
-   * precedence.
+   * Writes a mark for one identity. The mark is later than any earlier mark of the identity's
+   * access class, so it takes precedence.
    */
   #moveAlone(id: string): void {
     const own = markOf(this.#state, ofIdentity(id))

@@ -164,7 +164,7 @@ function recordedAction(
   return { action, entity: target === '' ? '' : 'controller', outcome, reason }
 }
 
-/** Text in the audit record of a restore that identifies the backup. */
+/** Text that identifies the backup in the audit record of a restore. */
 function restoreReason({ kind, payload }: Command): string {
   if (kind !== CommandKind.RESTORE_END) return ''
   return fromBinary(RestoreEndSchema, payload).reason

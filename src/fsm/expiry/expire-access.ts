@@ -109,8 +109,8 @@ function announceEnds(state: StateWithEnds, logTimeMs: number): Announcement {
     moved[field] = near.length < max ? limit : expirySortKey(last)
     const shorterMs = leads[at + 1]?.leadMs ?? 0
     for (const end of near) {
-      // An expiry that is so near is announced at the shorter time before it, or has already been
-      // reached.
+      // An expiry that is so near belongs to the announcement with the shorter lead time, or log
+      // time has already reached it.
       if (end.atMs - logTimeMs <= shorterMs) continue
       const record = state.get(end.kind, end.id)
       // The record was last written when less than this time was left, so its author knows of the

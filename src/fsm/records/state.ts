@@ -201,7 +201,10 @@ export class State {
     return this.table(kind).get(id)
   }
 
-  /** Writes a record, with its base fields, in the form of its table. */
+  /**
+   * Converts a record to the form of its table and writes it. `values` must include the base
+   * fields.
+   */
   put(kind: KindName, values: RecordValues): void {
     this.putShaped(this.shaped(kind, values))
   }

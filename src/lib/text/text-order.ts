@@ -12,7 +12,7 @@ function rank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit
 }
 
-/** Whether `<` compares this string correctly with every other string. */
+/** Whether `<` orders this string and any other string by their UTF-8 bytes. */
 export function isOrderedByCodeUnits(text: string): boolean {
   return !HIGH_UNIT.test(text)
 }
