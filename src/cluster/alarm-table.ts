@@ -4,10 +4,10 @@ import type { Index, Term } from '../raft/types.ts'
 type AlarmSeverity =
   /** Something will fail later unless the operator acts. */
   | 'warning'
-  /** The responses of this controller are not reliable; take it out of service. */
+  /** Do not rely on the responses of this controller; take it out of service. */
   | 'critical'
 
-/** One kind of alarm. `F` is the type of the facts needed to raise it. */
+/** A row of the alarm table. `F` is the type of the facts that raising the alarm requires. */
 interface AlarmRow<F> {
   readonly severity: AlarmSeverity
   /** One sentence with the observation, for logs and `cluster status`. */
@@ -19,7 +19,7 @@ interface AlarmRow<F> {
   readonly remedy: string
 }
 
-/** Makes the compiler check that all functions of a row take the same facts. */
+/** Makes the compiler check that all functions of a row accept the same facts. */
 const row = <F>(of: AlarmRow<F>): AlarmRow<F> => of
 
 interface OfMember {
@@ -225,10 +225,10 @@ export const alarmTable = {
 export type AlarmCode = keyof typeof alarmTable
 export type AlarmFacts<C extends AlarmCode> = Parameters<(typeof alarmTable)[C]['text']>[0]
 
-/** A condition that an operator must know about. */
+/** A condition about which an operator must know. */
 export interface Alarm {
   readonly code: AlarmCode
-  /** One sentence. */
+  /** The observation as one sentence. */
   readonly text: string
   /** UTC ms. */
   readonly sinceMs: number
@@ -238,10 +238,13 @@ export interface Alarm {
 /** Raises alarms for the operator of a controller. */
 export interface AlarmRaiser {
   /**
-   * Raises an alarm, which stays raised until it is cleared. Raising it again only updates its
+   * Raises an alarm, which stays raised until a caller clears it. Raising it again only updates its
    * text.
    */
   raise<C extends AlarmCode>(code: C, facts: AlarmFacts<C>): void
-  /** @param about selects one of several alarms of the code; '' for a code with a single alarm. */
+  /**
+   * Clears an alarm.
+   * @param about selects one of several alarms of the code; '' for a code with a single alarm.
+   */
   clear(code: AlarmCode, about?: string): void
 }

@@ -83,11 +83,11 @@ interface RouterDeps {
   readonly authorities: NetworkAuthorities
   readonly log: RouterLogger
   readonly processor: ProcessorShare
-  /** True while this controller must not serve its state; it then admits no router. */
+  /** True while this controller must not answer from its state; it then admits no router. */
   readonly isOutOfService: () => boolean
-  /** False until a joining controller has received its state. */
+  /** False until a joining controller has received the state. */
   readonly isReady: () => boolean
-  /** Whether the cluster continues without this controller. */
+  /** True if the cluster continues without this controller. */
   readonly isOusted: () => boolean
   /** Receives events about routers. */
   readonly publishFact: ObservationSink
@@ -95,7 +95,7 @@ interface RouterDeps {
 
 /** Components that decide about the clients and tunnels of routers. */
 interface ServedByRouters {
-  /** Reaches the latest committed state, with which a refusal is decided again. */
+  /** Reaches the latest committed state, with which a refusal is checked again. */
   readonly reads: Pick<LatestReads, 'reachLatest'>
   readonly clients: RouterClients
   readonly tunnels: RouterTunnels
@@ -226,9 +226,7 @@ export class RouterService {
     )
   }
 
-  /**
-   * Call it before `open`. Clients of routers are subject to the same rules as clients of the API.
-   */
+  /** Must be called before `open`. The same rules apply to clients of routers and of the API. */
   serve(
     { clients, tunnels, terminators, reads }: ServedByRouters,
     certifier: RouterCertifier,
@@ -382,12 +380,12 @@ export class RouterService {
     return opened
   }
 
-  /** New connections get this certificate; open connections keep the previous one. */
+  /** Sets the certificate for new connections; open connections keep the previous one. */
   renew(credentials: CertificateAndKey): void {
     this.#listener?.renew(credentials)
   }
 
-  /** Closes every channel; routers connect to another controller. */
+  /** Closes every channel. The routers then connect to another controller. */
   async close(): Promise<void> {
     this.#stopPresenceLog()
     await this.#listener?.close()
@@ -395,8 +393,8 @@ export class RouterService {
 }
 
 /**
- * The type of a link event. A new link is not usable until the router that was dialed is connected
- * to this controller.
+ * The type of a link event. A new link is usable only after the router that was dialed has
+ * connected to this controller.
  */
 function seenType<T extends 'new' | 'known' | 'connectionsChanged'>(
   channels: RouterChannels,
@@ -414,7 +412,7 @@ function* allRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<Route
   }
 }
 
-/** IDs of the routers that other routers may dial; disabled routers are omitted. */
+/** IDs of the routers that other routers may dial. Disabled routers are omitted. */
 function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<string> {
   for (const id of machine.ids('router')) {
     if (machine.get('router', id)?.disabled === false) yield id
@@ -422,17 +420,17 @@ function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<s
 }
 
 /**
- * Creates a function that checks router certificates. It uses only the router's record, because
- * every controller must be able to check routers that are connected to other controllers.
+ * Creates a function that checks router certificates. The function uses only the router's record,
+ * because every controller must be able to check routers that are connected to other controllers.
  */
 function certificateJudge(machine: Pick<StateMachine, 'get'>) {
   return (routerId: string, fingerprints: readonly string[]): boolean => {
     const router = machine.get('router', routerId)
     if (router === undefined || router.disabled || !router.isVerified) return false
     const { fingerprint, certPem, nextFingerprint, nextCertPem } = router
-    // Accepts a fingerprint only together with the stored certificate, because the fingerprint of a
-    // certificate that was not adopted yet proves nothing. Also accepts the pending certificate: a
-    // renewed router may open links before a controller has activated it.
+    // A fingerprint is accepted only together with the stored certificate, because the fingerprint
+    // of a certificate that was not adopted yet proves nothing. The pending certificate is also
+    // accepted: a renewed router may open links before a controller has activated it.
     return (
       (certPem !== null && isAmong(fingerprints, fingerprint)) ||
       (nextCertPem !== null && isAmong(fingerprints, nextFingerprint))
@@ -456,7 +454,7 @@ function identityOf(id: string, clusterId: string): ControllerIdentity {
 }
 
 /**
- * Decides by the router's record alone which routers may connect, and how long they may stay
+ * Decides by the router's record alone whether a router may connect, and how long it may stay
  * connected. Later requests are authorized separately.
  */
 export function createRouterGate({
@@ -503,12 +501,12 @@ function keyOf(certPem: string | null): Uint8Array | undefined {
 }
 
 /**
- * Minimum cost of a router in a path, so that of two paths with the same latency, the one with
- * fewer routers is chosen.
+ * Minimum cost of each router in a path. Of two paths with the same latency, the one with fewer
+ * routers is therefore cheaper.
  */
 const ROUTER_COST_MIN = 10
 
-/** The terminators of the records, in the form that circuits need. */
+/** Finds the terminators of a service in the records, in the form that circuits need. */
 export function createHostLookup(machine: Pick<StateMachine, 'get' | 'findAll'>): HostLookup {
   return {
     service: (serviceId) => {
@@ -548,7 +546,7 @@ function hostOf(terminator: Terminator): Host {
 /**
  * The cluster as this controller reports it to routers.
  * @param isOusted whether the cluster continues without this controller. If so, the controller
- * omits itself from the list: with two controllers left, a router drops one only when both omit it.
+ * omits itself from the list: when two controllers remain, a router drops one only if both omit it.
  */
 export function createRouterCluster(
   clusterNode: ClusterNode,
@@ -558,7 +556,7 @@ export function createRouterCluster(
     addresses: () => {
       const isGone = isOusted()
       const members = clusterNode.members().filter(({ id }) => !isGone || id !== clusterNode.selfId)
-      // False if a member has never connected: such a member has no address yet, but may get one.
+      // False if a member has never connected: its address is unknown.
       const isKnown = members.every(
         ({ startedAtMs, routerAddresses }) => startedAtMs > 0 || routerAddresses.length > 0,
       )
@@ -575,8 +573,8 @@ export function createRouterCluster(
       const index = isLeader
         ? Math.max(configurationIndex, clusterNode.status().commit)
         : configurationIndex
-      // A voter that leaves is still a member until the change is complete, so its key is not
-      // listed as removed.
+      // A voter that a change removes is still a member until the change is complete, so its key is
+      // not listed as removed.
       const removed = record.removed.filter(
         ({ id, publicKeySha256 }) => !isSameKey(keys.get(id), publicKeySha256),
       )
@@ -603,9 +601,7 @@ function isSameKey(a: Uint8Array | undefined, b: Uint8Array | undefined): boolea
   return a !== undefined && b !== undefined && Buffer.compare(a, b) === 0
 }
 
-/**
- * Controllers that routers can reach now. This controller is included if it listens for routers.
- */
+/** Controllers that routers can reach at present; this one only if it listens for routers. */
 export function* listRouterControllers(clusterNode: ClusterNode): Iterable<string> {
   for (const { id, connected, routerAddresses } of clusterNode.members()) {
     if (connected && routerAddresses.length > 0) yield id

@@ -62,8 +62,8 @@ export function startIntegrityRun(
 }
 
 /**
- * Assigns a run to a runner. A run that already has a runner is refused, because a new leader
- * cannot continue the run of its predecessor.
+ * Assigns an integrity run to the controller that carries it out. A run that is already assigned is
+ * refused, because a new leader cannot continue the run of its predecessor.
  */
 export function assignIntegrityRun(
   state: State,
