@@ -64,7 +64,7 @@ export function postureFailures(
   return failures
 }
 
-/** The checks of the first policy all of whose checks pass. */
+/** The checks of the first policy whose checks all pass. */
 export function grantingChecks(
   state: Policies,
   { identityId, serviceId, type }: GrantedRight,

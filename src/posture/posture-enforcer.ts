@@ -20,7 +20,7 @@ import type { PostureReports } from './posture-reports.ts'
 interface EnforcerLimits {
   /** Interval of the sweep. */
   readonly sweepMs: number
-  /** Maximum service sessions that the leader checks in one sweep. */
+  /** Maximum service sessions that the leader checks in one periodic sweep. */
   readonly postureLooksMax: number
   /** Maximum service sessions that one command ends. */
   readonly postureEndsMax: number
@@ -65,18 +65,18 @@ export interface PostureEnforcerDeps {
  */
 export type SessionPosture = Posture & Required<Pick<Posture, 'factor'>>
 
-/** Kinds of records whose changes can make a passing session fail. */
+/** Kinds of records whose changes can make a session fail its checks. */
 const followed: readonly KindName[] = ['postureCheck', 'servicePolicy']
 /** Minimum time between two sweeps that changes of records start. */
 const FOLLOW_MS_MIN = 1000
 
-/** Maximum sessions checked before other work gets a turn. */
+/** Maximum sessions checked before the sweep yields to other work on the event loop. */
 const SLICE = 250
 
 /**
  * Ends service sessions whose client no longer passes the posture checks. The controller that
- * receives a report at once ends the sessions that fail because of this report. In addition, the
- * leader checks all service sessions in rounds and after changes of checks or policies, because
+ * receives a report immediately ends the sessions that fail because of this report. In addition,
+ * the leader checks all service sessions in rounds and after changes of checks or policies, because
  * reports may be lost with a failed controller, and second factors time out.
  */
 export class PostureEnforcer {
@@ -89,9 +89,9 @@ export class PostureEnforcer {
   /** Monotonic ms of the last sweep that a change of records started. */
   #followedMs = -Infinity
   /**
-   * Monotonic ms at which another controller lost its reports about an identity; the client may
-   * soon repeat them. Only a loss starts a grace period: if new reports did, a client could report
-   * all the time and never be checked.
+   * For each identity, the time (monotonic ms) at which the failure of another controller lost
+   * reports about it. The client may repeat them during a grace period. New reports start no grace
+   * period: otherwise a client that reports continuously would never be checked.
    */
   readonly #lostMs = new Map<string, number>()
 
@@ -130,8 +130,8 @@ export class PostureEnforcer {
   }
 
   /**
-   * Resolves when those sessions of the caller that now fail have ended, unless there is no leader
-   * that could end them.
+   * Stores the reports. Resolves when the caller's sessions that fail because of them have ended,
+   * or immediately if there is no leader that could end them.
    * @throws {Problem} COULD_NOT_VALIDATE when the reports exceed the size limit per identity;
    * SERVER_TOO_MANY_REQUESTS when this controller has no room for the reports.
    */
@@ -178,8 +178,8 @@ export class PostureEnforcer {
   }
 
   /**
-   * Called when the user entered a code, or MFA was removed: checks for a second factor may now
-   * pass or fail.
+   * Called after a user enters a code or MFA is removed, because checks for a second factor may
+   * then pass or fail.
    */
   async factorMoved(identityId: string): Promise<void> {
     const { state, reports } = this.#deps
@@ -242,8 +242,9 @@ export class PostureEnforcer {
   }
 
   /**
-   * An OIDC client gets its service session before it connects to the router that it reports its
-   * posture to. Until then nothing is known of its posture, and dials are refused.
+   * Whether a sweep may check the session now. An OIDC client gets its service session before it
+   * connects to the router to which it reports its posture. During the grace period, a sweep
+   * therefore skips the session until reports exist; dials are refused until then.
    */
   #isSettled({ identityId, apiSessionId, createdAt }: Session): boolean {
     const { limits, state, reports } = this.#deps
@@ -255,8 +256,8 @@ export class PostureEnforcer {
   }
 
   /**
-   * Ends those sessions of a slice for which no policy grants access with passing checks. If no
-   * leader answers, the next round tries again.
+   * Ends the sessions for which no policy with passing checks grants access. If no leader answers,
+   * the next sweep tries again.
    */
   async #endFailing(sessions: readonly Session[]): Promise<void> {
     const { proposer, limits, logger } = this.#deps

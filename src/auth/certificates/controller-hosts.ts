@@ -38,7 +38,7 @@ function hostsIn(pem: string): readonly string[] {
   try {
     return normalizedHosts(parseCertificates(pem)[0].names)
   } catch (error) {
-    // Ignore a member whose certificate is not known yet.
+    // Ignores a member whose certificate is not known yet.
     if (error instanceof CertificateError) return []
     throw error
   }

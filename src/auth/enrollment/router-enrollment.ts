@@ -29,7 +29,7 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { CommandWriter } from '../../ports/writer.ts'
 
-/** Certificates in PEM, each with its chain. */
+/** PEM certificates of a router, each followed by its chain. */
 interface RouterCertificates {
   readonly cert: string
   readonly serverCert: string

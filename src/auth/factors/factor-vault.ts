@@ -18,7 +18,7 @@ interface FactorVaultDeps {
 }
 type Named = Pick<Mfa, 'identityId' | 'secretId' | 'codesId'>
 
-/** A second factor, encrypted as a command contains it. */
+/** An encrypted second factor, in the form that commands contain. */
 interface SealedFactor {
   readonly sealed: string
   readonly keyVersion: number
@@ -58,8 +58,8 @@ export class FactorVault {
   }
 
   /**
-   * Encrypts the factor with the current key; null if the factor is already encrypted with this
-   * key.
+   * Encrypts the factor again, with the current key; null if the factor is already encrypted with
+   * this key.
    * @throws {Problem} as `makeNew`, and as `open`.
    */
   async reseal(mfa: Mfa): Promise<SealedFactor | null> {
@@ -93,8 +93,8 @@ export class FactorVault {
   }
 
   /**
-   * Reads the latest state once if the key is unknown, because another controller may have just
-   * rotated it.
+   * Finds the key of a version. If it is unknown, reads the latest state once, because another
+   * controller may have just rotated the key.
    */
   async #keyOf(version: number): Promise<TokenKey | undefined> {
     const { keys } = this.#deps
