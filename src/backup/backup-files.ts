@@ -33,7 +33,7 @@ export async function readBackupHead(path: string): Promise<BackupManifest> {
 
 /**
  * Reads only the end of a backup.
- * @throws {BackupFault} when the file is incomplete.
+ * @throws {BackupFault} when the file lacks its end.
  */
 export async function readBackupSummary(path: string): Promise<BackupSummary> {
   const file = await open(path, 'r')

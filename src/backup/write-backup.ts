@@ -31,7 +31,7 @@ interface BackupSource {
   readonly snapshot: StoreSnapshot
   /** null: write no secrets. */
   readonly secrets: readonly BackupSecret[] | null
-  /** null: do not encrypt. */
+  /** null: write the backup unencrypted. */
   readonly recipient: BackupRecipient | null
 }
 

@@ -27,7 +27,7 @@ export const historyKinds = [
   'terminator',
 ] as const satisfies readonly KindName[]
 
-/** The fields of one kind's records, by whether the audit log stores their values. */
+/** The fields of one kind, divided by whether the audit log stores their values. */
 export interface HistoryFields {
   /** Fields whose values the audit log stores, sorted. */
   readonly kept: readonly string[]
@@ -40,8 +40,8 @@ function isObserved(shownAs: ComputedSource | null): boolean {
 }
 
 function fieldsOf({ fields }: Entity): HistoryFields {
-  // Fields in which the controllers record activity and presence are omitted, because nobody edits
-  // them.
+  // Omits fields in which the controllers record activity and presence, because no administrator
+  // edits them.
   const stored = Object.entries(fields)
     .filter(([, { computed, shownAs }]) => computed === null && !isObserved(shownAs))
     .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -56,9 +56,9 @@ function fieldsOf({ fields }: Entity): HistoryFields {
 }
 
 /**
- * Determines the text of audit entries, which is part of the replicated state and must be the same
- * on every controller. So a field of an existing feature level never moves from one list to the
- * other.
+ * These fields determine the text of audit entries, which is part of the replicated state and must
+ * be the same on every controller. So never move a field of an existing feature level to the other
+ * list.
  */
 export const historyFields: ReadonlyMap<string, HistoryFields> = new Map(
   historyKinds.map((kind) => [kind, fieldsOf(findEntity(kind))]),

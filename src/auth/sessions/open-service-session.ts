@@ -30,10 +30,11 @@ export interface ServiceSessionDeps {
 /**
  * Checks the posture of the client and requests a service session. Repeats both if a posture check
  * changed in between. An OIDC client reports its posture to routers only after it has a service
- * session, so the check takes place when it dials or hosts.
- * @param apiSession as read when the client was admitted.
+ * session, so its posture is checked only when it dials or hosts.
+ * @param apiSession as it was when the controller admitted the request.
  * @returns the session id; an existing session for the same service and type is reused.
- * @throws {Problem} the refusal of apply; INVALID_POSTURE with the checks that fail.
+ * @throws {Problem} with the code with which apply refuses; INVALID_POSTURE with the checks that
+ * fail.
  */
 export async function openServiceSession(
   { state, posture, writer, limits }: ServiceSessionDeps,
@@ -50,7 +51,8 @@ export async function openServiceSession(
   // controller.
   if (isFailing) await posture.reachLatest()
   for (let judgements = 1; ; judgements += 1) {
-    // Read again, because the client may have submitted a code since it was admitted.
+    // Reads the session again, because its client may have submitted a code since the request was
+    // admitted.
     const now = state.get('apiSession', apiSessionId) ?? apiSession
     const shown = shownBy(now)
     const passingChecks = posture

@@ -17,7 +17,8 @@ export const serviceConfig = defineEntity({
     serviceId: idReferenceField('service', 'cascade', { required: true }),
     configId: idReferenceField('config', 'refuse', { required: true }),
     /**
-     * `<identity id>:<service id>`; an index on it finds the configs of an identity for a service.
+     * `<identity id>:<service id>`; the index on this field finds the configs of an identity for a
+     * service.
      */
     ...markHiddenFromEvents({ holder: text({ settable: 'never', shown: 'never' }) }),
     config: referenceField('config', 'configId'),
@@ -27,7 +28,7 @@ export const serviceConfig = defineEntity({
   symbols: [],
 })
 
-/** Value of `holder` for one identity and one service; used to find their configs. */
+/** Value of the field `holder` for one identity and one service. */
 export function serviceConfigHolder(identityId: string, serviceId: string): string {
   return `${identityId}:${serviceId}`
 }
