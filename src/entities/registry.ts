@@ -107,7 +107,7 @@ export function isKindName(name: string): name is KindName {
   return Object.hasOwn(entityByKind, name)
 }
 
-/** `postureCheck` → `postureChecks`. */
+/** Plural name of a kind: `postureCheck` → `postureChecks`. */
 export function kindPlural(name: KindName): string {
   return entityByKind[name].plural
 }

@@ -10,8 +10,8 @@ interface EventBusDeps {
   readonly generation: number
   readonly appliedIndex: () => number
   /**
-   * Start of the process, UTC ms. Event sequence numbers start from this time, so the numbers of an
-   * earlier process are smaller.
+   * Start of the process, UTC ms. The first sequence number is derived from it, so that numbers of
+   * an earlier process are smaller.
    */
   readonly startedAtMs: number
   readonly limits: RingLimits
@@ -24,8 +24,8 @@ interface EventBusDeps {
 const SEQUENCES_PER_MS = 1000
 
 /**
- * All events of a controller, in order. No listener is called while an entry is applied: listeners
- * are called after the current turn, and readers read events from the ring at their own speed.
+ * All events of a controller, in order. The bus calls listeners after the current turn of the event
+ * loop, never while an entry is applied. Readers read events from the ring at their own speed.
  */
 export class EventBus {
   readonly ring: EventRing
@@ -83,8 +83,8 @@ export class EventBus {
   }
 
   /**
-   * Must be called when the whole state was replaced: the events of the entries in between are
-   * unknown, so readers have a gap.
+   * Must be called after the whole state was replaced. The events of the skipped entries are
+   * unknown, so readers must report a gap.
    */
   noteGap(): void {
     this.ring.forget(this.#here(this.#liveSequence))
@@ -103,7 +103,8 @@ export class EventBus {
   }
 
   /**
-   * Registers a reader of these namespaces; metrics are gathered only while there is a reader.
+   * Registers a reader of these namespaces; the controller collects metrics only while they have a
+   * reader.
    * @returns a function that removes the reader.
    */
   want(namespaces: Iterable<EventNamespace>): () => void {
