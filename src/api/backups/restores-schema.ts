@@ -19,7 +19,7 @@ function base64(bytesMax: number) {
   return { type: 'string', contentEncoding: 'base64', maxLength } as const
 }
 
-/** Start of a restore: the sizes and the digest of everything that follows. */
+/** Body that starts a restore: the sizes and the digest of the chunks that follow. */
 export const restoreBeginSchema = objectSchema(
   'clusterRestoreBegin',
   {
@@ -30,7 +30,7 @@ export const restoreBeginSchema = objectSchema(
     chunks: count,
     bytes: count,
     featureLevel: count,
-    // Id of the cluster from which the backup was taken.
+    // Id of the cluster that the backup contains.
     clusterId: { type: 'string', maxLength: 64 },
     allowsOtherCluster: isTrue,
   },
@@ -54,9 +54,10 @@ export const restoreEndSchema = objectSchema(
   {
     id,
     sha256,
-    // True: cancels the restore and drops the staged chunks; no record changes.
+    // True: cancels the restore and drops the chunks received so far; no record changes.
     isAbandoned: isTrue,
-    // The restore is refused if a record was written after this index; 0 turns the check off.
+    // The cluster refuses the restore if a record was written after this log index; 0 disables this
+    // check.
     ifIndex: count,
     // Identifies the backup in the audit log.
     reason: { type: 'string', maxLength: 512 },

@@ -7,7 +7,7 @@ export interface CertificateContents {
   /** Bytes that are signed. */
   readonly tbs: Buffer
   readonly signature: Buffer
-  /** An AlgorithmIdentifier. */
+  /** DER of an AlgorithmIdentifier. */
   readonly signatureAlgorithm: Buffer
   /** Issuer name in DER: two names are equal if their bytes are equal. */
   readonly issuer: Buffer
@@ -30,8 +30,8 @@ export function readCertificate(der: Uint8Array): CertificateContents {
   reader.take(derTag.integer)
   const signedAlgorithm = reader.take(derTag.sequence).whole
   if (!signedAlgorithm.equals(signatureAlgorithm)) {
-    // The outer algorithm is not signed. It must equal the signed inner one, so that changing it
-    // cannot change how the signature is verified.
+    // The signature does not cover the outer algorithm. It must equal the signed inner algorithm,
+    // so that an attacker cannot change how the signature is verified.
     throw new DerError('two different signature algorithms')
   }
   const issuer = reader.take(derTag.sequence).whole
