@@ -9,7 +9,8 @@ export interface InspectedLink {
   readonly peerRouterId: string
   readonly isDialed: boolean
   /**
-   * `type source destination` of each socket, sorted; null: the router does not report its sockets.
+   * `type source destination` of each socket, sorted; null if the router does not report its
+   * sockets.
    */
   readonly sockets: readonly string[] | null
 }
@@ -73,8 +74,8 @@ export function circuitsFromInspection({ values }: RouterInspection): InspectedC
 }
 
 /**
- * Circuits by the name of their JSON member. For circuits of the router's clients, this name is a
- * combination of connection and circuit ID; the member itself contains the circuit ID.
+ * Circuits by circuit ID. The JSON members have other names for circuits of the router's clients: a
+ * combination of connection and circuit ID. Their values contain the circuit ID.
  */
 function circuitsOf(value: unknown): ReadonlyMap<string, InspectedCircuit> {
   const circuits = new Map<string, InspectedCircuit>()

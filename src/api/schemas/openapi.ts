@@ -116,7 +116,7 @@ function describe(operation: Operation, api: ApiName, refer: Refer): Json {
 }
 
 /**
- * Any one of the returned schemes is enough; an empty scheme means that no authentication is
+ * Alternative security schemes of an operation. An empty scheme means that no authentication is
  * needed.
  */
 function securityOf({ permission, elevatedPermission: moreFor }: Operation): Json[] {
