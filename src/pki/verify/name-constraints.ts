@@ -46,7 +46,7 @@ interface Subtree {
    */
   readonly holds: (name: Name) => boolean | null
   /**
-   * Like `holds`, but for a wildcard name, true if any host that matches the wildcard is in the
+   * Like `holds`; a wildcard name counts as inside if any host that matches the wildcard is in the
    * subtree.
    */
   readonly mayHold: (name: Name) => boolean | null
