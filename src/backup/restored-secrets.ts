@@ -19,8 +19,8 @@ interface SecretHolder {
 }
 
 /**
- * @returns the authority that signed the certificates in the backup. @throws {BackupFault}
- * NO_SECRETS.
+ * @returns the authority that signed the certificates in the backup.
+ * @throws {BackupFault} NO_SECRETS.
  */
 export function issuingAuthorityFromBackup(
   state: State,

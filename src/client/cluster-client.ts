@@ -184,9 +184,10 @@ export class ClusterClient<R extends ClusterRequest> {
   }
 
   /**
-   * Sends the request to each member in turn, until one succeeds or refuses permanently. A read is
-   * also sent to the next member after `hedgeMs` without a response, and the first response counts:
-   * so a stopped member delays the read only by `hedgeMs`, and a slow member can still respond.
+   * Sends the request to one member after the other, until a member succeeds or refuses
+   * permanently. A read is also sent to the next member after `hedgeMs` without a response, and the
+   * first response counts: so a stopped member delays the read only by `hedgeMs`, and a slow member
+   * can still respond.
    */
   async #askEach(request: R, write: KeptWrite): Promise<Round> {
     const { members } = this.#options

@@ -114,9 +114,9 @@ function valueFault(name: string, field: Field, value: Json): FieldFault | null 
 }
 
 /**
- * Of the faults in normalized fields that can be determined without reading other records, the
- * first one by field name; null when there is none. The check runs before a proposal and again at
- * apply, where a fault must become a refusal and never an exception.
+ * The first fault in normalized fields, in order of the fields' names; null when there is none.
+ * Finds only faults that can be determined without reading other records. The check runs before a
+ * proposal and again at apply, where a fault must become a refusal and never an exception.
  */
 export function checkFields(entity: Entity, fields: JsonObject): FieldFault | null {
   for (const name of entity.fieldNames) {

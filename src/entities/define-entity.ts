@@ -23,14 +23,14 @@ export type OperationShape = 'list' | 'create' | 'detail' | 'replace' | 'patch' 
 export type SymbolType = 'string' | 'number' | 'boolean' | 'datetime' | 'any' | 'stringSet'
 
 /**
- * A name that a filter may use. `path` selects a member of the record; a symbol with `list` stands
- * for the ids in that sub-list.
+ * A name that a filter may use. `path` selects a member of the record; for a symbol with `list`,
+ * the value is the ids in that sub-list.
  */
 export interface FilterSymbol {
   readonly name: string
   /**
-   * Type of the symbol; for a symbol with `through`, `any` until the symbol of the other record is
-   * known.
+   * Type of the symbol. For a symbol with `through`, the type is `any` until the symbol of the
+   * referenced record is known.
    */
   readonly type: SymbolType
   readonly path: readonly string[]
@@ -104,8 +104,7 @@ export interface EntityLink {
 }
 
 /**
- * Selects the records of a table that belong to a kind: those in which an indexed boolean field has
- * this value.
+ * Selects the records of a table that belong to a kind, by the value of an indexed boolean field.
  */
 interface FieldScope {
   readonly field: string

@@ -5,7 +5,8 @@ import { findEntity } from './registry.ts'
 
 /**
  * Kinds with a table whose changes the audit log stores. Changes of sessions, second factors and
- * revocations are not stored: these records are written often, and nobody edits them.
+ * revocations are not stored: controllers write these records often, and administrators never edit
+ * them.
  */
 export const historyKinds = [
   'authPolicy',

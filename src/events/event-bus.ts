@@ -18,8 +18,9 @@ interface EventBusDeps {
 }
 
 /**
- * Factor for the first sequence number of a process. The numbers of a process exceed those of an
- * earlier process, unless the earlier process emitted more than a thousand events per millisecond.
+ * Factor that converts the start time of a process to its first sequence number. The sequence
+ * numbers of a process exceed the numbers of an earlier process, unless the earlier process emitted
+ * more than a thousand events per millisecond.
  */
 const SEQUENCES_PER_MS = 1000
 

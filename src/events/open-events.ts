@@ -98,8 +98,8 @@ export class Events {
   }
 
   /**
-   * Number of events that were lost before a file or standard output received them, plus the number
-   * of observations dropped from the queue.
+   * Number of events that were lost before they could be written to the file or to standard output,
+   * plus the number of observations that were dropped from the queue.
    */
   get lost(): number {
     return (this.#file?.lost ?? 0) + (this.#stdout?.lost ?? 0) + this.#live.dropped

@@ -76,8 +76,8 @@ const SLICE = 250
 /**
  * Ends service sessions whose client no longer passes the posture checks. The controller that
  * receives a report immediately ends the sessions that fail because of this report. In addition,
- * the leader checks all service sessions in rounds and after changes of checks or policies, because
- * reports may be lost with a failed controller, and second factors time out.
+ * the leader checks all service sessions periodically, and after changes of checks or policies. It
+ * must do so because a failed controller's reports are lost, and second factors time out.
  */
 export class PostureEnforcer {
   readonly #deps: PostureEnforcerDeps
@@ -130,16 +130,16 @@ export class PostureEnforcer {
   }
 
   /**
-   * Stores the reports. Resolves when the caller's sessions that fail because of them have ended,
-   * or immediately if there is no leader that could end them.
+   * Stores the reports. Resolves when the caller's sessions that fail because of these reports have
+   * ended, or immediately if there is no leader that could end them.
    * @throws {Problem} COULD_NOT_VALIDATE when the reports exceed the size limit per identity;
    * SERVER_TOO_MANY_REQUESTS when this controller has no room for the reports.
    */
   async report(session: ApiSession, made: readonly PostureReport[]): Promise<void> {
     const { reports, postureOf, logger, reachLatest } = this.#deps
     const { identityId } = session
-    // Waits for earlier reports at other controllers, because the new report must get a higher
-    // version than those.
+    // Waits for reports at other controllers, because the new report must get a higher version than
+    // earlier reports.
     await reachLatest()
     const before = postureOf(session)
     const outcome = reports.report(identityId, session.id, made)

@@ -39,7 +39,7 @@ interface PostureDeps extends Omit<PostureEnforcerDeps, 'reports' | 'postureOf' 
 
 /**
  * Posture component of a controller: receives reports, evaluates checks, and ends sessions that
- * fail them.
+ * fail the checks.
  */
 export class ControllerPosture implements PostureService {
   readonly #deps: PostureDeps

@@ -183,7 +183,7 @@ export class EdgeTerminators implements TerminatorPublisher {
       return
     }
     // Drops the cached session: it lists only the edge routers that existed when it was created,
-    // and the next attempt requests a new one.
+    // and the next attempt requests a new session.
     sessions.forget(serviceId, 'Bind')
   }
 

@@ -28,7 +28,9 @@ import {
 import type { CallerReadPermissions } from './caller-read-permissions.ts'
 
 export const explanationViewLimits = {
-  /** Maximum API sessions per identity whose posture is evaluated; the newest ones are chosen. */
+  /**
+   * Maximum API sessions per identity whose posture is evaluated; the newest sessions are chosen.
+   */
   explainedSessionsMax: 10,
   /**
    * Maximum common edge routers that an explanation lists, online routers first; the counts include
@@ -316,7 +318,7 @@ export class ExplanationView {
         }),
       ),
     })
-    // If not all routers were checked, assume that one of the others is online.
+    // If not all routers were checked, assumes that an unchecked router is online.
     const isAnyOnline = total > first.length || seen.some((one) => one.isOnline)
     return { isAnyOnline, shown }
   }

@@ -36,8 +36,8 @@ export interface ResealedFactor {
 }
 
 /**
- * Replaces the records of the running cluster with those of a backup. Each step takes effect once,
- * even if a client repeats its request.
+ * Replaces the records of the running cluster with the records in a backup. Each step takes effect
+ * once, even if a client repeats its request.
  * @throws {Problem} RESTORE_REFUSED, RESTORE_UNDER_WAY, FEATURE_LEVEL_NOT_RAISED; in all of these
  * cases nothing has changed.
  */

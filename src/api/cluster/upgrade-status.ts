@@ -50,7 +50,7 @@ export const upgradeStatusSchema = {
 export type UpgradeStatus = SchemaValue<typeof upgradeStatusSchema.schema>
 type UpgradeMember = SchemaValue<typeof upgradeMember>
 
-/** Status of the members as one controller sees them now. */
+/** Progress of the upgrade, from the members as one controller currently sees them. */
 export function deriveUpgradeStatus(cluster: ClusterView): UpgradeStatus {
   const views = cluster.members()
   const highest = Math.max(...views.map(({ featureLevel }) => featureLevel))

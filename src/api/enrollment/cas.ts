@@ -28,7 +28,7 @@ interface CaOperationsDeps {
 
 const pemBytesMax = 64 * 1024
 
-/** Operations on third-party CAs, apart from reading and writing their fields. */
+/** Operations on third-party CAs, in addition to reading and writing their fields. */
 export function caOperations(deps: CaOperationsDeps): Operation[] {
   const { writer } = deps
   const common = { tag: 'cas', apis: ['management'], success: 200 } as const

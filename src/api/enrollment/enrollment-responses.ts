@@ -41,8 +41,8 @@ export function enrolledIdentityResponse(
 
 /**
  * Excludes the request from deduplication by request id, because every execution issues a new
- * certificate. If a repeated request got the outcome of the first one, the certificate in its
- * response would differ from the stored one.
+ * certificate. If a repeated request got the outcome of the first request, its response would
+ * contain another certificate than the stored one.
  */
 export function skipRequestDeduplication(call: RequestContext): void {
   call.metadata.isRepeatable = false

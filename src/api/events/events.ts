@@ -95,9 +95,9 @@ function streamAnswer(call: RequestContext, deps: EventOperationsDeps): Reply | 
     }
     return streamedResponse(deps.events.open(reader), EVENT_STREAM, UNBUFFERED)
   }
-  // The client may have received a position from another controller that is ahead of this one. The
-  // stream then waits until this controller has reached the position, so that it does not repeat
-  // earlier events.
+  // The client may have received the position from another controller, which is ahead of this
+  // controller. The stream then waits until this controller reaches the position, and does not
+  // repeat earlier events.
   const isAhead = after?.generation === deps.cluster.generation
   if (!isAhead || after.index <= deps.state.appliedIndex) return answer()
   return deps.reads.reachIndex(after.index).then(answer)

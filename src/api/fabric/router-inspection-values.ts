@@ -22,7 +22,10 @@ interface InspectedCircuit {
   readonly destinations: Readonly<Record<string, string>>
 }
 
-/** Circuits in a router's response to an inspection, by the component that reports them. */
+/**
+ * Circuits in a router's response to an inspection, grouped by the component of the router that
+ * reports them.
+ */
 export interface InspectedCircuits {
   readonly forwarder: ReadonlyMap<string, InspectedCircuit>
   /** Number of circuits that the router has but did not include. */

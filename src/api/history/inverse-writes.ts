@@ -200,7 +200,7 @@ function creation(change: KeptChange, kind: KindName, records: Records): Inverse
   return { action: 'create', kind, id, name, data, permission, restored }
 }
 
-/** The fields of a record that the audit log stores, without those that have no value. */
+/** The fields of a record that the audit log stores, without empty fields. */
 function wholeOf(kind: KindName, record: EntityRecord): JsonObject {
   const fields = historyFields.get(findEntity(kind).table)
   return fields === undefined ? {} : keptRecordFields(record, fields)

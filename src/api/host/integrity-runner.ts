@@ -40,8 +40,8 @@ interface Judged {
 }
 
 /**
- * Runs integrity checks on the leader. The log records the request, the claim and the end of a run,
- * so any controller can show them. If a new leader finds a run that an earlier leader claimed, it
+ * Runs integrity checks on the leader. The log records when a run is requested, started and ended,
+ * so any controller can show it. If a new leader finds a run that an earlier leader started, it
  * ends the run, because no controller continues it.
  */
 export class IntegrityRunner {
@@ -70,7 +70,7 @@ export class IntegrityRunner {
   }
 
   /**
-   * Carries out the requested run, or ends a run that an earlier leader claimed. Resolves when the
+   * Carries out the requested run, or ends a run that an earlier leader started. Resolves when the
    * run has ended.
    */
   async look(): Promise<void> {

@@ -36,7 +36,10 @@ export function parseMinIndex(text: string, generation: number): number {
   return Number(match[2])
 }
 
-/** Parses `net-request-id`. @throws {Problem} COULD_NOT_VALIDATE if it is not a UUIDv7. */
+/**
+ * Parses `net-request-id`.
+ * @throws {Problem} COULD_NOT_VALIDATE if it is not a UUIDv7.
+ */
 export function parseNetRequestId(text: string): Uint8Array {
   const bytes = parseUuid(text)
   if (bytes === null || uuidv7TimeMs(bytes) === null) {
@@ -66,8 +69,8 @@ export class LinearizableReads implements LatestReads {
 
   /**
    * Waits until this controller has applied all writes that were acknowledged before the call (read
-   * index, Raft dissertation 6.4). Concurrent callers share a read-index round, so many callers
-   * cost no more than one.
+   * index, Raft dissertation 6.4). Concurrent callers share a read-index round, so the cost does
+   * not grow with their number.
    * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms the read index; INDEX_NOT_REACHED.
    */
   async reachLatest(): Promise<void> {

@@ -64,8 +64,8 @@ export interface Operation extends OperationTraits {
   /** Another success status, with the same form of response. */
   readonly alsoAnswers?: number
   /**
-   * Error statuses in addition to those that follow from method, permission, body and ETag (see
-   * `schemas/openapi.ts`). These error responses have the error envelope.
+   * Error statuses in addition to the statuses that follow from method, permission, body and ETag
+   * (see `schemas/openapi.ts`). These error responses have the error envelope.
    */
   readonly refusals?: readonly number[]
   /**
@@ -90,9 +90,9 @@ export interface Operation extends OperationTraits {
   readonly isAlwaysServed?: boolean
   /**
    * True for operations about this controller and its members, not about records. The admin socket
-   * serves them even while the state is unusable, so that an operator can inspect and repair the
-   * controller. If `isForMonitors` is set, the web listeners then also serve the operation to
-   * clients with a monitoring certificate.
+   * serves these operations even while the state is unusable, so that an operator can inspect and
+   * repair the controller. If `isForMonitors` is set, the web listeners then also serve the
+   * operation to clients with a monitoring certificate.
    */
   readonly needsNoState?: boolean
   /**

@@ -152,7 +152,7 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
 
   /**
    * SHA-256 over method, path and body. A request with the same id and the same hash counts as a
-   * repetition of the first one.
+   * repetition of the first request.
    */
   bodyHash(): Uint8Array {
     const hash = createHash('sha256').update(`${this.method} ${this.path}\n`)

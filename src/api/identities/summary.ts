@@ -12,8 +12,8 @@ interface SummaryOperationsDeps {
 }
 
 /**
- * All kinds of records of OpenZiti. Consoles show a count for each of them, so the response
- * contains also those that this controller does not have.
+ * All kinds of records of OpenZiti. Consoles show a count for each of them, so the response also
+ * contains the kinds that this controller does not have.
  */
 const stores = [
   'apiSessionCertificates',

@@ -36,7 +36,8 @@ const LINK_STATES = ['Connected', 'Pending', 'Down'] as const
 
 /**
  * Adds metrics of routers, links, circuits and services. Metrics of routers, services and links are
- * equal on every controller; metrics of circuits and dials count only those of this controller.
+ * equal on every controller; metrics of circuits and dials count only the circuits and dials of
+ * this controller.
  */
 export function addDataPathMetrics(registry: Registry, sources: DataPathSources): void {
   addRouterMetrics(registry, sources)

@@ -33,8 +33,8 @@ function clientApiUrl({ bindings }: Pick<ClientApiUrlDeps, 'bindings'>): string 
 
 /**
  * A one-time token, and its JWT with subject, issuer and expiry. Clients verify the JWT with the
- * certificate of the server at `iss`, so `iss` is this controller's address, and this controller's
- * key signs the JWT.
+ * certificate of the server at `iss`, so this controller signs the JWT and names its own address as
+ * `iss`.
  */
 export async function newEnrollmentToken(
   deps: ClientApiUrlDeps,

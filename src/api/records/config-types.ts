@@ -13,9 +13,9 @@ export function requestedConfigTypes({ session }: Caller): ShownConfigTypes {
 }
 
 /**
- * Types whose data a list shows: those in the query parameter `configTypes` (repeated, or separated
- * by commas; ids or names), or by default those that the client requested at log-in. Unknown types
- * are ignored.
+ * Config types whose data a list shows: the types in the query parameter `configTypes` (repeated,
+ * or separated by commas; ids or names) or, without this parameter, the types that the client
+ * requested at log-in. Unknown types are ignored.
  * @throws {Problem} COULD_NOT_VALIDATE for too many types.
  */
 export function configTypesForList(

@@ -126,7 +126,8 @@ function securityOf({ permission, elevatedPermission: moreFor }: Operation): Jso
 }
 
 /**
- * Error statuses of the operation: those that follow from its traits, and those that it declares.
+ * Error statuses of an operation: the statuses that follow from its traits, and the statuses that
+ * it declares.
  */
 function refusalsOf(operation: Operation): number[] {
   const {

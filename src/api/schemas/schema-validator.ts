@@ -8,8 +8,8 @@ import type { FieldFault } from '../../lib/problems.ts'
 export interface SchemaValidator {
   /**
    * @returns the fault of the schema (field `schema`); null if the schema is usable.
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too many validations wait, or this one has
-   * waited for too long; TIMEOUT when the thread got too little processor time for it.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too many validations wait, or this validation
+   * has waited for too long; TIMEOUT when the thread got too little processor time for it.
    */
   validateSchema(schema: JsonObject, caller: string): Promise<FieldFault | null>
   /**

@@ -148,7 +148,10 @@ export class TrackedTraffic {
     return rings
   }
 
-  /** Evicts a record. @returns its counts object, emptied, for reuse by another record. */
+  /**
+   * Evicts a record.
+   * @returns its counts object, emptied, for reuse by another record.
+   */
   #evict(nowMs: number): TrafficRings {
     let evicted: readonly [string, TrafficRings] | null = null
     let seen = 0

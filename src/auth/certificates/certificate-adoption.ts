@@ -35,7 +35,7 @@ interface Adopted {
     readonly value: string
   }
   /**
-   * `names`: hosts in the certificate. `allowedNames`: the hosts among them that the router may
+   * `names`: hosts in the certificate. `allowedNames`: those of these hosts that the router may
    * keep.
    */
   readonly names?: string[]

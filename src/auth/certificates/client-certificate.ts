@@ -166,9 +166,9 @@ type RouterVerification =
   | { readonly ok: false; readonly reason: string }
 
 /**
- * Finds the router that owns the leaf certificate (index 0). Checks that the leaf is the one on
- * record, that this network issued it, and that it is within its validity period. The other
- * certificates of the chain do not prove possession of the key.
+ * Finds the router that owns the leaf certificate (index 0). Checks that the leaf equals the
+ * certificate in the router's record, that this network issued it, and that it is within its
+ * validity period. The other certificates of the chain do not prove possession of the key.
  */
 export function verifyRouterCertificate(deps: TrustDeps, chain: PeerChain): RouterVerification {
   const [leaf] = chain

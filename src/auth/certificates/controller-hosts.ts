@@ -2,7 +2,7 @@ import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
 import { normalizedHosts } from '../../pki/authority/router-names.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 
-/** Host names at which members can be reached, and those in their certificates. */
+/** Host names at which members can be reached, and host names in the members' certificates. */
 export class ControllerHosts {
   readonly #cluster: Pick<ClusterView, 'members'>
   /** For each current member, the PEM of its certificate and the hosts in it. */

@@ -76,7 +76,7 @@ export function isTokenUnknown(error: unknown): boolean {
   return error instanceof Problem && error.code === 'INVALID_ENROLLMENT_TOKEN'
 }
 
-/** Problem for a token that was used with other credentials than those of the request. */
+/** Problem for a token that was already used with other credentials. */
 export function tokenUsedProblem(): Problem {
   return new Problem('INVALID_ENROLLMENT_TOKEN', {
     detail: 'the token has been used; an administrator can create a new enrollment',

@@ -87,7 +87,8 @@ export class FlowSessions {
   }
 
   /**
-   * Creates the session of a redeemed code, or completes the one that recorded a factor.
+   * Creates the session of a redeemed code, or completes the session that already recorded a second
+   * factor.
    * @throws {OAuthError} invalid_grant when the credential changed since the log-in.
    */
   async redeem(

@@ -68,7 +68,7 @@ export function toStoredCredentialProof(
  */
 export type LogInStepResult =
   | { readonly kind: 'refused'; readonly refusal: LogInRefusal }
-  /** Second factors are missing. The client submits them with the same flow id. */
+  /** Second factors are missing. The client submits the factors with the same flow id. */
   | {
       readonly kind: 'pending'
       readonly factors: readonly PendingFactor[]

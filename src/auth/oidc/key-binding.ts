@@ -63,7 +63,7 @@ export class KeyBinding {
 
   /**
    * Stores the certificate with its session, so that every controller accepts it, and replaces the
-   * previous one: the old key can no longer be used to renew tokens.
+   * previous certificate: clients cannot renew tokens with the old key then.
    * @throws {OAuthError} invalid_grant if the session has ended.
    */
   async keep(

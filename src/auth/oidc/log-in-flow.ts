@@ -128,7 +128,8 @@ export class LogInFlow {
     if (flow.isOfDevice === true && this.#isOfOther(flow, identity)) return refused
     const named = { ...about, configTypes: [...flow.configTypes, ...(about.configTypes ?? [])] }
     const begun = state.get('apiSession', flow.sessionId)
-    // Second factors submitted under a flow id count only for the identity that submitted them.
+    // Second factors that were submitted under a flow id count only for the identity that submitted
+    // these factors.
     // @guard oidc/code-flow--identity
     if (begun !== undefined && begun.identityId !== identity.id) {
       await flowSessions.end(begun.id)
@@ -210,8 +211,8 @@ export class LogInFlow {
   }
 
   /**
-   * Encrypts a completed log-in as its authorization code. @returns null for an unknown or expired
-   * log-in.
+   * Encrypts a completed log-in as its authorization code.
+   * @returns null for an unknown or expired log-in.
    */
   async code(progressId: string): Promise<AuthorizationCodeResponse | null> {
     const { seals } = this.#deps
@@ -286,8 +287,8 @@ export class LogInFlow {
     write: WriteRequest,
   ): Promise<FlowTokens> {
     const { sessions, refreshUses, oidcTokens, keyBinding, clock, flowSessions } = this.#deps
-    // Routers see access tokens and must not be able to extend them: tokens issued for an access
-    // token expire together with it.
+    // Routers see access tokens and must not be able to extend them: so the tokens that a client
+    // gets for an access token expire together with it.
     // @guard oidc/refresh--exchanged
     const endsAtMsMax = token.generation === 0 ? token.expiresAtMs : Infinity
     if (endsAtMsMax - clock.nowMs() < TOKEN_MS_MIN) throw invalidGrantError('the token has expired')

@@ -11,7 +11,9 @@ export interface RedirectTargets {
   readonly postLogoutUris: readonly string[]
 }
 
-/** The redirect targets of a controller, from its own settings and those of all controllers. */
+/**
+ * The redirect targets of a controller, from its own settings and the settings of all controllers.
+ */
 export function redirectTargets(
   state: Pick<StateView, 'get'>,
   controllerId: string,

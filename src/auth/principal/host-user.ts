@@ -7,7 +7,8 @@ import type { Permission } from './permissions.ts'
 import type { CallerCredentials } from './credentials.ts'
 import type { HostUser } from './principal.ts'
 
-// The host user has no session. No record has an empty id, so no record belongs to this one.
+// The host user has no session. No record in the state has an empty id, so none can be mistaken for
+// this session.
 const noSession = zeroRecord(apiSession, '')
 const nobody = zeroRecord(identityKind, '')
 
@@ -52,8 +53,8 @@ function requireNoSession(permission: Permission): void {
 
 /**
  * Operations that only the admin socket serves, with the reasons. This is the only such list. If
- * another listener served them, a thief of a session token could do everything that a user of the
- * controller's host can.
+ * other listeners also served these operations, a thief of a session token could do everything that
+ * a user of the controller's host can.
  */
 export const socketOnlyOperations: Readonly<Record<string, string>> = {
   clusterBackup: 'a backup contains the keys of the cluster',

@@ -155,9 +155,9 @@ export class RequestAuthenticator {
   }
 
   /**
-   * The first bearer token that is an access token of the controllers; the others are second
-   * factors. Returns a promise if its signature must be verified, and null if no bearer token is an
-   * access token.
+   * The first of the bearer tokens that is an access token of the controllers; any other bearer
+   * tokens are second factors. Returns a promise if the token's signature must be verified, and
+   * null if there is no access token.
    */
   #accessTokenIn(
     shown: CallerCredentials,

@@ -25,7 +25,10 @@ export interface IssuedSessionCertificate {
 export async function issueSessionCertificate(
   issuer: CertificateIssuer,
   order: Omit<SessionCertificateRequest, 'certificateId'>,
-  /** True: earlier certificates of the session become invalid when this one becomes valid. */
+  /**
+   * True: earlier certificates of the session become invalid when the new certificate becomes
+   * valid.
+   */
   replacesOthers = false,
 ): Promise<IssuedSessionCertificate> {
   const id = newShortId()

@@ -201,7 +201,7 @@ export class SessionTracker {
 
   /**
    * On the leader, proposes all last uses that the log does not contain yet; on other controllers,
-   * only drops outdated ones.
+   * only drops outdated uses.
    */
   async logActivity(): Promise<void> {
     if (this.#isLogging) return
@@ -227,9 +227,9 @@ export class SessionTracker {
   }
 
   /**
-   * Replaces recorded uses that are ahead of the current time by the current time; a local clock
-   * that was ahead recorded them. Otherwise such a use would keep its session alive until the
-   * recorded time, and hide every later use from the other controllers.
+   * Replaces recorded uses that are later than the current time by the current time. Such uses were
+   * recorded while the local clock was ahead; they would keep their sessions alive until the
+   * recorded time, and hide later uses from the other controllers.
    */
   #bringBackUses(): void {
     const { activity, clock, cluster } = this.#parts

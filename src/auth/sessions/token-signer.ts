@@ -85,7 +85,10 @@ export class TokenSigner {
     return token
   }
 
-  /** Verifies a token. @param nowMs UTC. */
+  /**
+   * Verifies a token.
+   * @param nowMs UTC.
+   */
   judge(token: string, nowMs: number): TokenFinding {
     if (token.length > TOKEN_CHARACTERS_MAX) return 'invalid'
     this.#followKeys()
@@ -120,7 +123,7 @@ export class TokenSigner {
     const key = this.#keys.get(version)
     if (this.#signing === null) return 'no-key'
     // An unknown version that is older than the current one was removed, so its tokens are invalid.
-    // A newer one may not have arrived yet.
+    // A newer version may not have arrived at this controller yet.
     if (key === undefined) return version > this.#signing ? 'unknown-version' : 'invalid'
     const expected = macOf(key.secret, sessionId)
     const text = match[3] ?? ''

@@ -25,7 +25,10 @@ export interface KeyEndpointRules {
   readonly allowsHttp: boolean
   /** Networks from which keys are never fetched, in the form `address/prefix`. */
   readonly refusedNetworks: readonly string[]
-  /** CA certificates that are trusted in addition to those of the system; '' for none. */
+  /**
+   * CA certificates that are trusted in addition to the CA certificates of the operating system; ''
+   * for none.
+   */
   readonly caPem: string
 }
 
@@ -68,7 +71,7 @@ export class KeyEndpoint {
   }
 
   /**
-   * @param form values that are sent by POST; without them, the request is a GET.
+   * @param form values that are sent by POST; without `form`, the request is a GET.
    * @throws {KeyFetchError}
    */
   async fetch(address: string, form?: Readonly<Record<string, string>>): Promise<string> {

@@ -317,5 +317,5 @@ const claimReasons: Readonly<Record<string, LogInRefusalReason>> = {
 }
 
 const CERTIFICATES_MAX = 64
-/** The end of the year 9999, the last one that RFC 3339 can express. */
+/** The end of the year 9999, the last year that RFC 3339 can express. */
 const EXPIRY_SECONDS_MAX = 253_402_300_799

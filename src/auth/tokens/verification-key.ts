@@ -7,8 +7,8 @@ const RSA_BITS_MIN = 2048
 const RSA_BITS_MAX = 8192
 
 /**
- * A public key of a signer, with the algorithms that it can verify. The key determines them, never
- * the token.
+ * A public key of a signer, with the signature algorithms that it supports. Only the key determines
+ * the algorithms, never the token.
  */
 export interface VerificationKey {
   readonly kid: string

@@ -13,8 +13,8 @@ type Column = 'key' | 'expected' | 'default' | 'scope' | 'change' | 'purpose' | 
 type Row = Readonly<Record<Column, string>>
 
 /**
- * Columns for a program without environment overrides. For a program with them, the tables also
- * show the scope and whether a reload applies a change.
+ * Columns of the tables for a program whose keys environment variables cannot override. Otherwise,
+ * the tables also show the scope of a key, and whether a reload applies a change.
  */
 const columns: readonly Column[] = ['key', 'expected', 'default', 'purpose']
 const allColumns: readonly Column[] = [

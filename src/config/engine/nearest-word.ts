@@ -1,6 +1,6 @@
 /**
- * The candidate that is most similar to the word. At most two edits may separate them, and fewer
- * than half of the word's characters.
+ * The candidate that is most similar to the word. The number of edits between the word and the
+ * candidate must be at most two, and less than half of the word's length.
  * @returns null when no candidate is similar enough.
  */
 export function nearestWord(word: string, candidates: readonly string[]): string | null {

@@ -54,7 +54,10 @@ export interface Address extends HostPort {
   readonly text: string
 }
 
-/** Parses `<protocol>:<host>:<port>` with a port from 0 to 65535. @returns null when malformed. */
+/**
+ * Parses `<protocol>:<host>:<port>` with a port from 0 to 65535.
+ * @returns null when malformed.
+ */
 export function parseAddress(written: string): Address | null {
   const at = written.indexOf(':')
   const protocol = written.slice(0, Math.max(0, at))

@@ -30,7 +30,7 @@ export interface BoltMeta {
 }
 
 /**
- * Of the intact meta pages, the one with the higher transaction number.
+ * The intact meta page with the higher transaction number.
  * @throws {MigrateFault} NOT_A_DATABASE, CUT_OFF, DAMAGED or TOO_LARGE.
  */
 export function readBoltMeta(source: ByteSource): BoltMeta {

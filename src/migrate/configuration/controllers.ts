@@ -242,8 +242,8 @@ function servingIdentity({ identity, webIdentities }: OpenZitiConfiguration): Pe
 }
 
 /**
- * Server certificates in addition to the controller's own, without duplicates. Those that a
- * listener cannot use are reported; the controller starts without them.
+ * Server certificates in addition to the controller's own certificate, without duplicates. Reports
+ * certificates that a listener cannot use; the controller starts without these.
  */
 function otherCertificates(
   id: string,

@@ -204,8 +204,8 @@ export function certifySession(
 }
 
 /**
- * Issues a router's client certificate with the router's id as name, whatever the request contains.
- * It contains no hosts, because only server certificates need them.
+ * Issues a router's client certificate. Its name is the router's id, and the names in the request
+ * are ignored. It contains no hosts, because only server certificates need hosts.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifyRouterClient(
@@ -227,8 +227,8 @@ export function certifyRouterClient(
 }
 
 /**
- * Issues a router's server certificate with the router's id as common name, whatever the request
- * contains, and with the allowed hosts.
+ * Issues a router's server certificate. Its common name is the router's id, and the common name in
+ * the request is ignored. It contains the allowed hosts.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifyRouterServer(

@@ -10,8 +10,8 @@ import { verifyClientChain } from './client-chain.ts'
 
 /**
  * Checks that a controller's certificate allows both client and server use: a controller presents
- * the same certificate for both. TLS checks each use separately, so with only one use, connections
- * would work in only one direction.
+ * the same certificate for both. TLS checks each use separately, so with a certificate for only one
+ * use, connections would work in only one direction.
  * @throws {CertificateError} `wrong-usage`.
  */
 export function checkControllerUsage({ contents: { extensions } }: Certificate): void {

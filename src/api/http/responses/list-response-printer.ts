@@ -22,8 +22,8 @@ interface Rows<T> {
 }
 
 /**
- * Creates a function that converts a record to JSON text. @param show returns the data to print for
- * a record.
+ * Creates a function that converts a record to JSON text.
+ * @param show returns the data to print for a record.
  */
 export function createRowPrinter<T>(show: (record: T) => unknown): (record: T) => string {
   return (record) => JSON.stringify(show(record))
