@@ -66,7 +66,7 @@ export interface HealthReport {
   readonly node?: NodeHealth
 }
 
-/** The state view for all folders of the API. It includes reads that only the API needs. */
+/** The state view for all folders of the API. The view includes reads that only the API needs. */
 type ApiState = StateView &
   Pick<
     StateReader,

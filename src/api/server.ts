@@ -96,7 +96,7 @@ export interface Api {
   /** Creates the component that decides about dialing and hosting by the tunnels of routers. */
   routerTunnels(records: ClientSessionRecords): RouterTunnels
   /**
-   * Creates a Fastify app that does not listen yet. Its routes are created when the app becomes
+   * Creates a Fastify app that does not listen yet. The app's routes are created when it becomes
    * ready.
    */
   listener(options: ListenerOptions): FastifyInstance

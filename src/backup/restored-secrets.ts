@@ -65,8 +65,8 @@ function versionsOf(state: State, name: SharedSecretName): readonly SecretVersio
 }
 
 /**
- * A new version of the cluster key. Its number is higher than every number in the backup, so that
- * controllers reject tokens of an earlier key by their version.
+ * A new version of the cluster key. The version's number is higher than every number in the backup,
+ * so that controllers reject tokens of an earlier key by their version.
  */
 async function newVersion(state: State, holder: SecretHolder): Promise<SecretVersion> {
   const version = (versionsOf(state, 'clusterKey').at(-1)?.version ?? 0) + 1

@@ -287,8 +287,9 @@ export class ClusterClient<R extends ClusterRequest> {
   }
 
   /**
-   * Sends the request to one member. After the cluster was recovered or restored, a member refuses
-   * the position of the ended generation, and the request is sent once more with the new position.
+   * Sends the request to one member. If the cluster was recovered or restored, a member refuses the
+   * client's position, which belongs to an earlier generation. Then the client sends the request
+   * once more, with the position in that refusal.
    */
   async #send(request: R, to: AskedMember, token: string | null): Promise<ClusterResponse> {
     const shown = this.#position

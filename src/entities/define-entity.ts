@@ -121,9 +121,9 @@ export type CallerScope<By = string> =
   | { readonly through: 'reference'; readonly by: By }
 
 /**
- * A descriptor without static types, for code that handles every kind. Its name is the name of a
- * kind, or of rows that have no table but can be listed like records; `Entity<string>` may be
- * either.
+ * A descriptor without static types, for code that handles every kind. The descriptor's name is the
+ * name of a kind, or of rows that have no table but can be listed like records; `Entity<string>`
+ * may be either.
  */
 export interface Entity<N extends string = KindName> {
   /**

@@ -163,7 +163,7 @@ export const authQueryListSchema: JsonObject = {
 }
 
 /**
- * Data that the applications of an identity share. It may be nested, because SDKs pass it to
+ * Data that the applications of an identity share. The data may be nested, because SDKs pass it to
  * applications as JSON.
  */
 export const applicationDataSchema = {

@@ -3,8 +3,8 @@ import type { EventNamespace } from '../lib/event-namespaces.ts'
 import type { NewEvent } from './event-field.ts'
 
 /**
- * An event with its position. Its text is created when the first reader needs the text, because no
- * client reads most events.
+ * An event with its position. The event's text is created when the first reader needs it, because
+ * no client reads most events.
  */
 export class EmittedEvent implements RingSlot {
   readonly count = 1

@@ -94,8 +94,8 @@ const kindOrder = new Map(publishedKinds.map((kind, at) => [kind, at]))
 
 /**
  * All events of one log entry in a single slot. The events are created when the first reader needs
- * one of them, because no client reads the events of most entries. They depend only on the data in
- * this object, so the time of their creation does not matter.
+ * one of them, because no client reads the events of most entries. The events depend only on the
+ * data in this object, so the time of their creation does not matter.
  */
 export class EntryEvents implements RingSlot {
   readonly count: number

@@ -22,8 +22,8 @@ export class EventRing {
   #oldest = 0
   #next = 0
   /**
-   * Slot that was read last. It is searched first, because the next read is usually in the same
-   * slot or the next one.
+   * Slot that was read last. The search starts there, because the next read is usually in the same
+   * slot or the next slot.
    */
   #found = 0
   #end = 0

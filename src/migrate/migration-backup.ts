@@ -14,7 +14,8 @@ import { snapshotOfState } from './state-snapshot.ts'
 
 const SECRET_VERSION = 1
 /**
- * Placeholder for the member's address. It is never used, because a restore replaces the members.
+ * Placeholder for the member's address, which is never used, because a restore replaces the
+ * members.
  */
 const NO_ADDRESS = 'localhost:1'
 

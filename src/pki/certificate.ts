@@ -50,8 +50,7 @@ export class CertificateError extends Error {
 }
 
 /**
- * A parsed certificate. Its names are parsed from the DER extension, not from the text that Node
- * prints.
+ * A parsed certificate. The names come from its DER extension, not from the text that Node prints.
  */
 export interface Certificate {
   readonly der: Uint8Array

@@ -4,8 +4,8 @@ import type { JsonObject } from '../lib/text/canonical-json.ts'
 import { JWT_CHARACTERS_MAX } from './jwt-verifier.ts'
 
 /**
- * Accepted OIDC client ids: those that OpenZiti SDKs and tools use. They are public clients without
- * a secret.
+ * Accepted OIDC client ids: those that OpenZiti SDKs and tools use. These are public clients
+ * without a secret.
  */
 export const oidcClientIds: readonly string[] = ['native', 'openziti']
 

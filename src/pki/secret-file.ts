@@ -122,8 +122,8 @@ export function readSecretFile(path: string, bytesMax = SECRET_FILE_BYTES_MAX): 
       throw new SecretFileError(`${path} is larger than ${bytesMax} bytes`)
     }
     const text = readAll(file, status.size)
-    // Checks the content before the mode: a public file may be readable by everyone, so for such a
-    // file the mode is not the error.
+    // Checks the content before the mode: a public file may be readable by everyone, so its mode
+    // must not be reported as the error.
     const found = publicPemContent(text)
     if (found !== null) {
       const remedy = 'name the file with the private key'
@@ -172,8 +172,8 @@ function readAll(file: number, size: number): string {
 }
 
 /**
- * Error for a key in a PKCS #11 token. It does not quote the key's URI, because the URI may contain
- * a PIN.
+ * Error for a key in a PKCS #11 token. The message does not quote the key's URI, because the URI
+ * may contain a PIN.
  */
 const keyOfToken =
   'a key in a PKCS #11 token (pkcs11:) is not supported; name the file of a key in PEM'

@@ -133,7 +133,8 @@ function isAsked(check: PostureCheck, { isWoken, isUnlocked }: CodePrompts): boo
 }
 
 /**
- * A check as a posture query for clients. It says whether the reports of the client pass the check.
+ * A check as a posture query for clients. The query contains whether the client's reports pass the
+ * check.
  */
 function postureQuery(check: PostureCheck, posture: Posture): PostureQuery {
   return {

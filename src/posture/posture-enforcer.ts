@@ -76,8 +76,9 @@ const SLICE = 250
 /**
  * Ends service sessions whose client no longer passes the posture checks. The controller that
  * receives a report immediately ends the sessions that fail because of this report. In addition,
- * the leader checks all service sessions periodically, and after changes of checks or policies. It
- * must do so because a failed controller's reports are lost, and second factors time out.
+ * the leader checks all service sessions periodically, and after changes of checks or policies.
+ * These checks are necessary because the failure of a controller loses its reports, and second
+ * factors time out.
  */
 export class PostureEnforcer {
   readonly #deps: PostureEnforcerDeps

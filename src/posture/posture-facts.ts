@@ -59,8 +59,8 @@ export function postureFactsFromRecord(record: PostureRecord | undefined): Postu
 const routerSlot = (apiSessionId: string): string => `router ${apiSessionId}`
 const endpointSlot = (apiSessionId: string): string => `endpoint ${apiSessionId}`
 /**
- * Key of a process fact. All checks for the same path share it, because clients report once per
- * path.
+ * Key of a process fact. All checks for the same path share this key, because clients report once
+ * per path.
  */
 const processSlot = (path: string, checkId: string): string =>
   path === '' ? `check ${checkId}` : `path ${path}`

@@ -41,8 +41,8 @@ interface IdentityTunnelDeps {
 }
 
 /**
- * The tunnel of one enrolled identity on a host without a router. It hosts services and makes
- * services available to local programs.
+ * The tunnel of one enrolled identity on a host without a router. The tunnel hosts services, and
+ * makes services available to local programs.
  */
 export class IdentityTunnel {
   readonly #deps: IdentityTunnelDeps

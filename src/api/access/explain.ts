@@ -38,8 +38,8 @@ export const explanationRequestLimits = {
 const text = { type: 'string' } as const
 
 /**
- * Operations that show which identities can reach a service, and why. They use the code that
- * enforces access.
+ * Operations that show which identities can reach a service, and why. The operations use the same
+ * code that enforces access.
  */
 export function explainOperations(deps: ExplainOperationsDeps): Operation[] {
   return [

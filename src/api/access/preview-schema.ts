@@ -53,7 +53,7 @@ const record: JsonObject = {
   required: [...(entityRefSchema['required'] as readonly string[]), 'isNew'],
 }
 
-/** The answer of a preview. */
+/** The response to a preview. */
 export const accessPreviewResponseSchema: NamedSchema = {
   name: 'accessPreviewed',
   schema: openObjectSchema({

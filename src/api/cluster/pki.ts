@@ -25,8 +25,8 @@ const common = {
   apis: ['fabric'],
   permission: 'admin',
   success: 200,
-  // Served even if the state may be outdated: a cluster without a quorum may need a new certificate
-  // to regain the quorum.
+  // Served even while the state is unusable, because a cluster without a quorum may need a new
+  // certificate to regain the quorum.
   needsNoState: true,
 } as const
 const post = { ...common, method: 'POST', refusals: [403, 409] } as const

@@ -105,7 +105,7 @@ async function callerOf(
   return admission.principal
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE for an invalid web socket request. */
+/** @throws {Problem} COULD_NOT_VALIDATE if the request is not a valid WebSocket handshake. */
 function checkUpgrade({ headers, method }: IncomingMessage): void {
   const key = headers['sec-websocket-key'] ?? ''
   if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') {

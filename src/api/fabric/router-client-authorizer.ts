@@ -85,8 +85,8 @@ export interface ClientSessionRecords extends ChangeFeed {
 }
 
 /**
- * Fields of an identity, its MFA and its credentials. They determine which sessions of the identity
- * are sent to routers, and with which data.
+ * Fields of an identity, its MFA and its credentials. These fields determine which sessions of the
+ * identity are sent to routers, and which data is sent with them.
  */
 const decisive = [
   'fingerprint',

@@ -77,8 +77,8 @@ export function circuitsFromInspection({ values }: RouterInspection): InspectedC
 }
 
 /**
- * Circuits by circuit ID. The JSON members have other names for circuits of the router's clients: a
- * combination of connection and circuit ID. Their values contain the circuit ID.
+ * Circuits by circuit ID. For circuits of the router's clients, the name of the JSON member
+ * combines connection ID and circuit ID, so the circuit ID comes from the member's value.
  */
 function circuitsOf(value: unknown): ReadonlyMap<string, InspectedCircuit> {
   const circuits = new Map<string, InspectedCircuit>()

@@ -98,8 +98,8 @@ export class RouterTunnelAuthorizer implements RouterTunnels {
 }
 
 /**
- * Whether a change may affect router tunnels. Changes of identities matter only for identities of
- * routers; identities of clients change often.
+ * Whether a change may affect router tunnels. A change of an identity may only if it is the
+ * identity of a router; changes of clients' identities are frequent.
  */
 function mayMove(change: RecordChange): boolean {
   if (!isChangeOfKind(change, 'identity')) return true

@@ -115,8 +115,7 @@ async function takeRoom(
 }
 
 /**
- * Reads a body up to a limit. It counts the received bytes, because a chunked body declares no
- * length.
+ * Reads a body up to a limit. Counts the received bytes, because a chunked body declares no length.
  */
 function readBytes(stream: Readable, bytesMax: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {

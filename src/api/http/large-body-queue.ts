@@ -51,7 +51,7 @@ export class LargeBodyQueue {
         waiting.timer = undefined
         reject(tooMany())
         // All bodies wait for the same maximum time, so the body that timed out is the first in the
-        // queue. This call removes it.
+        // queue. `#admit` removes this body from the queue.
         this.#admit()
       }, this.#limits.largeBodyWaitMs)
       if (this.#waiting.push(waiting)) {

@@ -50,8 +50,8 @@ export const httpLimits = {
   /** If a client reads nothing of a response for this time, its connection is closed. */
   answerStallMs: 15 * SECOND_MS,
   /**
-   * Used instead of `answerStallMs` when `unsentBytesMax` is reached, so that no memory is left for
-   * responses to other clients.
+   * Used instead of `answerStallMs` while `unsentBytesMax` is reached, because no memory is left
+   * for responses to other clients.
    */
   answerQuietMs: 2 * SECOND_MS,
   /** If a client reads a response at a lower average rate than this, its connection is closed. */

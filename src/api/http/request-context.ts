@@ -22,7 +22,7 @@ export type RequestQuery = Readonly<Record<string, string | readonly string[] | 
  * Data of a request that does not depend on the transport; used for log lines, reads and retries.
  */
 interface RequestMetadata {
-  /** Trace of the request, for log lines. It is never part of a record. */
+  /** Trace of the request, for log lines only; no record contains the trace. */
   readonly trace: TraceContext
   /** True if the request contained a trace context. */
   readonly isTraceShown: boolean

@@ -8,9 +8,9 @@ interface Branch {
 const newBranch = (): Branch => ({ byName: new Map(), any: null, isServed: false })
 
 /**
- * All served paths, regardless of the method. They distinguish an unknown path (404) from a wrong
- * method (405), for a request that matches no route. Routes for the refused methods would be five
- * sixths of all routes, and take a fifth of the processor time at startup.
+ * All served paths, regardless of the method. If a request matches no route, these paths
+ * distinguish an unknown path (404) from a wrong method (405). Routes for the refused methods would
+ * be five sixths of all routes, and take a fifth of the processor time at startup.
  */
 export class ServedPaths {
   readonly #root = newBranch()

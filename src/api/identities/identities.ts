@@ -58,8 +58,8 @@ function standing({ writer }: IdentityOperationsDeps): Operation[] {
       handle: async (call, { durationMinutes }) => {
         const message = create(IdentityDisableSchema, {
           id: call.param('id'),
-          // A negative duration means, as in OpenZiti, that the identity stays disabled. It is
-          // stored as 0.
+          // As in OpenZiti, a negative duration means that the identity stays disabled; the command
+          // contains 0 instead.
           durationMinutes: BigInt(Math.max(0, durationMinutes)),
         })
         const payload = toBinary(IdentityDisableSchema, message)

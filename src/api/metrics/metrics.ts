@@ -10,8 +10,8 @@ import { createGaugeAdder } from './metric-adders.ts'
 /** Operation that opens sessions; its requests are counted as log-ins. */
 const LOG_IN = 'authenticate'
 /**
- * Interval of event loop lag samples. It is long, because each sample wakes the thread. The shared
- * timer also measures how late timers fire.
+ * Interval of event loop lag samples. The interval is long, because each sample wakes the thread.
+ * The shared timer also measures how late timers fire.
  */
 const LAG_SAMPLE_MS = 1000
 const BUCKET_BOUNDS_MS = [0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 10_000] as const

@@ -181,8 +181,8 @@ function codePage(userCode: string, fault = '', status = 200): Reply {
 }
 
 /**
- * Page that shows the user which device would be logged in. It warns the user, because an attacker
- * could have sent the user a code of the attacker's device.
+ * Page that shows the user which device would be logged in. The page warns the user, because an
+ * attacker could have sent the user the code of the attacker's device.
  */
 function devicePage({ userCode, id, address }: PendingDeviceLogIn): Reply {
   const byPassword = addQueryParameters(`${basePaths.oidc}/login/password`, { authRequestID: id })

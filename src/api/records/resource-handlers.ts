@@ -279,8 +279,8 @@ const kinds = {
 } as const satisfies Record<RequestMode, CommandKind>
 
 /**
- * The caller of an operation. It always exists, because operations of a descriptor require a
- * session.
+ * The caller of an operation. The caller always exists, because operations of a descriptor require
+ * a session.
  */
 function callerOf(call: RequestContext): Caller {
   if (call.caller === null) throw new AssertionError('an operation behind a session has a caller')

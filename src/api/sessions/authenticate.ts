@@ -24,8 +24,8 @@ interface AuthenticateOperationsDeps {
 }
 
 /**
- * Maximum bytes of a log-in body. It is low, so that a caller without a session cannot occupy the
- * memory for large bodies.
+ * Maximum bytes of a log-in body. The limit is low, so that a caller without a session cannot
+ * occupy the memory for large bodies.
  */
 const LOG_IN_BODY_BYTES_MAX = 64 * 1024
 

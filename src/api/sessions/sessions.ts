@@ -196,7 +196,8 @@ function allSessions(deps: SessionOperationsDeps): Operation[] {
 }
 
 /**
- * Routers on the path of the session's newest circuit. They show where the session was last used.
+ * Routers on the path of the session's newest circuit. These routers show where the session was
+ * last used.
  */
 function routePathOf(circuits: SessionOperationsDeps['circuits'], sessionId: string): JsonObject {
   const own = circuits.list().filter((circuit) => circuit.sessionId === sessionId)

@@ -50,7 +50,8 @@ export function isWeakHash(hash: string): boolean {
 }
 
 /**
- * @returns a PHC string. It contains parameters and salt, so the parameters can be raised later.
+ * @returns a PHC string, which contains parameters and salt, so that a later release can raise the
+ * parameters.
  */
 export function hashPassword(password: string): Promise<string> {
   return argon2.hash(password, { ...PARAMETERS, salt: randomBytes(SALT_BYTES) })

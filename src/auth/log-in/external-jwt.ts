@@ -114,8 +114,8 @@ export interface ExternalJwtRefusal {
 }
 
 /**
- * Challenge for a refused token. It describes only the token, so that it does not reveal whether an
- * identity exists.
+ * Challenge for a refused token. The challenge describes only the token, so that it does not reveal
+ * whether an identity exists.
  */
 export function refusedTokenChallenge(
   { state }: Pick<ExternalJwtLogInDeps, 'state'>,

@@ -45,8 +45,8 @@ import type { TokenSigner } from '../sessions/token-signer.ts'
 import type { CredentialProof } from './proof.ts'
 
 /**
- * A refused log-in. Clients must not learn certain reasons, so the code and challenge are the same
- * for all of these.
+ * A refused log-in. Several reasons share one code and challenge, so that the client cannot
+ * distinguish them.
  */
 export interface LogInRefusal {
   readonly code: 'INVALID_AUTH' | 'UNAUTHORIZED'

@@ -69,7 +69,7 @@ export class DeviceFlow {
     }
   }
 
-  /** @returns null for an unknown code, or one that expired long ago. */
+  /** @returns null for an unknown code, or for a code that expired long ago. */
   async open(deviceCode: string): Promise<OpenedDeviceCode | null> {
     const keyRevision = this.#deps.flowSessions.keyRevision()
     const found = await this.#deps.seals.open('device', deviceCode)

@@ -17,8 +17,8 @@ const CUSTOM_SCHEME = 'openziti://auth'
  */
 const CONSOLE_PATH = '/console/'
 /**
- * URLs of these schemes contain code or content that the browser runs or shows. They are refused
- * even if an administrator has registered them.
+ * URLs of these schemes contain code or content that the browser runs or shows. Such URLs are
+ * refused even if an administrator has registered them.
  */
 const RUNNING_SCHEMES: readonly string[] = ['javascript:', 'data:', 'vbscript:', 'blob:', 'file:']
 

@@ -8,9 +8,7 @@ import type { Actor } from '../../ports/actor.ts'
 export interface CallerCredentials {
   /** Address of the peer, without its port. */
   readonly address: string
-  /**
-   * Key of the address block that contains `address`; rate limits apply to the block as a whole.
-   */
+  /** The source address, or for IPv6 its /64 network, which rate limits count as one client. */
   readonly source: string
   /** Undefined without a token. An empty token is refused like a forged token. */
   readonly sessionToken: string | undefined

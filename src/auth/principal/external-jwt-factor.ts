@@ -10,8 +10,8 @@ import type { StateView } from '../../ports/state-view.ts'
 type FactorHolder = Pick<SessionWithIdentity, 'identity' | 'pendingFactors'>
 
 /**
- * Requests that contain a token of the required signer with a valid signature that has expired or
- * is not yet valid.
+ * Requests with a token of the required signer whose signature is valid, but whose validity period
+ * has ended or not yet begun.
  */
 const expiredAt = new WeakSet<Pick<CallerCredentials, 'bearers'>>()
 

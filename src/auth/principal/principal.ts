@@ -49,7 +49,7 @@ export interface HostUser extends Omit<SessionWithIdentity, 'token'> {
   readonly actor: Actor
 }
 
-/** A monitoring system, identified by its certificate. It may only read. */
+/** A monitoring system, identified by its certificate, which may only read. */
 export interface MonitoringClient {
   readonly kind: 'monitor'
 }

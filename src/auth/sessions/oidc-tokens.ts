@@ -71,8 +71,8 @@ interface OidcTokensDeps {
 
 /**
  * Tokens of OIDC sessions. Each controller signs with the key of its leaf, and accepts tokens of
- * every current member. This class checks purpose, audience and time; the session guard checks that
- * the session still exists.
+ * every current member. This class checks purpose, audience and time; `RequestAuthenticator` checks
+ * that the session still exists.
  */
 export class OidcTokens {
   readonly #deps: OidcTokensDeps
@@ -203,10 +203,10 @@ export class OidcTokens {
   }
 
   /**
-   * Signs a statement that a session submitted a valid code. Its time of issue is the time at which
-   * the session first passed with this code, because a session may submit a code again. The token
-   * never expires, because OpenZiti clients require that. A router checks its age, and accepts it
-   * only together with an access token of the session.
+   * Signs a statement that a session submitted a valid code. The token's time of issue is the time
+   * at which the session first submitted this code, because a session may submit a code again. The
+   * token never expires, because OpenZiti clients require that. A router checks its age, and
+   * accepts it only together with an access token of the session.
    */
   async signTotp({
     sessionId,
@@ -291,8 +291,8 @@ export class OidcTokens {
 }
 
 /**
- * Whether a token is of the right kind for its session. After the code of a session was redeemed,
- * only OIDC tokens are; before that, only a token derived from the session id is.
+ * Whether a token is of the right kind for its session. A session whose code was redeemed accepts
+ * only OIDC tokens; any other session accepts only the token that is derived from its id.
  */
 export function isTokenForSession(
   { identityId, clientId }: OidcToken,

@@ -8,8 +8,8 @@ import type { DialBind } from '../../ports/state-view.ts'
 import type { JwtSigner } from './jwt-signer.ts'
 
 /**
- * Lifetime of service session tokens. It can be long, because a token becomes invalid when its API
- * session ends.
+ * Lifetime of service session tokens. The lifetime can be long, because a token becomes invalid
+ * when its API session ends.
  */
 const LIFETIME_SECONDS = 365 * 24 * 60 * 60
 const AUDIENCE = 'openziti'

@@ -9,8 +9,8 @@ import type {
 import { toNetworkCommandCertificate } from '../certificates/trusted-authorities.ts'
 
 /**
- * A certificate issued for a session. It becomes valid for the session when the command with this
- * payload is applied.
+ * A certificate issued for a session. The certificate becomes valid for the session when a command
+ * with this payload is applied.
  */
 export interface IssuedSessionCertificate {
   readonly id: string

@@ -102,8 +102,8 @@ const eventOptions = defineSection('Stream of events of the network; see events.
 })
 
 /**
- * Maximum number of server certificates. It is limited, because each certificate needs a TLS
- * context and a set of watched files.
+ * Maximum number of server certificates. The number is limited, because each certificate needs a
+ * TLS context and a set of watched files.
  */
 const SERVER_CERTIFICATES_MAX = 8
 /** Half of the addresses that a router keeps for one controller. */

@@ -80,7 +80,8 @@ function withOneAddressing(config: RouterConfig, reader: RelationReader): Router
   if (settled.endpoint !== null && settled.endpoints !== null) {
     reader.warn('ctrl.endpoints', 'is ignored: ctrl.endpoint is given')
   } else if (settled.endpoint === null && settled.endpoints === null) {
-    // This is valid: `router enroll` uses the addresses in the enrollment token.
+    // A configuration without both keys is valid: `router enroll` uses the addresses in the
+    // enrollment token.
     if (isMissing('endpoint') && isMissing('endpoints')) return { ...config, ctrl: settled }
     const name = isMissing('endpoint') ? 'endpoints' : 'endpoint'
     const keys = [`ctrl.${name}`, `ctrl.options.${name}`]

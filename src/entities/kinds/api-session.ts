@@ -24,8 +24,8 @@ const whenSet = { shown: 'whenSet' } as const
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * A session of the client or management API. Its token is derived from its id and a cluster key,
- * and is not stored; the field `token` in the detail is the id.
+ * A session of the client or management API. The session's token is derived from its id and a
+ * cluster key, and is not stored; the field `token` in the detail is the id.
  */
 export const apiSession = defineEntity({
   name: 'apiSession',
@@ -66,8 +66,8 @@ export const apiSession = defineEntity({
      */
     ...markHiddenFromEvents({ codeRedeemedAt: timestampField({ since: 2, ...hidden }) }),
     /**
-     * PEM certificate request of the log-in; '' if there was none. It grants nothing until a
-     * certificate is issued.
+     * PEM certificate request of the log-in; '' if there was none. The request grants nothing until
+     * a certificate is issued.
      */
     ...markHiddenFromEvents({
       certificateRequest: text({ since: 2, ...hidden, charactersMax: 4096 }),

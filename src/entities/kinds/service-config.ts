@@ -4,8 +4,8 @@ import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 import { referenceField } from '../reference-fields.ts'
 
 /**
- * A config that replaces, for one identity, the service's own config of the same type. Its id is
- * built from identity, service and config type, so there is at most one for each combination.
+ * A config that replaces, for one identity, the service's own config of the same type. The record's
+ * id is built from identity, service and config type, so there is at most one for each combination.
  */
 export const serviceConfig = defineEntity({
   name: 'serviceConfig',

@@ -27,8 +27,8 @@ export const externalIdClaimSchema = openObjectSchema({
 })
 
 /**
- * The value into which a patch is merged if no claim is stored. It has no location, so the patch
- * must set one.
+ * The value into which a patch is merged if no claim is stored. This value has no location, so the
+ * patch must set a location.
  */
 export const unsetExternalIdClaim = {
   index: 0,

@@ -42,7 +42,8 @@ const ofSystem = { since: 3, settable: 'never' } as const
 
 /**
  * Since when the router is connected to a controller (`onlineSince`), or connected to none
- * (`offlineSince`); at most one of the two fields is set. Both are written to the log with a delay.
+ * (`offlineSince`); at most one of the two fields is set. Both fields are written to the log with a
+ * delay.
  */
 const presence = {
   onlineSince: timestampField({

@@ -9,8 +9,8 @@ const writeTo = promisify(write)
 const syncData = promisify(fdatasync)
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
 /**
- * Number of bytes at the end of a file that are read to find the file's last event. This is enough
- * unless the last event contains a very large record.
+ * Number of bytes at the end of a file that are read to find the file's last event. This number is
+ * enough unless the last event contains a very large record.
  */
 const TAIL_BYTES = 2 * 1024 * 1024
 const EVENT_ID = /"event_id":"([^"]{1,128})"\}$/

@@ -14,9 +14,9 @@ interface SinkBatch {
 }
 
 /**
- * Reads events for a file or a stream. It reads them from the ring in batches, so a slow sink
- * delays no other reader and needs no more memory than the ring. Events that were evicted from the
- * ring before they were read are counted, and a line marks the gap.
+ * Reads events for a file or a stream. The reader takes events from the ring in batches, so a slow
+ * sink delays no other reader and needs no more memory than the ring. Events that were evicted from
+ * the ring before they were read are counted, and a line marks the gap.
  */
 export class SinkReader {
   readonly #bus: EventBus

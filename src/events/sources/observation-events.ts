@@ -31,8 +31,8 @@ interface Seen {
 }
 
 /**
- * Turns observations of this controller into events. It does so after the current turn of the event
- * loop, so never within apply.
+ * Turns observations of this controller into events. The events are emitted after the current turn
+ * of the event loop, so never within apply.
  */
 export class ObservationEvents {
   readonly #deps: LiveFollowerDeps

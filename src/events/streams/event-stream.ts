@@ -29,8 +29,8 @@ export interface StreamOutput {
 }
 
 /**
- * Stream of events to one reader. It reads events from the ring at the speed of the reader and
- * stores none itself.
+ * Stream of events to one reader. The stream takes events from the ring at the speed of its reader,
+ * and stores none itself.
  */
 export class EventStream {
   readonly reader: EventReader

@@ -53,8 +53,8 @@ export class PageBytes {
   }
 
   /**
-   * An unsigned 64-bit number. It is inexact above 2^53, which does not matter because all limits
-   * are lower.
+   * Reads an unsigned 64-bit number. The result is inexact above 2^53, which does not matter
+   * because all limits are lower.
    */
   u64(offset: number): number {
     const [high, low] = this.#isLittleEndian ? [offset + 4, offset] : [offset, offset + 4]

@@ -138,8 +138,8 @@ const ADOPTED = 'the first connection with the certificate stores it'
 
 /**
  * Hosts that the router's next server certificate may contain. OpenZiti does not store the names of
- * the server certificate, but the client certificate has the same names. They stay allowed, so that
- * a renewal keeps them.
+ * the server certificate, but the client certificate has the same names. These names stay allowed,
+ * so that a renewal keeps them.
  */
 function allowedNamesOf(
   record: StoredRecord,
@@ -204,9 +204,9 @@ export const terminatorStore: StoreTable = {
 }
 
 /**
- * Whether a router's tunnel hosts the terminator; such a terminator has no session. It is migrated,
- * because a router recreates its terminators only 10 s after it has reconnected, and the service
- * would be unavailable until then.
+ * Whether a router's tunnel hosts the terminator; such a terminator has no session. Such a
+ * terminator is migrated, because a router recreates its terminators only 10 s after it has
+ * reconnected, and the service would be unavailable until then.
  */
 function isOfTunnel(record: StoredRecord): boolean {
   return record.text('binding') === 'tunnel' && record.text('hostId') === record.text('router')

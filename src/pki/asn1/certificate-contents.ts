@@ -30,8 +30,8 @@ export function readCertificate(der: Uint8Array): CertificateContents {
   reader.take(derTag.integer)
   const signedAlgorithm = reader.take(derTag.sequence).whole
   if (!signedAlgorithm.equals(signatureAlgorithm)) {
-    // The signature does not cover the outer algorithm. It must equal the signed inner algorithm,
-    // so that an attacker cannot change how the signature is verified.
+    // The signature does not cover the outer algorithm. So the outer algorithm must equal the
+    // signed inner algorithm, so that an attacker cannot change how the signature is verified.
     throw new DerError('two different signature algorithms')
   }
   const issuer = reader.take(derTag.sequence).whole

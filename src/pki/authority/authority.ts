@@ -33,8 +33,8 @@ export const BACKDATE_MS = 5 * 60 * 1000
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 
 /**
- * A certificate with its private key. Both are PEM strings; the key is PKCS #8, unencrypted, and
- * for 0600 files only.
+ * A certificate with its private key. Certificate and key are PEM strings. The key is unencrypted
+ * PKCS #8; write it only to files of mode 0600.
  */
 export interface CertifiedKey {
   /**

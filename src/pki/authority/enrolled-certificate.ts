@@ -156,8 +156,9 @@ export function certifyIdentity(
 }
 
 /**
- * Issues the next certificate of an identity. It keeps the names of the current certificate only if
- * this issuer signed the current certificate; names signed by other issuers are not trusted.
+ * Issues the next certificate of an identity. The next certificate keeps the names of the current
+ * certificate only if this issuer signed the current certificate; names signed by other issuers are
+ * not trusted.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function extendIdentityCertificate(
@@ -204,8 +205,9 @@ export function certifySession(
 }
 
 /**
- * Issues a router's client certificate. Its name is the router's id, and the names in the request
- * are ignored. It contains no hosts, because only server certificates need hosts.
+ * Issues a router's client certificate. The certificate's name is the router's id; the names in the
+ * request are ignored. The certificate contains no hosts, because only server certificates need
+ * hosts.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifyRouterClient(
@@ -227,8 +229,8 @@ export function certifyRouterClient(
 }
 
 /**
- * Issues a router's server certificate. Its common name is the router's id, and the common name in
- * the request is ignored. It contains the allowed hosts.
+ * Issues a router's server certificate. The certificate's common name is the router's id; the
+ * common name in the request is ignored. The certificate contains the allowed hosts.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifyRouterServer(

@@ -58,8 +58,8 @@ const PEM_BLOCK =
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 
 /**
- * Reads an untrusted request. It must be exactly one PEM block of limited size, contain a key of an
- * allowed kind (more kinds than for controllers), and be signed with that key.
+ * Reads an untrusted request. The request must be exactly one PEM block of limited size, contain a
+ * key of an allowed kind (more kinds than for controllers), and be signed with that key.
  * @throws {CertificateError} `unreadable`; `untrusted` when the request is not signed with the key
  * in it; `wrong-identity` when it requests a CA certificate. The message is one sentence that may
  * be sent to the requester.

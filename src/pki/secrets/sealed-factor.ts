@@ -10,8 +10,8 @@ export interface FactorSecrets {
 }
 
 /**
- * Identity and ids of the factor. They are authenticated together with the ciphertext, so that the
- * encrypted data of one factor cannot be used for another.
+ * Identity and ids of the factor. These values are authenticated together with the ciphertext, so
+ * that the encrypted data of one factor cannot be used for another.
  */
 interface FactorContext {
   readonly clusterId: string

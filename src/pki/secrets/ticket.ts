@@ -54,8 +54,8 @@ const PREFIX = 'flotilla-ticket-1.'
 const ANY_PREFIX = /^flotilla-ticket-([0-9]{1,6})\./
 const BODY = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{11})$/
 /**
- * The checksum has 64 bits, enough to detect copying errors. It need not prevent forgery, because
- * the secret does.
+ * The checksum has 64 bits, enough to detect copying errors. The checksum need not prevent forgery,
+ * because the ticket's secret does.
  */
 const CHECKSUM_BYTES = 8
 const ID = /^[A-Za-z0-9_-]{8,64}$/

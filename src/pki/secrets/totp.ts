@@ -70,8 +70,8 @@ function secretOf(bytes: Uint8Array): Secret {
 const RECOVERY_CHARACTERS = 6
 
 /**
- * A random recovery code, one of 26 * 32^5 possible codes. It begins with a letter, so it cannot be
- * mistaken for a TOTP code.
+ * A random recovery code, one of 26 * 32^5 possible codes. The code begins with a letter, so users
+ * cannot mistake it for a TOTP code.
  * @param bytes returns six random bytes per call.
  */
 export function generateRecoveryCode(bytes: () => Uint8Array): string {

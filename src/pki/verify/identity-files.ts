@@ -145,7 +145,7 @@ function checkOwner(leaf: Certificate, owner: IdentityOwner): void {
   )
 }
 
-/** @throws {CertificateError} whose message names the file. */
+/** @throws {CertificateError} with a message that names the file. */
 export function readCertificates(
   path: string,
   certificatesMax?: number,
@@ -164,8 +164,8 @@ export function certificatesPem(certificates: readonly Certificate[]): string {
 }
 
 /**
- * A string that changes when one of the files is created, written, replaced or removed. It consists
- * of the files' metadata, so their content is not read.
+ * A string that changes when one of the files is created, written, replaced or removed. The string
+ * consists of the files' metadata, so their content is not read.
  */
 export function fileVersionKey(paths: {
   readonly [name in 'cert' | 'key' | 'ca']?: string

@@ -119,8 +119,8 @@ export function acceptedResponse(): Reply {
 }
 
 /**
- * A response that is too large or too slow to be kept in memory. It has no Content-Length; the
- * chunked transfer coding marks its end.
+ * A response that is too large or too slow to be kept in memory. The response has no
+ * Content-Length; the chunked transfer coding marks its end.
  */
 export function streamedResponse(
   stream: ByteStream,

@@ -7,9 +7,9 @@ import type { UnreadResponses } from './unread-responses.ts'
 
 /**
  * Requests that arrived on a connection before the response to an earlier request was sent (HTTP
- * pipelining, RFC 9112, 9.3.2). Their number is limited, because Node.js reads all requests of one
- * packet together. Each request waits until the previous response was sent, so a connection has at
- * most one unsent response.
+ * pipelining, RFC 9112, 9.3.2). The number of such requests is limited, because Node.js reads all
+ * requests of one packet together. Each request waits until the previous response was sent, so a
+ * connection has at most one unsent response.
  */
 export class PipelinedRequests {
   readonly #max: number
