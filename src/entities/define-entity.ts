@@ -60,11 +60,11 @@ export interface SubList {
   /** Path segment; also the default of `key`. */
   readonly path: string
   /**
-   * How the listed records are related to this record. `roles`: this record's role list `by`
-   * matches them. `policies`: they are records of kind `of` whose role list `by` matches this
-   * record. `access`: service policies connect them with this record. `policyLinks`: policies of
-   * kind `by` link them with this record. `named`: this record's field `by` references them.
-   * `naming`: they are records of kind `of` whose field `by` references this record.
+   * The listed records, by their relation to this record. `roles`: records that this record's role
+   * list `by` matches. `policies`: records of kind `of` whose role list `by` matches this record.
+   * `access`: records that service policies connect with this record. `policyLinks`: records that
+   * policies of kind `by` link with this record. `named`: records that this record's field `by`
+   * references. `naming`: records of kind `of` whose field `by` references this record.
    */
   readonly through: 'roles' | 'policies' | 'access' | 'policyLinks' | 'named' | 'naming'
   readonly by: string | null

@@ -90,8 +90,8 @@ function convertStore(
 }
 
 /**
- * Selects the paths of links, which are not read. A path of a section with a key contains the key;
- * the rows do not.
+ * Selects the paths of links, which are not read. The path of a section with a key contains the
+ * key, but the field rules do not.
  */
 function skipsLinks(rows: StoredFieldRules): (path: readonly string[]) => boolean {
   return (path) => {

@@ -84,7 +84,7 @@ export class PostureEnforcer {
   readonly #deps: PostureEnforcerDeps
   #stop: () => void = () => undefined
   #isSweeping = false
-  /** Id of the session that was last checked in the leader's current round. */
+  /** Id of the session that the leader checked last; the next sweep continues after it. */
   #lookedAt = ''
   #leadsSinceMs: number | null = null
   /** Monotonic ms of the last sweep that a change of records started. */

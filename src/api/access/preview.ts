@@ -131,7 +131,7 @@ export async function computeAccessDifference(
 }
 
 /**
- * Starts the work at the caller's turn in the fair share of processor time, and lets other callers
+ * Starts the work when fair scheduling of processor time selects the caller, and lets other callers
  * work between its steps.
  */
 function inTurns<T>(

@@ -74,7 +74,7 @@ const { validatedMax, terminatorsAskedAtOnceMax, routersAskedAtOnceMax } = valid
  * The operation whose permission a client needs: a write, because a validation can repair records.
  */
 const wanted = { api: 'fabric', method: 'POST' } as const
-/** Runs work on the main thread at the caller's turn. */
+/** Runs work on the main thread, when fair scheduling of processor time selects the caller. */
 type InTurns = <T>(work: () => T) => Promise<T>
 
 /** Destination that OpenZiti routers report for a circuit that ends at an edge client. */
@@ -88,8 +88,8 @@ const EDGE_DESTINATION = 'xg-edge-fwd'
 export function createNetworkValidations(deps: ValidationDeps, caller: Caller): NetworkValidations {
   const { state } = deps
   const isAdmin = (): boolean => mayCall(caller, 'admin', wanted)
-  // Searches the tables at the caller's turn, because they may be large and are searched once for
-  // each router.
+  // Searches the tables only when fair scheduling selects the caller, because the tables may be
+  // large and are searched once for each router.
   const inTurns: InTurns = (work) =>
     new Promise((resolve, reject) => {
       deps.processor.run(caller.identity.id, () => {

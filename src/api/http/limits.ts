@@ -78,10 +78,10 @@ export const httpLimits = {
   waitingRequestsMax: 4096,
   /**
    * Main-thread time that a caller may use without waiting. Requests of a caller that has recently
-   * used more wait for that caller's turn.
+   * used more time wait in that caller's queue.
    */
   processorBurstMs: 20,
-  /** Main-thread time for waiting requests in one turn of the event loop. */
+  /** Main-thread time for queued requests in one turn of the event loop. */
   processorSliceMs: 1,
   /** Maximum callers whose processor use is stored. */
   processorCallersMax: 100_000,

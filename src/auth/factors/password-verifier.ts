@@ -97,7 +97,7 @@ export class PasswordVerifier {
    * refuses does not count. If it returns false, the verifier still does the same work, and returns
    * false.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS when the queue is full; TIMEOUT when the caller
-   * stopped waiting before its turn: then nothing was counted or computed.
+   * stopped waiting while its attempt was queued: then nothing was counted or computed.
    */
   async verify(
     by: PasswordHashCaller,

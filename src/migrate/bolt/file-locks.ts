@@ -25,8 +25,8 @@ export function isFileLocked({
 }
 
 /**
- * Returns `major:minor:inode` of each locked file from the lines of `/proc/locks`, such as `1:
- * FLOCK ADVISORY WRITE 812 08:01:1234 0 EOF`.
+ * Returns `major:minor:inode` of each locked file, from the lines of `/proc/locks`. An example of
+ * such a line is `1: FLOCK ADVISORY WRITE 812 08:01:1234 0 EOF`.
  */
 export function lockedInodes(text: string): ReadonlySet<string> {
   return new Set(

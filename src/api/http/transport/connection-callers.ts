@@ -12,8 +12,8 @@ interface LastCaller {
   readonly sessionAlias: unknown
   readonly authorization: unknown
   /**
-   * Time since which the next request on the connection waits for its turn, monotonic ms; null if
-   * no request waits.
+   * Time since which the next request on the connection waits for processor time, monotonic ms;
+   * null if no request waits.
    */
   waitsSinceMs: number | null
 }
@@ -36,8 +36,8 @@ export class ConnectionCallers {
   }
 
   /**
-   * Runs the task immediately, or at the caller's turn; never runs it if the client has
-   * disconnected.
+   * Runs the task immediately, or later if the caller has used up its share of processor time.
+   * Never runs it if the client has disconnected.
    */
   begin(request: IncomingMessage, task: () => void): void {
     const { socket } = request
