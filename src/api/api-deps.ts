@@ -49,7 +49,7 @@ export interface VersionInfo {
   /** Such as `v1.2.3`; clients parse it as semver. */
   readonly version: string
   readonly revision: string
-  /** RFC 3339. */
+  /** Time of the build in the format of RFC 3339. */
   readonly buildDate: string
   readonly runtimeVersion: string
 }
@@ -113,7 +113,7 @@ export interface ApiDeps {
   readonly authorities: NetworkAuthorities
   /** Issues certificates of identities, sessions and routers. */
   readonly issuer: CertificateIssuer
-  /** Admits new controllers. */
+  /** Admits new controllers to the cluster. */
   readonly admission: ControllerAdmission
   readonly clock: Clock
   readonly scheduler: PeriodicScheduler

@@ -54,12 +54,12 @@ export class ContainerWriter {
   #frames = 0
   #bytes = 0
 
-  /** Frames encoded so far. */
+  /** Number of frames encoded so far. */
   get frames(): number {
     return this.#frames
   }
 
-  /** Bytes encoded so far. */
+  /** Number of bytes encoded so far. */
   get bytes(): number {
     return this.#bytes
   }

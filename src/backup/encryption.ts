@@ -14,7 +14,7 @@ const TAG_BYTES = 16
 
 /** Recipient of an encrypted backup; only the recipient's private key decrypts the backup. */
 export interface BackupRecipient {
-  /** DER. */
+  /** SubjectPublicKeyInfo of the recipient's public key in DER. */
   readonly publicKeySpki: Uint8Array
 }
 

@@ -14,7 +14,7 @@ import { BackupFault } from './backup-fault.ts'
 interface SecretHolder {
   readonly clusterId: string
   readonly nodeId: string
-  /** DER. */
+  /** SubjectPublicKeyInfo of the controller's public key in DER. */
   readonly publicKeySpki: Uint8Array
 }
 

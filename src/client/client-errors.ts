@@ -18,7 +18,7 @@ export interface MemberFault {
   readonly reason: string
 }
 
-/** No member answered. */
+/** No member of the cluster responded to a request. */
 export class UnreachableError extends Error {
   override readonly name = 'Unreachable'
   readonly faults: readonly MemberFault[]

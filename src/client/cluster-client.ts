@@ -344,7 +344,7 @@ function isRefusedNew(error: unknown, { isOpen }: KeptWrite): boolean {
 
 interface AskedMember {
   readonly origin: string
-  /** Null if the request has no ID and is not repeated. */
+  /** ID of the write; null for a request without ID, which is not repeated. */
   readonly id: string | null
   readonly timeoutMs: number
 }

@@ -349,7 +349,7 @@ export function integer(
   return field('integer', schema, minimum, rules)
 }
 
-/** UTC ms, or null. */
+/** Field that contains a time in UTC ms, or null. */
 export function timestampField(rules: Rules = {}): TypedField<number | null> {
   return field('timestamp', { type: 'string', format: 'date-time' }, null, rules)
 }

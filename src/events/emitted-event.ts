@@ -37,7 +37,7 @@ export class EmittedEvent implements RingSlot {
     return this.isReplicated ? text : `${text}@${this.#sourceId}`
   }
 
-  /** One line of JSON. */
+  /** The event as one line of JSON. */
   get text(): string {
     const event = this.#event
     if (this.#text !== null || event === null) return this.#text ?? ''

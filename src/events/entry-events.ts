@@ -150,7 +150,7 @@ export class EntryEvents implements RingSlot {
     return generation === this.#source.generation && index === this.#index ? sequence : 0
   }
 
-  /** Events in their order. */
+  /** Events of the log entry, in the order of the feed. */
   events(): readonly EmittedEvent[] {
     const entry = this.#entry
     if (entry === null) return this.#events
@@ -178,8 +178,8 @@ function newEventsOf(
   entry: EntryChanges,
   positionAt: (at: number) => EventPosition,
 ): readonly NewEvent[] {
-  // Sorted by kind, because the order in the feed depends on when each kind was first subscribed
-  // to, and that may differ between controllers.
+  // The changes are sorted by kind, because the order in the feed depends on when each kind was
+  // first subscribed to, and that may differ between controllers.
   const changes = entry.changes.filter((one) => eventsOf(one) !== null).toSorted(byKind)
   const made = changes.map((change, at) => entityChangeEvents(change, entry, positionAt(at)))
   return [

@@ -5,7 +5,7 @@ import { EventRing, type RingLimits } from './event-ring.ts'
 import type { NewEvent } from './event-field.ts'
 
 interface EventBusDeps {
-  /** Id of the controller. */
+  /** Id of this controller. */
   readonly selfId: string
   readonly generation: number
   readonly appliedIndex: () => number

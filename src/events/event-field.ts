@@ -64,7 +64,7 @@ export type EventFields = Readonly<Record<string, unknown>>
 /** An event without its position. */
 export interface NewEvent {
   readonly namespace: EventNamespace
-  /** UTC ms. */
+  /** Time of the event, UTC ms. */
   readonly atMs: number
   readonly fields: () => EventFields
   /** Value that filters compare: the entity type of a change, or the name of a metric. */

@@ -1,6 +1,6 @@
 const MIB = 1024 * 1024
 
-/** All limits of events. */
+/** Limits for storing events and for sending them to clients. */
 export const eventLimits = {
   /**
    * Maximum events that a controller retains for readers that reconnect or read slowly; above that,

@@ -22,7 +22,7 @@ const NO_ADDRESS = 'localhost:1'
 export interface MigrationBackupOptions {
   readonly recipient: BackupRecipient | null
   readonly nowMs: number
-  /** Version of this program. */
+  /** Version of the program that writes the backup. */
   readonly version: string
 }
 

@@ -24,10 +24,10 @@ export interface Finding {
 /** The store, record and field that a finding is about. */
 export type FindingTarget = Pick<Finding, 'store' | 'id' | 'field'> & Partial<Pick<Finding, 'name'>>
 
-/** Results for one store. */
+/** Results of migrating one store of the OpenZiti database. */
 export interface StoreReport {
   readonly store: string
-  /** Records in the database. */
+  /** Number of the store's records in the database. */
   readonly records: number
   /** Number of migrated records. */
   readonly carried: number

@@ -27,7 +27,7 @@ export interface MemberLeaf {
 /** A removed member's certificate. */
 interface FormerLeaf {
   readonly certificatePem: string
-  /** UTC ms. */
+  /** Time at which the member was removed, UTC ms. */
   readonly removedAtMs: number
 }
 

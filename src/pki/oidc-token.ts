@@ -36,7 +36,7 @@ export interface OidcToken {
    * log-in. 0 for another kind of token.
    */
   readonly generation: number
-  /** UTC ms. */
+  /** Time at which the token was issued, UTC ms. */
   readonly issuedAtMs: number
   readonly expiresAtMs: number
 }

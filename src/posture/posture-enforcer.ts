@@ -18,7 +18,7 @@ import { passesPostureCheck } from './posture-evaluation.ts'
 import type { PostureReports } from './posture-reports.ts'
 
 interface EnforcerLimits {
-  /** Interval of the sweep. */
+  /** Interval between two periodic sweeps. */
   readonly sweepMs: number
   /** Maximum service sessions that the leader checks in one periodic sweep. */
   readonly postureLooksMax: number

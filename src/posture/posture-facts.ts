@@ -39,7 +39,7 @@ export function encodePostureFacts(moves: bigint, facts: PostureFacts): Uint8Arr
 }
 
 /**
- * Decodes a posture record. The topic has already checked, when it received the value, that all of
+ * Decodes a posture record. The soft-state topic checked, when it received the record, that all of
  * it can be decoded.
  */
 export function decodePostureFacts(bytes: Uint8Array): PostureRecord {

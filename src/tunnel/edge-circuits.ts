@@ -174,7 +174,7 @@ export class EdgeCircuits {
     this.#stopTicker()
   }
 
-  /** Ends all circuits. */
+  /** Ends all circuits of this process. */
   stop(): void {
     for (const { end } of Array.from(this.#reserved.values())) this.abandon(end)
     for (const { stream } of Array.from(this.#open.values())) stream.end('the tunnel stops')

@@ -57,7 +57,7 @@ interface Followed {
 const { helloMs, redialMsMin, redialMsMax, probedEveryMs, probeMs } = tunnelLimits
 
 /**
- * Limits of channels to edge routers: they answer no heartbeats, only latency probes. Data has no
+ * Limits of channels to edge routers, which answer no heartbeats, only latency probes. Data has no
  * rate limit.
  */
 const edgeChannelLimits = {

@@ -31,7 +31,7 @@ const { metricsReadMs, metricsWriteMs, metricsIdleMs } = tunnelLimits
 
 /**
  * Serves the metrics of a tunnel over plain HTTP, because an identity has no server certificate.
- * Everyone who can reach the address can read them.
+ * Everyone who can reach the address can read the metrics.
  * @throws {ProgramFailure} when it cannot listen.
  */
 export async function startMetricsServer(

@@ -23,7 +23,10 @@ export class ServiceSessions {
     this.#deps = deps
   }
 
-  /** Returns a cached or a new session. @throws {Error} with a message of one clause. */
+  /**
+   * Returns a cached or a new session.
+   * @throws {Error} with a message of one clause.
+   */
   async of(serviceId: string, type: 'Dial' | 'Bind'): Promise<OpenedServiceSession> {
     const key = `${type} ${serviceId}`
     const known = this.#opened.get(key)
@@ -38,7 +41,7 @@ export class ServiceSessions {
     }
   }
 
-  /** Drops the cached session; the next use creates a new one. */
+  /** Drops the cached session; the next use creates a new session. */
   forget(serviceId: string, type: 'Dial' | 'Bind'): void {
     this.#opened.delete(`${type} ${serviceId}`)
   }

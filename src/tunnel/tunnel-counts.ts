@@ -62,9 +62,9 @@ export class ServiceCounts {
 /** Counts the events in the tunnel of one identity. */
 export class TunnelCounts {
   readonly logIns = new ResultCounts()
-  /** Polls of the controllers for changes; they also prolong the session. */
+  /** Polls of the controllers for changes; each poll also prolongs the session. */
   readonly polls = new ResultCounts()
-  /** Dials of edge routers. */
+  /** Connection attempts to edge routers. */
   readonly routerDials = new ResultCounts()
   lostRouters = 0
   /** Dials of services for programs of this host. */

@@ -53,7 +53,7 @@ const record: JsonObject = {
   required: [...(entityRefSchema['required'] as readonly string[]), 'isNew'],
 }
 
-/** The response to a preview. */
+/** Response to a preview of access changes. */
 export const accessPreviewResponseSchema: NamedSchema = {
   name: 'accessPreviewed',
   schema: openObjectSchema({

@@ -20,7 +20,7 @@ export interface ScheduledBackups {
    * False: the configuration sets no backup folder, so this controller makes no scheduled backups.
    */
   readonly isScheduled: boolean
-  /** The backups, newest first. */
+  /** Backups in the folder, newest first. */
   readonly backups: readonly { readonly name: string; readonly takenAtMs: number }[]
 }
 

@@ -13,7 +13,7 @@ const sha256 = { type: 'string', pattern: '^[0-9a-f]{64}$' } as const
 const count = { type: 'integer', minimum: 0 } as const
 const isTrue = { type: 'boolean' } as const
 
-/** Bytes in base64. */
+/** Schema of a string that contains at most `bytesMax` bytes in base64. */
 function base64(bytesMax: number) {
   const maxLength = 4 * Math.ceil(bytesMax / 3)
   return { type: 'string', contentEncoding: 'base64', maxLength } as const
@@ -41,7 +41,7 @@ export const restoreChunkSchema = objectSchema(
   'clusterRestoreChunk',
   {
     id,
-    // Number of the chunk, from 0.
+    // Number of the chunk; the first chunk has number 0.
     number: count,
     endsBlock: isTrue,
     bytes: base64(restoreLimits.chunkBytesMax),

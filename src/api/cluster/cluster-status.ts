@@ -60,7 +60,7 @@ export interface ClusterStatus {
   readonly alarms: readonly {
     readonly code: string
     readonly text: string
-    /** UTC ms. */
+    /** Time at which the alarm was raised, UTC ms. */
     readonly sinceMs: number
     readonly isCritical: boolean
   }[]

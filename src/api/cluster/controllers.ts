@@ -46,7 +46,7 @@ const symbols = [
 const clientRows = defineEntity({ ...shared, symbols })
 const meshRows = defineEntity({ ...shared, symbols: [...symbols, 'ctrlAddress'] })
 
-/** Rows have no sub-lists. */
+/** Evaluates list queries without links between records, because controllers have no sub-lists. */
 const lister = new Lister(noLinks)
 
 export function controllerOperations({ cluster }: ControllerOperationsDeps): Operation[] {

@@ -1,6 +1,6 @@
 import type { ApiName } from '../../auth/principal/permissions.ts'
 
-/** Path of each API. */
+/** Path at which each API begins. */
 export const basePaths: Readonly<Record<ApiName, string>> = {
   client: '/edge/client/v1',
   management: '/edge/management/v1',

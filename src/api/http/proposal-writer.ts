@@ -45,7 +45,7 @@ type EntityWriteKind =
   | typeof CommandKind.ENTITY_REPLACE
   | typeof CommandKind.ENTITY_PATCH
 
-/** One write of a batch. */
+/** One of the writes that a batch executes in one log entry. */
 export interface BatchWriteStep {
   readonly kind: EntityWriteKind | typeof CommandKind.ENTITY_DELETE
   readonly entity: KindName

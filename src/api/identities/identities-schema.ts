@@ -21,7 +21,7 @@ export const disableParamsSchema = objectSchema(
 
 /** A PEM text; the schema sets no limit, because the code that parses the text does. */
 export const caVerificationSchema = { name: 'caVerification', schema: text } as const
-/** A compact JWT. */
+/** A JWT in compact serialization. */
 export const caJwtSchema: NamedSchema = { name: 'caJwt', schema: text }
 export const estCertificatesSchema: NamedSchema = { name: 'estCertificates', schema: text }
 

@@ -4,7 +4,7 @@ import { responseWithoutEnvelope, type Reply } from '../http/responses/envelope.
 import { noReferrerHeaders } from './oauth-responses.ts'
 import { escapeHtml } from '../../lib/text/escape-html.ts'
 
-/** An HTML page for users. */
+/** An HTML page that a browser shows to a user during a log-in. */
 interface FramedPage {
   readonly title: string
   /** HTML below the title. Untrusted text in it must be escaped. */

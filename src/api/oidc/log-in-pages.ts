@@ -25,7 +25,7 @@ export interface FlowPage {
 interface LogInForm {
   readonly path: string
   readonly title: string
-  /** HTML of the form's fields. */
+  /** HTML of the form's input fields. */
   readonly fields: string
   readonly button: string
 }

@@ -82,7 +82,7 @@ export type LogInStepResult =
 export interface PendingDeviceFlow {
   readonly flow: StartedFlow
   readonly userCode: string
-  /** UTC ms. */
+  /** Time at which the device code expires, UTC ms. */
   readonly endsAtMs: number
 }
 

@@ -28,7 +28,7 @@ interface Source {
    */
   readonly endpoint: string
   set: FetchedKeySet | null
-  /** Monotonic ms. */
+  /** Time of the last successful fetch, monotonic ms. */
   fetchedAtMs: number
   triedAtMs: number
   fetching: Promise<void> | null

@@ -41,7 +41,7 @@ export interface RefusedToken {
    * such a token receives this error.
    */
   readonly error: 'invalid' | 'expired'
-  /** For the operator. */
+  /** Cause of the refusal, for the operator only. */
   readonly cause: RefusalCause
 }
 /** Result of verifying a JWT for a log-in or as a factor. */
@@ -73,7 +73,7 @@ interface Remembered {
    * certificate in the signer's record.
    */
   readonly keySet: FetchedKeySet | null
-  /** Monotonic ms. */
+  /** Time from which the token must be verified again, monotonic ms. */
   readonly endsAtMs: number
 }
 

@@ -11,8 +11,8 @@ import { decodeText } from '../../lib/text/decode-text.ts'
 /** Maximum bytes of a configuration file; a larger file is refused. */
 export const CONFIG_BYTES_MAX = 1024 * 1024
 /**
- * Maximum number of faults, and of warnings, reported for one file. Limited, because a file that
- * only has unknown keys would have thousands.
+ * Maximum number of faults, and of warnings, reported for one file. The number is limited, because
+ * a file that has only unknown keys would have thousands.
  */
 export const CONFIG_FAULTS_MAX = 1000
 
@@ -42,7 +42,7 @@ export type LoadedConfig<T> =
       readonly ok: true
       /** Validated values, with defaults and absolute paths. */
       readonly config: T
-      /** Absolute path of the file. */
+      /** Absolute path of the configuration file. */
       readonly path: string
       readonly warnings: readonly ConfigFault[]
       readonly effective: readonly EffectiveValue[]

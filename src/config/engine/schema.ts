@@ -41,7 +41,7 @@ interface Effective {
 interface OptionSettings<T> extends Effective {
   readonly default: T | typeof REQUIRED_OPTION
   readonly why: string
-  /** `node` by default. */
+  /** Whether the option is for one node or for the whole cluster; `node` by default. */
   readonly scope?: Scope
   /** True if a reload of the configuration applies a new value. Otherwise a restart is needed. */
   readonly isReloaded?: true

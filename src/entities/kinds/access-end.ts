@@ -16,7 +16,7 @@ export interface AccessExpiryNotice {
    * policy.
    */
   readonly attribute: string
-  /** UTC ms. */
+  /** Time at which the access expires, UTC ms. */
   readonly expiresAt: number
 }
 

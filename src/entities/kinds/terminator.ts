@@ -27,7 +27,7 @@ export const terminator = defineEntity({
     ...terminatorFields,
     /** Distinguishes several hosts of a service; request bodies call it `identity`. */
     instanceId: text({ settable: 'proposer', shown: 'never', charactersMax: 512 }),
-    /** Base64; never shown. */
+    /** Secret in base64; no response or event contains it. */
     ...markHiddenFromEvents({
       instanceSecret: text({
         settable: 'proposer',

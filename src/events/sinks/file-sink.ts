@@ -17,9 +17,9 @@ interface FileSinkDeps {
 }
 
 /**
- * Writes events to a file. After a failure, for example because the disk is full, it retries until
- * a write succeeds, without blocking other code. Events that are evicted from the ring meanwhile
- * are counted, and a line in the file marks the gap.
+ * Writes events to a file. After a failure, for example because the disk is full, the sink retries
+ * until a write succeeds, without blocking other code. Events that are evicted from the ring
+ * meanwhile are counted, and a line in the file marks the gap.
  */
 export class FileSink {
   readonly #deps: FileSinkDeps

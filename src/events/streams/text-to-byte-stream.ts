@@ -10,7 +10,7 @@ const OVER: Taken = { done: true, value: undefined }
 
 /**
  * Text that is written in pieces and read as bytes. The writer must limit the buffered text: when
- * `write` returns false, it must wait for `onTaken`.
+ * `write` returns false, the writer must wait for `onTaken`.
  */
 export class TextToByteStream implements AsyncIterableIterator<Uint8Array, undefined> {
   readonly #charactersMax: number

@@ -18,23 +18,23 @@ export interface PemText {
   readonly text: string
 }
 
-/** An HTTPS listener. */
+/** An HTTPS listener in the section `web`. */
 export interface WebListener {
-  /** host:port to listen at. */
+  /** host:port that the listener binds. */
   readonly bind: string
   /** host:port to which clients connect. */
   readonly advertise: string
   readonly apis: readonly string[]
 }
 
-/** A section `identity`. */
+/** Certificates and keys of a section `identity`. */
 export interface PemIdentity {
   /** Client certificate: leaf first, then the intermediates. */
   readonly clientCertificate: PemText
   readonly serverCertificate: PemText
   /** Private key of the server certificate. */
   readonly key: PemText
-  /** Option that names `key`. */
+  /** Option of the section that names the private key `key`. */
   readonly keyName: 'key' | 'server_key'
   /** Key of the client certificate; null if the section names only `server_key`. */
   readonly clientKey: PemText | null

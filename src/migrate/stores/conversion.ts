@@ -31,7 +31,7 @@ export interface Conversion {
   readonly version: number
   readonly nowMs: number
   readonly report: MigrationReport
-  /** Third-party CAs by id. */
+  /** Certificates of third-party CAs, by id of the CA. */
   readonly authorities: Map<string, Certificate>
   readonly fabricServices: Set<string>
   /** Router certificates that the database does not contain, by router id. */

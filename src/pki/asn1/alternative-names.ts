@@ -77,7 +77,7 @@ export function readIa5String({ contents }: DerValue): string {
 }
 
 /**
- * Reads a `readDirectoryName` of a subject alternative name.
+ * Reads a name of the type directoryName in a subject alternative name extension.
  * @throws {DerError}
  */
 export function readDirectoryName({ contents }: DerValue): DistinguishedName {

@@ -17,7 +17,7 @@ interface NameAttribute {
   readonly type: Oid
   /** The value as text; null when its type is not a string type. */
   readonly text: string | null
-  /** The value in DER. */
+  /** The attribute's value in DER. */
   readonly der: Buffer
 }
 

@@ -45,7 +45,7 @@ export interface CertifiedKey {
   readonly privateKeyPem: string
 }
 
-/** UTC ms. */
+/** Validity period of a certificate, UTC ms. */
 export interface ValidityPeriod {
   readonly notBeforeMs: number
   readonly notAfterMs: number

@@ -73,7 +73,7 @@ export interface EnrolledCertificate {
   readonly subject: string
   /** Host names and addresses in the certificate, each normalized. */
   readonly hosts: readonly string[]
-  /** UTC ms. */
+  /** Start of the validity period, UTC ms. */
   readonly notBeforeMs: number
   readonly notAfterMs: number
 }

@@ -26,7 +26,7 @@ export interface RouterNaming {
    * only these and loopback names are allowed.
    */
   readonly allowed: readonly string[]
-  /** Hosts of controllers. */
+  /** Hosts of controllers. The certificate contains such a host only if `allowed` lists it. */
   readonly reserved: readonly string[]
   /** Hosts of other routers; the certificate omits them. */
   readonly withheld: readonly string[]

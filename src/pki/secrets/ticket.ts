@@ -11,7 +11,7 @@ import { isNonNegativeInteger } from '../../lib/text/json-value.ts'
 export interface Ticket {
   /** Id of the ticket in the replicated state; not secret. */
   readonly id: string
-  /** 32 random bytes. */
+  /** 32 random bytes that prove possession of the ticket. */
   readonly secret: Uint8Array
   readonly clusterId: string
   readonly generation: number

@@ -20,7 +20,7 @@ export function totpStepAt(ms: number): number {
   return Math.floor(ms / TOTP_STEP_MS)
 }
 
-/** The code of a time step. */
+/** The TOTP code of a time step. */
 export function totpCode(secret: Uint8Array, step: number): string {
   const parts = { secret: secretOf(secret), algorithm: 'SHA1', digits: DIGITS, counter: step }
   return HOTP.generate(parts)

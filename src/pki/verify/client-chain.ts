@@ -25,7 +25,7 @@ export const clientChainLimits = {
   depthMax: 10,
   /** Maximum certificates presented by a client. */
   presentedMax: 16,
-  /** Maximum signature checks. */
+  /** Maximum signatures verified in one search. */
   signaturesMax: 64,
   /** Maximum authorities tried, in all paths together. */
   stepsMax: 256,
@@ -47,7 +47,7 @@ export interface ClientChainInput {
    * self-signed.
    */
   readonly anchors: readonly Certificate[]
-  /** UTC ms. */
+  /** Time at which the certificates must be valid, UTC ms. */
   readonly nowMs: number
   /** If true, the extended key usage of every certificate in the path must allow clientAuth. */
   readonly requiresClientAuth: boolean
@@ -63,7 +63,7 @@ export type LeafValidity = 'valid' | 'expired' | 'not-yet-valid'
 export type ClientChainResult =
   | {
       readonly ok: true
-      /** Leaf first, anchor last. */
+      /** The path that was found: leaf first, anchor last. */
       readonly path: readonly [Certificate, ...Certificate[]]
       readonly leafTime: LeafValidity
     }

@@ -57,7 +57,7 @@ export function responseFromJsonText(
   return { status, body: `{"data":${text},"meta":${metaText}}`, contentType: JSON_TYPE }
 }
 
-/** Answer with one record. */
+/** Response that contains one record. */
 export function detailResponse(
   data: unknown,
   ignoredFields: readonly string[] = [],
