@@ -27,7 +27,10 @@ interface ReadingDeps {
   readonly onState: (bytes: Uint8Array) => Promise<void>
 }
 
-/** Reads a backup from start to end. @throws {BackupFault} and errors of the callbacks. */
+/**
+ * Reads a backup from start to end.
+ * @throws {BackupFault} and errors of the callbacks.
+ */
 export async function readBackup(
   bytes: AsyncIterable<Uint8Array>,
   deps: ReadingDeps,

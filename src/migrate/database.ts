@@ -33,7 +33,10 @@ export class OpenZitiDatabase {
   readonly #file: BoltFile
   readonly #source: ByteSource & { close?: () => void }
 
-  /** Checks the whole file. @throws {MigrateFault} */
+  /**
+   * Checks the whole file.
+   * @throws {MigrateFault}
+   */
   constructor(source: ByteSource & { close?: () => void }, onShare: CheckProgressListener) {
     this.#source = source
     this.#file = new BoltFile(source)

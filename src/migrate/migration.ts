@@ -61,7 +61,10 @@ interface OpenedDatabase {
   readonly database: OpenZitiDatabase
 }
 
-/** Reads configurations and databases, and converts them. Writes nothing. @throws {MigrateFault} */
+/**
+ * Reads configurations and databases, and converts them. Writes nothing.
+ * @throws {MigrateFault}
+ */
 export async function planMigration(options: MigrationOptions): Promise<Migration> {
   const { environment, nowMs, routerCertificates } = options
   const [first, ...others] = options.configurationPaths.map((path) =>

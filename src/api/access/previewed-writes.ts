@@ -54,8 +54,8 @@ export class PreviewedWriteBuilder {
 
   /**
    * Validates the changes in order. Omits the rules that only apply checks.
-   * @throws {Problem} like the real operation; the problem's field contains the index of the
-   * change.
+   * @throws {Problem} in the same cases as the real operation; the problem's field contains the
+   * index of the change.
    */
   async of(
     deps: PreviewedWritesDeps,
@@ -102,7 +102,7 @@ export class PreviewedWriteBuilder {
   /**
    * Validates one change of any kind in the same way as the operation for that kind, and converts
    * the change to a write.
-   * @throws {Problem} like that operation.
+   * @throws {Problem} in the same cases as that operation.
    */
   async prepared(
     { preparers, level }: PreviewedWritesDeps,

@@ -36,7 +36,7 @@ const common = {
   refusals: [404, 409],
 } as const
 
-/** Operations that OpenZiti also has; their responses have no content. */
+/** Operations on cluster members that OpenZiti also has; their responses have no content. */
 export function memberOperations({ cluster, membership }: MemberOperationsDeps): Operation[] {
   return [
     operationWithBody({

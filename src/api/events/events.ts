@@ -81,7 +81,10 @@ export function eventOperations(deps: EventOperationsDeps): Operation[] {
   ]
 }
 
-/** Opens an event stream. @throws {Problem} */
+/**
+ * Opens an event stream.
+ * @throws {Problem}
+ */
 function streamAnswer(call: RequestContext, deps: EventOperationsDeps): Reply | Promise<Reply> {
   const filter = filterOf(call, deps)
   const isOfRecords = [...filter.namespaces].some((one) => RECORD_NAMESPACES.has(one))

@@ -171,7 +171,7 @@ async function edgeRoutersOfService(deps: Deps, call: RequestContext): Promise<R
 
 /**
  * The routers for the services that the caller's list query selects.
- * @throws {Problem} like `StateView.list`.
+ * @throws {Problem} in the same cases as `StateView.list`.
  */
 function asked(
   { state }: ServiceAccessOperationsDeps,

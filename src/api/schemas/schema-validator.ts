@@ -15,7 +15,7 @@ export interface SchemaValidator {
   /**
    * @returns the first fault of the data: the field is `(root)` or a dotted path in the data, or
    * `data` when validation took too long; null when the data is valid.
-   * @throws {Problem} like `validateSchema`.
+   * @throws {Problem} in the same cases as `validateSchema`.
    */
   validateData(schema: JsonObject, data: Json, caller: string): Promise<FieldFault | null>
   close(): Promise<void>

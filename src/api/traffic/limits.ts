@@ -3,9 +3,9 @@
  */
 export const trafficLimits = {
   /**
-   * Maximum services and routers that are counted separately, about 9 kB each. Above the limit, one
-   * is evicted: of the 16 that were unused for the longest time, the one with the least traffic.
-   * Its counts are added to `other`.
+   * Maximum services and routers that are counted separately, about 9 kB each. Above the limit, a
+   * service or router is evicted: of the 16 that were unused for the longest time, the one with the
+   * least traffic. Its counts are added to `other`.
    */
   trafficServicesMax: 1000,
   trafficRoutersMax: 500,

@@ -47,7 +47,7 @@ export class FactorVault {
 
   /**
    * Keeps the secret and creates new recovery codes.
-   * @throws {Problem} as `makeNew`.
+   * @throws {Problem} in the same cases as `makeNew`.
    */
   async renewCodes(
     { secret }: FactorSecrets,
@@ -60,7 +60,7 @@ export class FactorVault {
   /**
    * Encrypts the factor again, with the current key; null if the factor is already encrypted with
    * this key.
-   * @throws {Problem} as `makeNew`, and as `open`.
+   * @throws {Problem} in the same cases as `makeNew` and `open`.
    */
   async reseal(mfa: Mfa): Promise<SealedFactor | null> {
     const key = await this.#inForce()

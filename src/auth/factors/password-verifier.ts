@@ -124,7 +124,10 @@ export class PasswordVerifier {
     }
   }
 
-  /** Hashes a new password, in the same queue as verifications. @throws {Problem} as `verify`. */
+  /**
+   * Hashes a new password, in the same queue as verifications.
+   * @throws {Problem} in the same cases as `verify`.
+   */
   async hash(by: PasswordHashCaller, password: string): Promise<string> {
     await this.#enter(by)
     try {

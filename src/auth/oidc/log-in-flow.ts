@@ -324,7 +324,7 @@ export class LogInFlow {
 
   /**
    * The session to which a token belongs; it lacks no second factor.
-   * @throws {OAuthError} as `renew`.
+   * @throws {OAuthError} in the same cases as `renew`.
    */
   async holderOf(
     token: OidcToken,

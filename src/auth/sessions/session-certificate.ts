@@ -21,7 +21,7 @@ export interface IssuedSessionCertificate {
   readonly payload: Uint8Array
 }
 
-/** @throws {Problem} as {@link CertificateIssuer}. */
+/** @throws {Problem} in the same cases as {@link CertificateIssuer}. */
 export async function issueSessionCertificate(
   issuer: CertificateIssuer,
   order: Omit<SessionCertificateRequest, 'certificateId'>,

@@ -65,7 +65,7 @@ export async function fetchProviderDocument(
 /**
  * Fetches the discovery document of an issuer, and the keys that it names. The rules for key
  * endpoints of signers apply to both addresses, because the provider chooses the second one.
- * @throws {KeyFetchError} as `fetchProviderDocument`.
+ * @throws {KeyFetchError} in the same cases as `fetchProviderDocument`.
  */
 export async function discoverProvider(
   endpoint: Pick<KeyEndpoint, 'fetch'>,

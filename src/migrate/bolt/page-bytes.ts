@@ -99,7 +99,10 @@ export class PageBytes {
     return elements
   }
 
-  /** Ids of the free pages. @throws {MigrateFault} DAMAGED. */
+  /**
+   * Ids of the free pages.
+   * @throws {MigrateFault} DAMAGED.
+   */
   freePages(): number[] {
     const isLong = this.count === 0xffff
     const start = PAGE_HEADER_BYTES + (isLong ? 8 : 0)

@@ -33,7 +33,7 @@ export interface StoredFieldRule {
    * How the field is converted, or the reason why it is dropped; '' if it is migrated unchanged.
    */
   readonly how: string
-  /** Fields of a section. */
+  /** Fields inside this field, if it is a section; otherwise empty. */
   readonly fields: StoredFieldRules
 }
 

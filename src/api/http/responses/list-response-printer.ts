@@ -100,7 +100,7 @@ export class ListResponsePrinter {
 
   /**
    * Runs a listing and returns its response.
-   * @throws {Problem} like `StateView.list`; also COULD_NOT_VALIDATE (field `limit`),
+   * @throws {Problem} in the same cases as `StateView.list`; also COULD_NOT_VALIDATE (field `limit`),
    * SERVER_TOO_MANY_REQUESTS.
    */
   found<T>(
