@@ -116,7 +116,8 @@ function valueFault(name: string, field: Field, value: Json): FieldFault | null 
 /**
  * The first fault in normalized fields, in order of the fields' names; null when there is none.
  * Finds only faults that can be determined without reading other records. The check runs before a
- * proposal and again at apply, where a fault must become a refusal and never an exception.
+ * proposal and again when the log entry is applied, where a fault must become a refusal and never
+ * an exception.
  */
 export function checkFields(entity: Entity, fields: JsonObject): FieldFault | null {
   for (const name of entity.fieldNames) {

@@ -17,7 +17,7 @@ import { loggedInEvent } from './subjects/authentication.ts'
 import { entityChangeEvents } from './subjects/entity-change.ts'
 import { sessionEvent } from './subjects/session.ts'
 
-/** The changes in a log entry, with values that apply of a later entry may overwrite. */
+/** The changes in a log entry, with values that a later entry may overwrite when it is applied. */
 interface EntryChanges {
   readonly index: number
   readonly timeMs: number

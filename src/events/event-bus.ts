@@ -74,8 +74,8 @@ export class EventBus {
   }
 
   /**
-   * Emits an event that this controller observed. Must not be called within apply, because the
-   * event would come before the events of the entry that is being applied.
+   * Emits an event that this controller observed. Must not be called while an entry is applied,
+   * because the event would come before the events of the entry that is being applied.
    */
   emitLive(event: NewEvent): void {
     const position = this.nextPosition()

@@ -21,8 +21,8 @@ interface AccessEndProposerDeps {
 
 /**
  * Proposes the log entry that ends expired access or announces access that expires soon, as soon as
- * log time can reach the next such time. Apply decides which access ends, so an unnecessary entry
- * changes nothing.
+ * log time can reach the next such time. The state machine decides which access ends, so an
+ * unnecessary entry changes nothing.
  */
 export class AccessExpiryProposer {
   readonly #deps: AccessEndProposerDeps

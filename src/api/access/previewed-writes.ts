@@ -53,7 +53,7 @@ export class PreviewedWriteBuilder {
   }
 
   /**
-   * Validates the changes in order. Omits the rules that only apply checks.
+   * Validates the changes in order. Omits the rules that only the state machine checks.
    * @throws {Problem} in the same cases as the real operation; the problem's field contains the
    * index of the change.
    */

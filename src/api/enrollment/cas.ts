@@ -52,7 +52,7 @@ export function caOperations(deps: CaOperationsDeps): Operation[] {
           throw ca.isVerified ? new Problem('CA_ALREADY_VERIFIED') : error
         }
         // Submits the entry even if the CA is already verified, because this request may repeat the
-        // one that verified the CA. Apply decides about it.
+        // one that verified the CA. The state machine decides whether to refuse the entry.
         const payload = toBinary(CaVerifySchema, create(CaVerifySchema, { id: ca.id }))
         await writer.write(requestOrigin(call), { kind: CommandKind.CA_VERIFY, payload })
         return emptyResponse()

@@ -126,8 +126,8 @@ class Enrollments {
   }
 
   /**
-   * Replaces an authenticator by an enrollment, in one log entry: if apply refuses the enrollment,
-   * the authenticator stays.
+   * Replaces an authenticator by an enrollment, in one log entry: if the state machine refuses the
+   * enrollment, the authenticator stays.
    */
   ofAuthenticator(call: RequestContext, expiresAtMs: number): Promise<Reply> {
     const { limits } = this.#deps

@@ -107,9 +107,9 @@ export class UndoService {
       const [main] = writes
       if (main === undefined) throw cannotUndoProblem('it changed no record')
       const { identity } = requireCaller(call)
-      // Apply checks only one permission for each command. So the command also requires that the
-      // caller's identity record, which contains all of its permissions, has not changed since the
-      // check.
+      // The state machine checks only one permission for each command. So the command also requires
+      // that the caller's identity record, which contains all of its permissions, has not changed
+      // since the check.
       const caller = { entity: 'identity', id: identity.id, revision: identity.revision } as const
       const judgedOn = identity.revision === 0 ? judged.judgedOn : [...judged.judgedOn, caller]
       const origin = { ...requestOrigin(call, request), actor: actorWith(call, main.permission) }
@@ -177,8 +177,8 @@ function requireRight(call: RequestContext, permission: InverseWrite['permission
 }
 
 /**
- * The actor of the request, with the permission that a write requires, which apply checks. The
- * permission of the undo request itself is not enough, because every session has it.
+ * The actor of the request, with the permission that a write requires, which the state machine
+ * checks. The permission of the undo request itself is not enough, because every session has it.
  */
 function actorWith(call: RequestContext, permission: InverseWrite['permission']): Actor {
   const actor = callActor(call)

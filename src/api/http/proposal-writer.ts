@@ -55,8 +55,8 @@ export interface BatchWriteStep {
 }
 
 /**
- * Proposes writes to the cluster. Apply returns a refusal as a value; this class throws it as a
- * problem.
+ * Proposes writes to the cluster. The state machine returns a refusal as a value; this class throws
+ * it as a problem.
  */
 export class ProposalWriter implements CommandWriter {
   readonly #proposer: Proposer

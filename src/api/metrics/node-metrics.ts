@@ -28,7 +28,8 @@ export interface NodeMetricsSources {
 const ROLES = ['leader', 'follower', 'candidate', 'preCandidate', 'learner'] as const
 
 /**
- * Adds metrics of consensus, log, apply, mesh and event loops of this process, read at each scrape.
+ * Adds metrics of consensus, the log, the state machine, the mesh and the event loops of this
+ * process, read at each scrape.
  */
 export function addNodeMetrics(
   registry: Registry,

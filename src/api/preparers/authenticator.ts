@@ -82,7 +82,7 @@ async function certificateFields(
 
 /**
  * Prepares a change that an identity makes to its own authenticator, after a check of the current
- * password. Apply refuses the change if the record has changed since that check.
+ * password. The state machine refuses the change if the record has changed since that check.
  */
 export async function prepareOwnAuthenticatorChange(
   deps: AuthenticatorPreparerDeps,

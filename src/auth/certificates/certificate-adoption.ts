@@ -170,8 +170,8 @@ export class CertificateAdoption {
 
   async #propose(input: ProposalInput): Promise<void> {
     const { outcome } = await this.#deps.proposer.propose(input)
-    // Other refusals are not thrown: apply refuses if the record changed meanwhile, and the caller
-    // then checks the certificate against the changed record.
+    // Other refusals are not thrown: the state machine refuses if the record changed meanwhile, and
+    // the caller then checks the certificate against the changed record.
     if (!outcome.ok && outcome.code === 'FEATURE_LEVEL_NOT_RAISED') throw new Problem(outcome.code)
   }
 }

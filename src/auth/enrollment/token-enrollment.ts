@@ -92,7 +92,7 @@ export class TokenEnrollment {
     throw untaken('the token is not valid', refusal)
   }
 
-  /** Makes the checks in the same order as OpenZiti; apply repeats them. */
+  /** Makes the checks in the same order as OpenZiti; the state machine repeats them. */
   #checkAllowed({ signer, externalId }: NewHolder, isToCertificate: boolean): void {
     const { state } = this.#deps
     if (state.find('identity', 'externalId', externalId) !== undefined) {

@@ -89,8 +89,8 @@ export class SecondFactors {
   }
 
   /**
-   * Checks a submitted code and writes its use to the log; apply checks again whether the code may
-   * be used.
+   * Checks a submitted code and writes its use to the log; the state machine checks again whether
+   * the code may be used.
    * @param require throws unless the factor in the latest state may be used.
    * @throws {Problem} MFA_INVALID_TOKEN; SERVER_TOO_MANY_REQUESTS during the pause after too many
    * wrong codes.
@@ -156,8 +156,8 @@ export class SecondFactors {
       const { codesId } = mfa
       if (position >= 0) return { case: 'recoveryCode', value: { codesId, position } }
     }
-    // Also accepts the code of the last used time step: apply decides whether the session may
-    // repeat it.
+    // Also accepts the code of the last used time step: the state machine decides whether the
+    // session may repeat it.
     const step = findTotpStep(secret, code, this.#parts.clock.nowMs(), mfa.lastStep - 1)
     return step === null ? null : { case: 'step', value: BigInt(step) }
   }
@@ -200,7 +200,7 @@ const enrolled: RequireFactor = (found) => {
   if (found?.isVerified !== true) throw new Problem('MFA_NOT_ENROLLED')
 }
 
-/** For each purpose, the required state of the factor; apply checks it again. */
+/** For each purpose, the required state of the factor; the state machine checks it again. */
 export const requiredFactorByPurpose: Readonly<Record<FactorCodePurpose, RequireFactor>> = {
   verify: unverified,
   pass: enrolled,

@@ -107,7 +107,8 @@ export interface OidcSessionOptions {
   readonly certificateRequest: string
   /**
    * Revision of the cluster key that encrypted the stored proof of the log-in; absent if this
-   * request contains the credential itself. Apply refuses the session if the key has changed.
+   * request contains the credential itself. The state machine refuses the session if the key has
+   * changed.
    */
   readonly keyRevision?: number
 }
@@ -187,8 +188,8 @@ export class LogInService {
         return await this.open(proof, shown, client, request.write)
       } catch (error) {
         const isRefused = error instanceof Problem && error.code === 'INVALID_AUTH'
-        // If a credential changed before apply, the refusal is the same as for a credential that
-        // was always invalid.
+        // If a credential changed before the log entry was applied, the refusal is the same as for
+        // a credential that was always invalid.
         // @guard forged-tokens--told
         if (isRefused && credential.by === 'ext-jwt') return this.#refused('invalid', changed)
         throw error
@@ -260,9 +261,9 @@ export class LogInService {
 
   /**
    * Writes the session to the log, so that every controller knows it.
-   * @throws {Problem} INVALID_AUTH if apply finds that the identity may no longer log in;
-   * REVISION_MOVED if the credential changed after it was verified, because a replaced credential
-   * must open no session.
+   * @throws {Problem} INVALID_AUTH if the state machine finds that the identity may no longer log
+   * in; REVISION_MOVED if the credential changed after it was verified, because a replaced
+   * credential must open no session.
    */
   async open(
     proof: CredentialProof,
@@ -346,9 +347,9 @@ function answered(found: CredentialProof | RefusalCause): CredentialProof | LogI
 }
 
 /**
- * The revisions of records that the verification of a credential depended on; apply refuses if one
- * has changed. A certificate's records are not among them: apply checks these records again, so
- * that concurrent log-ins with one certificate do not conflict.
+ * The revisions of records that the verification of a credential depended on; the state machine
+ * refuses if one has changed. A certificate's records are not among them: the state machine checks
+ * these records again, so that concurrent log-ins with one certificate do not conflict.
  */
 function judgedOnOf(
   { authenticator, certificate, token }: CredentialProof,

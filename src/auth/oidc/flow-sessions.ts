@@ -47,8 +47,8 @@ export class FlowSessions {
   }
 
   /**
-   * Revision of the cluster key. Read it before you decrypt the state of a flow: apply refuses to
-   * create the session if the revision has changed since.
+   * Revision of the cluster key. Read it before you decrypt the state of a flow: the state machine
+   * refuses to create the session if the revision has changed since.
    */
   keyRevision(): number {
     return this.#deps.state.get('sharedSecret', 'clusterKey')?.revision ?? 0
@@ -129,9 +129,9 @@ export class FlowSessions {
     if (identity === undefined || isDisabled(identity, proposalNowMs(this.#deps))) return null
     if (lacksSessionFactor(pendingFactors(state, identity, { isMfaComplete: false }))) return null
     const authenticator = state.get('authenticator', authenticatorId)
-    // For a log-in by certificate, the authenticator's record may have changed, because apply
-    // checks the certificate again. The first log-in with a certificate changes this record, and
-    // must not end other log-ins in progress.
+    // For a log-in by certificate, the authenticator's record may have changed, because the state
+    // machine checks the certificate again. The first log-in with a certificate changes this
+    // record, and must not end other log-ins in progress.
     const isByCertificate = certificate !== null && certificate !== undefined
     const isSame = isByCertificate || authenticator?.revision === authenticatorRevision
     // @guard oidc/code-flow--password
@@ -162,8 +162,8 @@ export class FlowSessions {
 }
 
 /**
- * Error codes with which apply refuses to create a session, because another redemption of the code,
- * or another log-in, was applied before.
+ * Error codes with which the state machine refuses to create a session, because another redemption
+ * of the code, or another log-in, was applied before.
  */
 // @guard oidc/code-flow--raced
 const lostCodes: ReadonlySet<ProblemCode> = new Set([

@@ -88,7 +88,7 @@ export function missingPermission({
 
 /**
  * Checks the permissions for an action that concerns an identity and writes nothing; for actions
- * that write, apply makes this check.
+ * that write, the state machine makes this check.
  * @throws {Problem} UNAUTHORIZED when that identity has a permission that the caller lacks.
  */
 export function requireRightsOverIdentity(

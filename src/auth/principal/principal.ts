@@ -27,8 +27,8 @@ export interface SessionPrincipal extends SessionWithIdentity {
   readonly kind: 'session'
   readonly address: string
   /**
-   * The permission that the admitted operation requires; apply checks again that the identity has
-   * it.
+   * The permission that the admitted operation requires; the state machine checks again that the
+   * identity has it.
    */
   readonly permission: SessionPermission
   /**

@@ -28,13 +28,8 @@ export interface ServiceSessionDeps {
 }
 
 /**
- * Checks the posture of the client and requests a service session. Repeats both if a posture check
- * changed in between. An OIDC client reports its posture to routers only after it has a service
- * session, so its posture is checked only when it dials or hosts.
- * @param apiSession as it was when the controller admitted the request.
- * @returns the session id; an existing session for the same service and type is reused.
- * @throws {Problem} with the code with which apply refuses; INVALID_POSTURE with the checks that
- * fail.
+ * Adds metrics of consensus, the log, the state machine, the mesh and the event loops of this
+ * process, read at each scrape.
  */
 export async function openServiceSession(
   { state, posture, writer, limits }: ServiceSessionDeps,

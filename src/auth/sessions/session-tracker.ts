@@ -275,8 +275,8 @@ export class SessionTracker {
   /**
    * Removes idle sessions, if this controller has been the leader long enough to know the uses at
    * other controllers. Each removal command contains the last use and the expiry time on which the
-   * decision is based; apply keeps the session if it was used since, or if log time has not reached
-   * the expiry.
+   * decision is based; the state machine keeps the session if it was used since, or if log time has
+   * not reached the expiry.
    */
   async sweep(): Promise<void> {
     const { cluster, clock, state, limits, proposer } = this.#parts

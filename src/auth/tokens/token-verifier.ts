@@ -24,8 +24,8 @@ interface TokenVerifierLimits {
 export interface VerifiedToken {
   readonly signerId: string
   /**
-   * Revision of the signer's record at the verification; apply refuses the token if the record has
-   * changed since.
+   * Revision of the signer's record at the verification; the state machine refuses the token if the
+   * record has changed since.
    */
   readonly signerRevision: number
   /** Value of the claim that identifies the identity. */

@@ -32,7 +32,7 @@ interface Seen {
 
 /**
  * Turns observations of this controller into events. The events are emitted after the current turn
- * of the event loop, so never within apply.
+ * of the event loop, so never while an entry is applied.
  */
 export class ObservationEvents {
   readonly #deps: LiveFollowerDeps

@@ -64,7 +64,7 @@ export const entityChangeSubject: EventSubject = {
   ],
 }
 
-/** A log entry with the record changes that apply made. */
+/** A log entry with the record changes that the state machine made. */
 interface ChangedEntry {
   readonly index: number
   readonly timeMs: number

@@ -326,7 +326,7 @@ export class ReplyWriter {
 /**
  * True if a write was refused because of its caller: an authenticated caller without permission, or
  * invalid credentials. Requests without credentials are not logged, because they could fill the
- * log. Apply adds proposed writes to the audit log.
+ * log. The state machine adds proposed writes to the audit log.
  */
 function isRefusedWrite(call: OperationCall, { code, refusal }: Problem): boolean {
   if (call.operation === null || call.method === 'GET' || call.proposed !== null) return false
