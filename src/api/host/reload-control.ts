@@ -30,7 +30,7 @@ export interface ReloadedFile {
 }
 
 export interface ReloadResult {
-  /** Path of the configuration. */
+  /** Path of the configuration file. */
   readonly path: string
   readonly changed: readonly ReloadedOption[]
   /** Absent in responses of releases before 0.3.0. */
