@@ -100,8 +100,8 @@ export class ListResponsePrinter {
 
   /**
    * Runs a listing and returns its response.
-   * @throws {Problem} in the same cases as `StateView.list`; also COULD_NOT_VALIDATE (field `limit`),
-   * SERVER_TOO_MANY_REQUESTS.
+   * @throws {Problem} in the same cases as `StateView.list`; also COULD_NOT_VALIDATE (field
+   * `limit`) and SERVER_TOO_MANY_REQUESTS.
    */
   found<T>(
     call: RequestContext,
