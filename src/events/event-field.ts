@@ -14,7 +14,7 @@ type Emitter =
 export interface EventField {
   readonly name: string
   readonly type: 'string' | 'number' | 'boolean' | 'object' | 'strings' | 'objects'
-  /** One sentence. */
+  /** Meaning of the field, one sentence. */
   readonly meaning: string
   /** True if the field is absent when there is no value. */
   readonly isOptional?: boolean
@@ -58,22 +58,19 @@ export const commonEventFields: readonly EventField[] = [
   },
 ]
 
-/**
- * Fields of an event, in the order in which they are printed, without the fields that every event
- * has.
- */
+/** Fields of an event in output order, without the fields that every event has. */
 export type EventFields = Readonly<Record<string, unknown>>
 
 /** An event without its position. */
 export interface NewEvent {
   readonly namespace: EventNamespace
-  /** UTC ms. */
+  /** Time of the event, UTC ms. */
   readonly atMs: number
   readonly fields: () => EventFields
-  /** Value that filters compare: the entity type, or the name of the metric. */
+  /** Value that filters compare: the entity type of a change, or the name of a metric. */
   readonly about?: string
   /** Source of a metric. */
   readonly source?: string
-  /** Approximate number of characters. Used for the limits until the text exists. */
+  /** Approximate number of characters; the ring's limits use it until the text exists. */
   readonly weight: number
 }

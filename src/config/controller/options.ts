@@ -37,7 +37,8 @@ const oidcOptions = defineSection('Sessions of OpenID Connect (OIDC).', {
     scope: 'cluster',
     why: 'Serves the OpenID provider. If false, clients can use only the REST log-in, and each client then works with one controller.',
   }),
-  // Routers remember an ended session for only one hour, so no access token may be valid longer.
+  // Routers remember that a session has ended for only one hour, so no access token may be valid
+  // longer.
   accessTokenMs: defineOption(integer(MINUTE_MS, 50 * MINUTE_MS), {
     default: 30 * MINUTE_MS,
     scope: 'cluster',
@@ -101,8 +102,8 @@ const eventOptions = defineSection('Stream of events of the network; see events.
 })
 
 /**
- * Maximum server certificates; limited, because each certificate needs a TLS context and a set of
- * watched files.
+ * Maximum number of server certificates. The number is limited, because each certificate needs a
+ * TLS context and a set of watched files.
  */
 const SERVER_CERTIFICATES_MAX = 8
 /** Half of the addresses that a router keeps for one controller. */
@@ -139,7 +140,7 @@ const identityOptions = defineSection(
   },
 )
 
-/** @param why purpose of the section, shown in the documentation. */
+/** @param why purpose of the section, for the generated documentation. */
 function proxyProtocol(why: string) {
   return defineSection(why, {
     from: defineOption(cidrListType(64), {

@@ -66,7 +66,7 @@ const csrFields = {
 const queueLength = integer(1, 10_000)
 const workerCount = integer(1, 10_000)
 
-/** Keys that may be in `ctrl` or in `ctrl.options`. */
+/** Keys that the file may contain in `ctrl` or in `ctrl.options`. */
 const controllerPlaces = {
   ...controllerAddressOptions,
   heartbeats: defineSection('Heartbeats to the controllers.', {

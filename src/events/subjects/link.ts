@@ -68,7 +68,10 @@ export function linkEvent({ type, link: of }: LinkFact, atMs: number): NewEvent 
   }
 }
 
-/** Strings that a router reports about its link; the router chooses their length. */
+/**
+ * Strings in a router's report about a link. The router determines their length, so their size
+ * counts.
+ */
 function textsOf({ id, protocol, dialAddress, connections }: LinkFact['link']): string[] {
   const ends = connections.map((each) => each.type + each.sourceAddress + each.destAddress)
   return [id, protocol, dialAddress, ...ends]

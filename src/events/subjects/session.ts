@@ -32,8 +32,8 @@ export const session: EventSubject = {
 }
 
 export function sessionEvent(type: 'created' | 'deleted', of: Session, atMs: number): NewEvent {
-  // Only OIDC sessions have a UUID as id. So the id shows the kind of API session even if the
-  // session's record has already been deleted.
+  // Only OIDC sessions have a UUID as id. So the id shows the kind of the API session, even if its
+  // record was already deleted.
   const isOfOidc = parseUuid(of.apiSessionId) !== null
   return {
     namespace: 'session',
