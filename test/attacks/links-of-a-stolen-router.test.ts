@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
-import { createRouterGate } from '../../src/controller/service/routers.ts'
+import { createRouterGate } from '../../src/controller/service/router-gate.ts'
 import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
 import { issueLeafForKey, validityStartingAt } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'

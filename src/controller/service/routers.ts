@@ -4,9 +4,7 @@ import type { Server, TLSSocket } from 'node:tls'
 import { peerCertificateChain } from '../../api/http/transport/peer-certificate-chain.ts'
 import { clientAddress } from '../../lib/bounds/client-address.ts'
 import { listenerTls } from '../../api/http/transport/tls.ts'
-import { parseCertificate } from '../../pki/certificate.ts'
 import { CertificateAdoption } from '../../auth/certificates/certificate-adoption.ts'
-import { verifyRouterCertificate } from '../../auth/certificates/client-certificate.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { StateMachine } from '../../fsm/state-machine.ts'
@@ -25,7 +23,6 @@ import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { HostedTerminators } from '../../ports/hosted-terminators.ts'
 import type { RouterTunnels } from '../../ports/router-tunnels.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
-import type { RouterAdmitter } from '../../fabric/router-admission.ts'
 import type { ControllerIdentity } from '../../fabric/hello-response.ts'
 import {
   createCertificateHandler,
@@ -53,6 +50,7 @@ import { TunnelHandler } from '../../fabric/clients/tunnel-handler.ts'
 import type { RouterConnection } from '../../fabric/router-connection.ts'
 import { boundAddresses, isPortSharedWithRouters } from './ports.ts'
 import { CONTROL_PROTOCOL } from '../../channel/messages/control.ts'
+import { createRouterGate } from './router-gate.ts'
 import { createOwnInspections } from './own-inspections.ts'
 import { createRouterInspections } from '../../fabric/inspections.ts'
 import { createLinkHandler, closeLinkMessage } from '../../fabric/links/link-handler.ts'
@@ -454,53 +452,6 @@ function identityOf(id: string, clusterId: string): ControllerIdentity {
 }
 
 /**
- * Decides by the router's record alone whether a router may connect, and how long it may stay
- * connected. Later requests are authorized separately.
- */
-export function createRouterGate({
-  machine,
-  authorities,
-  isOutOfService,
-}: Pick<RouterDeps, 'machine' | 'authorities' | 'isOutOfService'>): RouterAdmitter {
-  return {
-    admit: (socket) => {
-      if (isOutOfService()) return { ok: false, reason: 'this controller is out of service' }
-      const chain = peerCertificateChain(socket)
-      if (chain === null) return { ok: false, reason: 'no certificate was presented' }
-      const judged = verifyRouterCertificate(
-        { state: machine, authorities, clock: systemClock },
-        chain,
-      )
-      if (!judged.ok) return judged
-      const { id, name, isEdge, certPem } = judged.router
-      assert(certPem !== null, 'the certificate differs from the router record')
-      return { ok: true, router: { id, name, isEdge, certPem } }
-    },
-    revoked: ({ id, certPem }) => {
-      const record = machine.get('router', id)
-      if (record === undefined) return { reason: 'the router was deleted', endsLinks: true }
-      if (record.disabled) return { reason: 'the router was disabled', endsLinks: true }
-      if (!record.isVerified) return { reason: 'the router must enroll again', endsLinks: true }
-      if (record.certPem === certPem) return null
-      // A renewal keeps the key. Another key means that the router enrolled again since this
-      // controller last checked, for example because the former key was stolen.
-      const isSameRouter = isSameKey(keyOf(record.certPem), keyOf(certPem))
-      // @guard links-of-a-stolen-router
-      return { reason: 'the certificate of the router changed', endsLinks: !isSameRouter }
-    },
-  }
-}
-
-/** SHA-256 of the public key; undefined if the certificate is missing or unreadable. */
-function keyOf(certPem: string | null): Uint8Array | undefined {
-  try {
-    return certPem === null ? undefined : parseCertificate(certPem).publicKeySha256
-  } catch {
-    return undefined
-  }
-}
-
-/**
  * Minimum cost of each router in a path. Of two paths with the same latency, the one with fewer
  * routers is therefore cheaper.
  */
@@ -597,8 +548,8 @@ function clientApisOf({ apiAddresses }: Pick<MemberView, 'apiAddresses'>): reado
   return [...new Set(origins)]
 }
 
-function isSameKey(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean {
-  return a !== undefined && b !== undefined && Buffer.compare(a, b) === 0
+function isSameKey(a: Uint8Array | undefined, b: Uint8Array): boolean {
+  return a !== undefined && Buffer.compare(a, b) === 0
 }
 
 /** Controllers that routers can reach at present; this one only if it listens for routers. */
