@@ -71,7 +71,7 @@ test('a preview applies the changes in order, and counts and lists the affected 
   expect(pagination.totalCount).toBe(2)
 })
 
-test('the preview of a removed policy lists as lost only the access that no other policy grants', async () => {
+test('the preview of deleting a policy lists only the access that no other policy grants', async () => {
   const gone = [{ action: 'delete', kind: 'servicePolicy', id: policy }]
   expect((await previewed(gone)).rows.map(rowText)).toEqual(['dial taken laptop crm'])
   const other = {
@@ -88,7 +88,7 @@ test('the preview of a removed policy lists as lost only the access that no othe
   expect((await previewed([...gone, other])).rows.map(rowText)).toEqual(['dial given laptop wiki'])
 })
 
-test('a preview also covers changes of routers and posture checks, and can be paged', async () => {
+test('a preview also shows the effect of changes of routers and posture checks, and can be paged', async () => {
   const router = await made(root, `${management}/edge-routers`, { name: 'gate' })
   const routers = { semantic: 'AnyOf', edgeRouterRoles: ['#all'] }
   const create = { action: 'create' } as const
@@ -139,7 +139,7 @@ describe('a preview of an invalid write', () => {
   }
   const ofPolicy = { action: 'patch', kind: 'servicePolicy', id: policy }
 
-  test('is refused with the index of the change', async () => {
+  test('is refused, and the response contains the index of the invalid write', async () => {
     const fine = { ...ofPolicy, data: {} }
     expect(await refusal(fine, { ...ofPolicy, data: { type: 'Call' } })).toBe(
       '400 COULD_NOT_VALIDATE changes.1.data.type',
@@ -156,7 +156,7 @@ describe('a preview of an invalid write', () => {
     )
   })
 
-  test('is refused for kinds and actions that have no preview', async () => {
+  test('is refused if previews do not support the kind or the action, or if it has no changes or too many', async () => {
     const router = { action: 'create', kind: 'edgeRouter', data: { name: 'x' } }
     expect(await refusal(router)).toBe('400 COULD_NOT_VALIDATE changes.0.action')
     expect(await refusal({ action: 'delete', kind: 'servicePolicy' })).toBe(

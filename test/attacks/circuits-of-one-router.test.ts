@@ -81,7 +81,7 @@ test('A client has a limited rate of requests over all routers together', () => 
   expect(admitted(flood, 'r3', () => 'mallory')).toBe(circuitsOfClientPerSecond)
 })
 
-test('A router that dials with its own identity is limited like every other router', () => {
+test('A router that dials with its own identity has the same rate limit as every other router', () => {
   expect(admitted(2 * circuitsOfRouterBurst, 'r1', () => 'r1')).toBe(circuitsOfRouterBurst)
 })
 

@@ -14,7 +14,7 @@ beforeEach(async () => {
 })
 afterEach(() => bench.close())
 
-test('A token is refused without the certificate of its session', async () => {
+test('A session token is refused without the certificate of its session', async () => {
   const [ann, mallory] = [await bench.person('ann'), await bench.person('mallory')]
   bench.controller.tellSessions([ann])
   bench.controller.tellSessions([mallory])

@@ -121,7 +121,7 @@ test('certificates of controllers, identities and servers of the network give no
 })
 
 test.each(['NODE_QUARANTINED', 'CLUSTER_NO_LEADER'] as const)(
-  'while the state is unusable (%s), only a monitoring certificate gives access to metrics',
+  'if the state is unusable (%s), only a monitoring certificate gives access to metrics',
   async (refusal) => {
     const monitor = await leaf(controller.authorities.issuing, [MONITOR])
     const other = await leaf(controller.authorities.issuing, [])

@@ -105,7 +105,7 @@ test('forwarded queries have an unpredictable ID and source port', async () => {
   expect(new Set(seen.map((one) => one.split(' ')[1])).size).toBeGreaterThan(10)
 })
 
-test('a flood of queries causes a limited number of forwarded queries at a time', async () => {
+test('a flood of DNS queries causes only a limited number of forwarded queries at a time', async () => {
   const upstream = await bound(() => undefined)
   const servers = [{ host: '127.0.0.1', port: upstream.address().port }]
   const all = new DnsUpstream(servers, 'serial', seededRandom(1))
@@ -123,7 +123,7 @@ test('a flood of queries causes a limited number of forwarded queries at a time'
   await Promise.all(asked)
 })
 
-test('queries for many names that match a wildcard exhaust neither addresses nor memory', () => {
+test('DNS queries for many names that match a wildcard exhaust neither addresses nor memory', () => {
   const network = parseCidr('100.64.0.1/10')
   if (network === null) throw new Error('no network')
   const names = new ServiceNames(network, systemClock, () => false)

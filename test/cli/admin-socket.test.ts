@@ -167,7 +167,7 @@ test('a controller replaces an admin socket that a killed process left behind', 
   await second.close()
 })
 
-test('the admin socket works in a data folder whose path is longer than a socket path may be', async () => {
+test('the admin socket works in a data folder whose path exceeds the maximum length of a socket path', async () => {
   const deep = join(folder, ...Array.from({ length: 8 }, () => 'x'.repeat(30)))
   mkdirSync(deep, { recursive: true })
   const served = await serveSocket(deep)
@@ -261,7 +261,7 @@ test("the audit records the controller's user or root as the caller at the admin
   expect(controller.errors).toEqual([])
 })
 
-test('the admin socket answers a client program of an earlier release in that release’s format, with the running version', async () => {
+test('the admin socket answers a program of an earlier release in the format of that release, with the version that runs', async () => {
   const answer = await exchange('{"verb":"status","params":{},"caller":{"uid":0,"name":"root"}}\n')
   expect(JSON.parse(answer)).toEqual({
     ok: false,

@@ -16,8 +16,8 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-describe('The command that starts a program', () => {
-  test('is that of the systemd unit for a configuration that the unit reads', () => {
+describe('The printed command that starts a program', () => {
+  test('is systemctl start with the unit that reads the configuration', () => {
     expect(startCommand('controller', '/etc/flotilla/ctrl1/config.yml', units)).toBe(
       'systemctl start flotilla-controller@ctrl1',
     )

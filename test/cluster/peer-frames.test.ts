@@ -6,7 +6,7 @@ import type { ConsensusThreadEvent } from '../../src/cluster/thread-channel.ts'
 import { PeerRpc } from '../../src/cluster/peer/peer-rpc.ts'
 import { PeerRpcFrames } from '../../src/cluster/peer/peer-rpc-transport.ts'
 
-test('abandoned calls without a response are discarded, the oldest first', () => {
+test('calls whose caller no longer waits are discarded, the oldest first', () => {
   const events: ConsensusThreadEvent[] = []
   const frames = new PeerRpcFrames({
     forward: () => true,

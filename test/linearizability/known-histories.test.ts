@@ -310,7 +310,7 @@ function trimmed(lines: readonly Line[]): Line[] {
   return lines.map(([text, bar]) => [text.trim(), bar])
 }
 
-test('a log index that contradicts real time is a violation of linearizability, even if the responses could be explained', () => {
+test('a log index that contradicts real time violates linearizability, even if the responses could be explained', () => {
   const lines: readonly Line[] = [
     ['A write 1', '[-]      '],
     ['B write 2', '    [-]  '],
@@ -320,7 +320,7 @@ test('a log index that contradicts real time is a violation of linearizability, 
   expect(culprit(checkByIndex(history(lines, [6, 5]), zero))).toBe('B write 2')
 })
 
-test('a read at an index before a write that was already completed is a violation of linearizability', () => {
+test('a read at an index before an already completed write violates linearizability', () => {
   const lines: readonly Line[] = [
     ['A write 1  ', '[-]      '],
     ['B read -> 1', '    [-]  '],
@@ -330,7 +330,7 @@ test('a read at an index before a write that was already completed is a violatio
   expect(culprit(checkByIndex(history(trimmedLines, [5, 4]), zero))).toBe('B read')
 })
 
-test('a response that contradicts its log index is a violation of linearizability, even if another index would explain it', () => {
+test('a response that contradicts its log index violates linearizability, even if another index would explain it', () => {
   const lines = trimmed([
     ['A write 1  ', '[-----]      '],
     ['B write 2  ', '[-----]      '],
@@ -341,7 +341,7 @@ test('a response that contradicts its log index is a violation of linearizabilit
   expect(verdict).toMatchObject({ kind: 'violation', reason: 'index 6 holds "2"' })
 })
 
-test('an operation in the log takes effect at its index, even if its client got another response', () => {
+test('an operation in the log takes effect at its log index, even if its client got another response', () => {
   const lines = trimmed([
     ['A write 1  ', '[            '],
     ['B read -> 0', '    [-]      '],
@@ -350,7 +350,7 @@ test('an operation in the log takes effect at its index, even if its client got 
   expect(culprit(checkByIndex(history(lines, [7, 8]), zero))).toBe('B read')
 })
 
-test('changes with the same log index may have any order that real time allows', () => {
+test('changes with the same log index may be ordered in any way that real time allows', () => {
   const overlapping = trimmed([
     ['A append a      ', '[---]        '],
     ['B append b      ', '[---]        '],
@@ -365,7 +365,7 @@ test('changes with the same log index may have any order that real time allows',
   expect(culprit(checkByIndex(history(apart, [5, 5, 5]), appendList()))).toBe('C read')
 })
 
-test('a search that exceeds its budget reports the history as undecided, not as linearizable', () => {
+test('a search that exceeds its budget reports a history as undecided, not as linearizable', () => {
   const lines = Array.from({ length: 12 }, (_, n): Line => [`A write ${n}`, '[--]     '])
   const impossible: Line = ['B read -> never', '     [-] ']
   const verdict = checkBySearch(history([...lines, impossible]), zero, { statesMax: 1000 })

@@ -34,7 +34,7 @@ describe('a controller that advertises different hosts to clients and to peers',
     expect(hosts).toEqual(['ctrl1', 'api.example.org', '192.0.2.7', '2001:db8::7'])
   })
 
-  test('has every loopback name in its certificate if clients use one of them', () => {
+  test('has every loopback name in its certificate if clients use one loopback name', () => {
     const hosts = ['ctrl1', '127.0.0.1', 'localhost', '::1']
     expect(hostsAt('127.0.0.1:1280')).toEqual(hosts)
     expect(hostsAt('localhost:1280').sort()).toEqual(hosts.sort())
