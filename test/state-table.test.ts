@@ -262,8 +262,8 @@ const table: readonly Transition[] = [
     next: 'outstanding',
     effects: 'otherwise 409',
     proofs: [
-      'api/enrollments.test.ts > Enrollment, none → create > returns a token and a JWT signed by this controller, and is shown with the identity',
-      'api/enrollments.test.ts > Enrollment, none → create > is refused with 409 if the identity already has an open enrollment of the same type',
+      'api/enrollments.test.ts > The creation of an enrollment > returns a token and a JWT signed by this controller, and the record of the identity shows the enrollment',
+      'api/enrollments.test.ts > The creation of an enrollment > is refused with 409 if the identity already has an open enrollment of the same type',
       'process/people/enrollment.ts > An open enrollment > that is refreshed on another controller is refused everywhere with its earlier token, and accepted with the new one',
     ],
   },
@@ -276,8 +276,8 @@ const table: readonly Transition[] = [
     next: 'outstanding',
     effects: 'new JWT; the previous one is unusable',
     proofs: [
-      'api/enrollments.test.ts > Enrollment, outstanding or expired → refresh > creates a new JWT and invalidates the previous one',
-      'api/enrollments.test.ts > Enrollment, outstanding or expired → refresh > is possible for an expired enrollment, which stays listed until the refresh',
+      'api/enrollments.test.ts > The refresh of an open or expired enrollment > creates a new JWT and invalidates the previous one',
+      'api/enrollments.test.ts > The refresh of an open or expired enrollment > is possible for an expired enrollment, which stays listed until the refresh',
       'process/people/enrollment.ts > An open enrollment > that is refreshed on another controller is refused everywhere with its earlier token, and accepted with the new one',
     ],
   },
@@ -290,7 +290,7 @@ const table: readonly Transition[] = [
     next: 'none',
     effects: '',
     proofs: [
-      'api/enrollments.test.ts > Enrollment, outstanding → delete > removes the enrollment, also from the record of the identity',
+      'api/enrollments.test.ts > The deletion of an open enrollment > removes the enrollment, also from the record of the identity',
       'process/people/enrollment.ts > An open enrollment > that is deleted on another controller is refused everywhere',
     ],
   },
@@ -303,7 +303,7 @@ const table: readonly Transition[] = [
     next: 'authenticator deleted; enrollment created',
     effects: 'updb gives updb, cert gives ott, cert with CA gives ottca',
     proofs: [
-      'api/enrollments.test.ts > Authenticator exists → re-enroll with expiresAt > deletes the authenticator and creates an enrollment of the same type, which keeps the user name of a password',
+      'api/enrollments.test.ts > The re-enrollment of an authenticator with expiresAt > deletes the authenticator and creates an enrollment of the same type, which keeps the user name of a password',
       'api/certificate-authenticators.test.ts > a certificate authenticator that an administrator creates for an identity > is replaced by an ott enrollment when an administrator re-enrolls it',
       'api/cas.test.ts > re-enrolling a certificate authenticator that a CA issued creates an ottca enrollment for that CA',
       'process/people/enrollment.ts > An authenticator > with a password is re-enrolled as updb: the password is refused everywhere, and a new one is set with the new token',
@@ -320,8 +320,8 @@ const table: readonly Transition[] = [
     next: 'certificate authentication removed; enrollment required',
     effects: 'the rest is kept; a connected router is disconnected',
     proofs: [
-      'api/routers.test.ts > Edge router, enrolled → re-enroll > requires a new enrollment with a new token, invalidates every earlier token, and changes no other properties',
-      'fsm/routers.test.ts > Edge router, enrolled → re-enroll > removes the certificate, keeps other properties and related records, and replaces an open enrollment token',
+      'api/routers.test.ts > The re-enrollment of an enrolled edge router > requires a new enrollment with a new token, invalidates every earlier token, and changes no other properties',
+      'fsm/routers.test.ts > The re-enrollment of an enrolled edge router > removes the certificate, keeps other properties and related records, and replaces an open enrollment token',
       'process/people/enrollment.ts > The certificates of a router > that enrolled with erott are extended on another controller, replace the previous ones everywhere, and need a new token to re-enroll',
       'process/router-program.test.ts > a router is disconnected from all controllers when it must enroll again, and is online after it has enrolled',
     ],

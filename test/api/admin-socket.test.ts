@@ -58,7 +58,7 @@ test.each(reads)(
   },
 )
 
-test('health at the admin socket shows everything that administrators see', async () => {
+test('the health operation at the admin socket returns all details that administrators see', async () => {
   const { payload } = await controller.socket.inject('/health-checks')
   expect(JSON.parse(payload)).toHaveProperty('data.node')
   const { payload: bare } = await controller.app.inject('/health-checks')

@@ -311,7 +311,7 @@ describe('the external id claim of a CA', () => {
     ['parserCriteria', { parserCriteria: '' }],
     ['index', { index: -1 }],
     ['location', { location: 'SAN_DNS' }],
-  ])('is refused on %s for %j', async (field, change) => {
+  ])('is refused, and the error names the member %s, for the change %j', async (field, change) => {
     const { certificatePem } = await newCa('x', nowMs())
     const externalIdClaim = { ...claim, ...change }
     const reply = await root.call('POST', cas, body(certificatePem, { externalIdClaim }))

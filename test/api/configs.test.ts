@@ -95,7 +95,7 @@ describe('a config type', () => {
     ['schema', { schema: { type: 'object', $async: true } }],
     ['schema', { schema: [] }],
     ['target', { target: 'identity' }],
-  ])('is refused for its %s: %j', async (field, fields) => {
+  ])('is refused because of an invalid %s: %j', async (field, fields) => {
     const count = controller.machine.count('configType')
     for (const [method, url] of [
       ['POST', types],
@@ -169,7 +169,7 @@ describe('a config', () => {
     ['type', { configTypeId: 'nope' }],
     ['type', { configTypeId: '' }],
     ['configTypeId', { configTypeId: null }],
-  ])('is refused, with the field %s, for %j', async (field, fields) => {
+  ])('is refused, and the error names the field %s, for the body %j', async (field, fields) => {
     const body = {
       name: 'refused',
       configTypeId: 'f2dd2df0-9c04-4b84-a91e-71437ac229f1',

@@ -63,7 +63,7 @@ test('every counter of circuits and dials starts at 0 for each result and cause'
   ])
 })
 
-test('routers, links, circuits and services are counted', async () => {
+test('the metrics count routers, links, circuits and services', async () => {
   const counts = new DataPathCounts()
   const dial = { kind: 'dial', serviceId: 's', terminatorId: 't' } as const
   counts.note({ ...dial, result: 'success' })

@@ -22,8 +22,8 @@ async function newEnrollment(identityId: string, rest: object = {}): Promise<str
   return made(root, enrollments, { identityId, method: 'ott', expiresAt: later(), ...rest })
 }
 
-describe('Enrollment, none → create', () => {
-  test('returns a token and a JWT signed by this controller, and is shown with the identity', async () => {
+describe('The creation of an enrollment', () => {
+  test('returns a token and a JWT signed by this controller, and the record of the identity shows the enrollment', async () => {
     const identityId = await somebody()
     const expiresAt = later()
     const id = await newEnrollment(identityId, { expiresAt })
@@ -84,7 +84,7 @@ describe('Enrollment, none → create', () => {
     ['caId', { method: 'ottca' }],
     ['username', { method: 'updb' }],
     ['username', { method: 'updb', username: 'ann' }],
-  ])('is refused for its %s: %j', async (field, changes) => {
+  ])('is refused because of an invalid %s: %j', async (field, changes) => {
     const identityId = await somebody()
     const body = { identityId, method: 'ott', expiresAt: later(), ...changes }
     const reply = await root.call('POST', enrollments, body)
@@ -100,7 +100,7 @@ describe('Enrollment, none → create', () => {
     expect(detail).not.toHaveProperty('edgeRouterId')
   })
 
-  test('is returned again for a repeated request id', async () => {
+  test('returns the same enrollment for a repeated request id', async () => {
     const identityId = await somebody()
     const headers = { 'net-request-id': formatUuid(newUuidv7(controller.clock.nowMs())) }
     const body = { identityId, method: 'ott', expiresAt: later() }
@@ -111,7 +111,7 @@ describe('Enrollment, none → create', () => {
   })
 })
 
-describe('Enrollment, outstanding or expired → refresh', () => {
+describe('The refresh of an open or expired enrollment', () => {
   test('creates a new JWT and invalidates the previous one', async () => {
     const identityId = await somebody()
     const id = await newEnrollment(identityId)
@@ -168,7 +168,7 @@ describe('Enrollment, outstanding or expired → refresh', () => {
   })
 })
 
-describe('Enrollment, outstanding → delete', () => {
+describe('The deletion of an open enrollment', () => {
   test('removes the enrollment, also from the record of the identity', async () => {
     const identityId = await somebody()
     const id = await newEnrollment(identityId)
@@ -222,7 +222,7 @@ describe('an identity created with an enrollment', () => {
   })
 })
 
-describe('Authenticator exists → re-enroll with expiresAt', () => {
+describe('The re-enrollment of an authenticator with expiresAt', () => {
   const authenticators = `${management}/authenticators`
 
   async function withPassword(): Promise<{ identityId: string; id: string; username: string }> {

@@ -142,7 +142,7 @@ describe('an external JWT signer', () => {
     ['issuer', ''],
     ['audience', undefined],
     ['enabled', undefined],
-  ])('is refused, with the field %s, for %j', async (field, value) => {
+  ])('is refused, and the error names the field %s, for the value %j', async (field, value) => {
     const reply = await create({ jwksEndpoint, [field]: value })
     expect(reply.status, reply.text).toBe(400)
     expect(reply.body.error?.cause?.['field']).toBe(field)

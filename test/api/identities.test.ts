@@ -150,7 +150,7 @@ describe('an identity', () => {
     ['caId', { enrollment: { ottca: 'nowhere' } }],
     ['enrollment.ott', { enrollment: { ott: 'yes' } }],
     ['enrollment.updb', { enrollment: { updb: 'u'.repeat(101) } }],
-  ])('is refused for its %s: %j', async (field, fields) => {
+  ])('is refused because of an invalid %s: %j', async (field, fields) => {
     const before = controller.machine.count('identity')
     const body = { name: 'refused', type: 'User', isAdmin: false, ...fields }
     const reply = await root.call('POST', identities, body)

@@ -156,7 +156,7 @@ describe('a config type of a new cluster', () => {
         gcMode: 'changed',
       },
     ],
-  ] as [string, Json][])('accepts for %s: %j', (name, data) => {
+  ] as [string, Json][])('named %s accepts the data %j', (name, data) => {
     expect(dataFault(schemaOf(name), data)).toBeNull()
   })
 
@@ -191,7 +191,7 @@ describe('a config type of a new cluster', () => {
     ['proxy.v1', { port: 0, protocols: ['tcp'] }],
     ['router.link.v1', { listeners: [{}] }],
     ['router.link.v1', { dialers: [{ startupDelay: 'soon' }] }],
-  ] as [string, Json][])('refuses for %s: %j', (name, data) => {
+  ] as [string, Json][])('named %s refuses the data %j', (name, data) => {
     expect(dataFault(schemaOf(name), data)).not.toBeNull()
   })
 })

@@ -239,7 +239,7 @@ const bareCheck = () => ({
   lastCheckDuration: '0s',
 })
 
-test('health is also served below OpenZiti’s path', async () => {
+test('the health checks are also served at OpenZiti’s path', async () => {
   for (const caller of [anonymous, root]) {
     const [ours, theirs] = [
       await caller.get('/health-checks'),
@@ -266,7 +266,7 @@ test('each health check shows its time and duration', async () => {
   expect(second?.['lastCheckTime']).not.toBe(first?.['lastCheckTime'])
 })
 
-test('public health shows no details, and is answered with 503 when a check fails', async () => {
+test('the public health checks contain no details, and get the status 503 if one of them fails', async () => {
   const well = await anonymous.get('/health-checks')
   expect(well.status).toBe(200)
   expect(well.body.data).toEqual({ healthy: true, checks: [{ id: 'store', ...bareCheck() }] })

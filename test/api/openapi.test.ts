@@ -201,7 +201,7 @@ describe.each([
   ['client', client],
   ['management', management],
   ['fabric', fabric],
-])('the document of the %s API', (_name, base) => {
+])('the OpenAPI document of the %s API', (_name, base) => {
   test('conforms to OpenAPI 3.1', async () => {
     const ajv = new Ajv2020({ strict: false, allErrors: true })
     const check = ajv.compile(metaSchema)
@@ -234,7 +234,7 @@ describe.each([
     expect(Object.keys(bodyFormats)).toEqual(expect.arrayContaining([...new Set(formats)]))
   })
 
-  test('lists each operation once, and its path parameters', async () => {
+  test('lists each operation once, with its path parameters', async () => {
     const operations = operationsOf(await documentAt(base))
     const ids = operations.map(([, , { operationId }]) => operationId)
     expect(ids.filter((id, i) => ids.indexOf(id) !== i)).toEqual([])

@@ -103,7 +103,7 @@ describe('a posture check', () => {
     ['processes', { typeId: 'PROCESS_MULTI', semantic: 'AllOf', processes: [] }],
     ['semantic', { typeId: 'PROCESS_MULTI', processes: [many] }],
     ['semantic', { typeId: 'PROCESS_MULTI', processes: [many], semantic: 'Some' }],
-  ])('is refused, with the field %s, for %j', async (field, body) => {
+  ])('is refused, and the error names the field %s, for the body %j', async (field, body) => {
     const reply = await create(body)
     expect(reply.status, reply.text).toBe(400)
     expect(reply.body.error?.cause?.['field']).toBe(field)

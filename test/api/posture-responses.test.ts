@@ -444,7 +444,7 @@ describe('a posture report', () => {
   })
 })
 
-test('the leader evaluates sessions when a check changes, without waiting for its next periodic run', async () => {
+test('the leader evaluates sessions again when a posture check changes, without waiting for its next periodic run', async () => {
   const person = await Person.behind(corp)
   await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
   controller.scheduler.run(parts.limits.sweepMs)
@@ -455,7 +455,7 @@ test('the leader evaluates sessions when a check changes, without waiting for it
   await expect.poll(() => person.sessions()).toEqual([])
 })
 
-test('the leader applies a changed check to a client that keeps reporting to another controller', async () => {
+test('the leader applies a changed posture check to a client that keeps reporting to another controller', async () => {
   const person = await Person.behind(corp)
   const topic = new LocalTopic<Uint8Array>('ctrl2')
   const elsewhere = new PostureReports('ctrl2', topic, controller.clock)
@@ -495,7 +495,7 @@ test('the service update marker changes when a device wakes, if the policy then 
   }
 })
 
-test('a controller that stores the maximum total size of reports refuses further reports', async () => {
+test('a controller that stores the maximum total size of posture reports refuses further reports', async () => {
   const person = await Person.behind(corp)
   controller.posture.isFull = true
   const reply = await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })

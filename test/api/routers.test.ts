@@ -135,7 +135,7 @@ describe('a new edge router', () => {
     ['cost', { name: 'refused', cost: 65_536 }],
     ['roleAttributes', { name: 'refused', roleAttributes: ['#a'] }],
     ['ctrlChanListeners.a', { name: 'refused', ctrlChanListeners: { a: 'x' } }],
-  ])('is refused for its %s: %j', async (field, body) => {
+  ])('is refused because of an invalid %s: %j', async (field, body) => {
     const reply = await root.call('POST', edgeRouters, body)
     expect(reply.status, reply.text).toBe(400)
     expect(reply.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field } })
@@ -266,7 +266,7 @@ describe('an edge router with an enabled tunneler', () => {
   })
 })
 
-describe('Edge router, enrolled → re-enroll', () => {
+describe('The re-enrollment of an enrolled edge router', () => {
   test('requires a new enrollment with a new token, invalidates every earlier token, and changes no other properties', async () => {
     const id = await newRouter('again', { roleAttributes: ['x'], cost: 3 })
     const url = `${edgeRouters}/${id}`

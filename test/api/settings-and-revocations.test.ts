@@ -110,7 +110,7 @@ describe('a revocation of tokens', () => {
     ['id', { id: `${tokenId} `, type: 'JTI' }],
     ['type', { id: 'a' }],
     ['type', { id: 'a', type: 'EVERYTHING' }],
-  ])('is refused, with the field %s, for %j', async (field, body) => {
+  ])('is refused, and the error names the field %s, for the body %j', async (field, body) => {
     const reply = await root.call('POST', revocations, body)
     expect(reply.status, reply.text).toBe(400)
     expect(reply.body.error?.cause?.['field']).toBe(field)
@@ -170,7 +170,7 @@ describe('controller settings', () => {
     expect(odd.body.error?.cause?.['field']).toBe('controllerId')
   })
 
-  test('can be patched by member, replaced and deleted, and take effect', async () => {
+  test('can be patched one member at a time, replaced and deleted, and take effect', async () => {
     const path = `${settings}/ctrl1/effective`
     const patch = { oidc: { postLogoutUris: ['https://d.test'], redirectUris: null } }
     expect((await root.call('PATCH', path, patch)).status).toBe(200)

@@ -88,12 +88,12 @@ test('a monitoring certificate that `pki issue` creates gives access to metrics 
   expect(await statusOf('/metrics', null)).toBe(401)
 })
 
-test('a self-signed certificate is refused', async () => {
+test('a self-signed certificate gives no access to metrics', async () => {
   const own = await newCa('network root', controller.clock.nowMs())
   expect(await statusOf('/metrics', await leaf(own, [MONITOR]))).toBe(401)
 })
 
-test('an expired or not yet valid certificate is refused', async () => {
+test('a monitoring certificate that is expired or not yet valid gives no access to metrics', async () => {
   const { issuing } = controller.authorities
   for (const fromMs of [-3 * DAY_MS, 3 * DAY_MS]) {
     const shown = await leaf(issuing, [MONITOR], ['client'], controller.clock.nowMs() + fromMs)

@@ -86,7 +86,7 @@ test('a preview of a change to an administrator’s identity is refused if the c
   expect([reply.status, reply.body.error?.code]).toEqual([401, 'UNAUTHORIZED'])
 })
 
-test('a preview with more changes than one log entry allows is refused before any change is evaluated', async () => {
+test('an access preview with more changes than one log entry allows is refused before any change is evaluated', async () => {
   const change = { action: 'patch', kind: 'service', id: service, data: { name: 'other' } }
   const ask = (count: number) =>
     root.call('POST', url, { changes: Array.from({ length: count }, () => change) })
@@ -99,7 +99,7 @@ const clock = { nowMs: () => startMs, monotonicMs: () => 0 }
 const base = { createdAt: startMs, updatedAt: startMs, revision: 1 }
 const admin = { isAdmin: true, permissions: [] }
 
-test('a preview that would change too many records is stopped', () => {
+test('an access preview that would change too many records is stopped', () => {
   const { state, log } = formedState()
   log.create('service', 's', wiki('s'))
   for (let n = 0; n <= previewLimits.previewWritesMax; n += 1) {
@@ -109,7 +109,7 @@ test('a preview that would change too many records is stopped', () => {
   expect(new StateReader(state, clock).previewAccess(writes, admin)).toEqual({ outcome: 'tooMany' })
 })
 
-test('a preview with roles that are too expensive to evaluate is refused', () => {
+test('an access preview with roles that are too expensive to evaluate is refused', () => {
   const { state, log } = formedState()
   log.create('service', 's', wiki('s'))
   state.wholesale(() => {

@@ -90,7 +90,7 @@ test('A control channel continues when an additional socket closes, but closes w
   expect([third.destroyed, stage.channels.connection('er1')]).toEqual([true, undefined])
 })
 
-test('A socket with another secret, or from another router, is refused', async () => {
+test('An additional socket with another secret, or from another router, is refused', async () => {
   const first = await stage.dial('er1')
   await stage.dial('er2')
   const { id, secret } = groupOf(first)

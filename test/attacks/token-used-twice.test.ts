@@ -40,7 +40,7 @@ test('an enrollment token that two controllers verify at the same time enrolls o
   expect(await credentialsOf(identityId)).toHaveLength(1)
 })
 
-test('a token that is refreshed between its verification and its use enrolls no identity', async () => {
+test('an enrollment token that is refreshed between its verification and its use enrolls no identity', async () => {
   const { identityId, id, token } = await newToken({ ott: true })
   const expiresAt = new Date(attacked.nowMs() + 60_000).toISOString()
   heldTogether(controller.issuer, 'identity', 1, () =>
@@ -50,7 +50,7 @@ test('a token that is refreshed between its verification and its use enrolls no 
   expect(await credentialsOf(identityId)).toHaveLength(0)
 })
 
-test('a token that expires between its verification and its use enrolls no identity', async () => {
+test('an enrollment token that expires between its verification and its use enrolls no identity', async () => {
   const { identityId, token } = await newToken({ ott: true })
   heldTogether(controller.issuer, 'identity', 1, () => controller.clock.advance(4 * 60 * 60_000))
   expect((await bring(token)).status).toBe(400)

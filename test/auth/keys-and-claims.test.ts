@@ -168,7 +168,7 @@ describe('parsing a token', () => {
   })
 })
 
-test('only the first three bearer tokens are read, and no other authorization scheme', () => {
+test('only the first three bearer tokens of a request are read, and no other authorization scheme', () => {
   expect(
     bearerTokens([
       'Basic abc',

@@ -74,12 +74,15 @@ const withMap = (message: ChannelMessage): ChannelMessage => ({
 const bytesOf = (hex: string): Buffer => Buffer.from(hex.replaceAll(' ', ''), 'hex')
 
 describe('frames', () => {
-  test.each(golden)('$name is encoded as these bytes', ({ message, hex }) => {
-    expect(encodeFrame(message).toString('hex')).toBe(bytesOf(hex).toString('hex'))
-    const { messages, fault } = new FrameDecoder(limits).push(bytesOf(hex))
-    expect(fault).toBeNull()
-    expect(messages.map(withMap)).toEqual([message])
-  })
+  test.each(golden)(
+    'with the content “$name” are encoded as the recorded bytes',
+    ({ message, hex }) => {
+      expect(encodeFrame(message).toString('hex')).toBe(bytesOf(hex).toString('hex'))
+      const { messages, fault } = new FrameDecoder(limits).push(bytesOf(hex))
+      expect(fault).toBeNull()
+      expect(messages.map(withMap)).toEqual([message])
+    },
+  )
 
   test('encode a capability mask in big-endian order, with as few bytes as possible', () => {
     expect(encodeMask([1, 2, 3, 4, 6])).toEqual(Uint8Array.of(0x5e))

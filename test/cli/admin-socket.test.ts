@@ -126,7 +126,7 @@ test('the admin socket serves cluster operations while the state is quarantined'
   )
 })
 
-test("the admin socket refuses operations on the caller's session unless the request has a session", async () => {
+test('the admin socket refuses operations on the caller’s session unless the request has a session', async () => {
   const path = `${management}/current-identity`
   const refused = await faultOf(sendToAdminSocket(folder, get(path)))
   expect(refused.message).toContain('the admin socket has none')
@@ -233,7 +233,7 @@ test('the admin socket opens a web socket for events without a session, but not 
   await eventually(() => expect(follower.isClosed).toBe(true))
 })
 
-test("the audit records the controller's user or root as the caller at the admin socket, even if the request claims another user", async () => {
+test('the audit records the controller’s user or root as the caller at the admin socket, even if the request claims another user', async () => {
   const { uid, username } = userInfo()
   const { controller } = server
   const path = `${management}/services`

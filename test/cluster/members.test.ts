@@ -27,7 +27,7 @@ const addressesOf = (id: string) => [
 const rowOf = (node: TestNode, id: string) =>
   node.clusterNode.members().find((member) => member.id === id)
 
-test('a disconnected member is listed with its last description, even after a restart of the listing controller', async () => {
+test('a disconnected member is listed with its last description, even after a restart of the controller that lists it', async () => {
   cluster = await formCluster(2)
   const memory = new KnownMembersFile(folder)
   const n1 = await cluster.start('n1', { memory, apiAddresses: addressesOf('n1') })

@@ -70,7 +70,7 @@ test('a call fails immediately if the called controller disconnects, whatever it
   await failure
 })
 
-test('one-way notes between controllers arrive in order', async () => {
+test('one-way messages between controllers arrive in order', async () => {
   const { node } = await pair()
   const heard: string[] = []
   node('n2').clusterNode.peers.onNote('count', (from, payload) => heard.push(from + text(payload)))

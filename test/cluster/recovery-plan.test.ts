@@ -60,7 +60,7 @@ test('a recovery from a survivor with fewer entries, compared by term before ind
   expect(refusal(facts('a'), [facts('b', { last: { term: 4, index: 900 } })])).toBe('planned')
 })
 
-test('a cluster that has a majority is not recovered, even if the operator accepts loss, but damaged members do not count toward it', () => {
+test('a cluster that has a majority is not recovered, even if the operator accepts loss, but damaged members do not count toward this majority', () => {
   const others = [facts('b'), facts('c')]
   expect(refusal(facts('a'), others, true)).toContain(
     '3 of 5 voters are left (a, b, c), which is a majority',
@@ -70,7 +70,7 @@ test('a cluster that has a majority is not recovered, even if the operator accep
   expect(refusal(facts('a', { members: voters('a') }))).toContain('a is the only member; start it')
 })
 
-test('survivor files of another cluster, another generation or the same controller are refused', () => {
+test('files that survivors of a cluster wrote for its recovery are refused if they belong to another cluster, another generation or the same controller', () => {
   const own = facts('a')
   expect(refusal(own, [facts('b', { clusterId: 'cluster-2' })])).toContain(
     'b belongs to cluster cluster-2',
@@ -92,7 +92,7 @@ test('a fenced, removed, damaged or non-voting data folder is refused, but the o
   expect(refusal(facts('a', { members }), [], true)).toBe('planned')
 })
 
-test('survivor files are JSON, and a malformed file is refused with the name of the field', () => {
+test('the files that survivors of a cluster write for its recovery are JSON, and a malformed file is refused with the name of the field', () => {
   const own = facts('a')
   expect(decodeSurvivor(JSON.parse(JSON.stringify(own)))).toEqual(own)
   for (const key of Object.keys(own)) {

@@ -12,14 +12,14 @@ beforeEach(async () => {
 })
 afterEach(() => shared.close())
 
-test('Routers and HTTP clients use one port, with or without ALPN protocols', async () => {
+test('Routers and HTTP clients can share one port, with or without ALPN protocols', async () => {
   expect(await shared.connectsRouter(await memberLeaf('er1'))).toBe(true)
   expect(await shared.status()).toBe(200)
   expect(await shared.status({ ALPNProtocols: ['h2', 'http/1.1'] })).toBe(200)
   expect(await shared.status({ ALPNProtocols: [] })).toBe(200)
 })
 
-test('A client that offers only other ALPN protocols gets no connection', async () => {
+test('A client at a shared port that offers only other ALPN protocols gets no connection', async () => {
   const socket = await shared.handshake({ ALPNProtocols: ['h2'] })
   expect([socket.destroyed, socket.authorized]).toEqual([true, false])
 })

@@ -117,7 +117,7 @@ describe('a router that a controller admits', () => {
     expect(stage.statuses.of('er1')).toMatchObject({ hostname: '', version: { version: 'v2.0.3' } })
   })
 
-  test('receives all controllers, in the formats of older and newer routers', async () => {
+  test('receives the list of all controllers, in the formats of older and newer routers', async () => {
     const pipe = await stage.dial()
     const [update] = pipe.ofType(1037)
     expect(fromBinary(UpdateCtrlAddressesSchema, update?.body ?? new Uint8Array())).toMatchObject({

@@ -55,7 +55,7 @@ test('a router is shown as online while any controller has a channel to it', () 
   expect(board.of('er1')).toBeNull()
 })
 
-test('all controllers select the same of several statuses of a router: one with a host name first, then by the order of controller IDs', () => {
+test('if a router has several statuses, all controllers show the same one: the first with a host name, in the order of controller IDs', () => {
   const { board, say } = heard()
   board.publish('er1', statusOf('b'))
   say('ctrl1', 'er1', statusOf(''))

@@ -29,7 +29,7 @@ function withIdentity(): ReturnType<typeof formedState> {
   return formed
 }
 
-describe('Enrollment, none → create', () => {
+describe('The creation of an enrollment', () => {
   test.each([
     ['identityId', { identityId: 'nobody', method: 'x', expiresAt: 1, username: '' }],
     ['method', { method: 'erott', expiresAt: 1 }],
@@ -85,7 +85,7 @@ describe('Enrollment, none → create', () => {
   })
 })
 
-describe('Enrollment, outstanding or expired → refresh', () => {
+describe('The refresh of an open or expired enrollment', () => {
   test('sets a new token and a later expiry, and refuses an expiry that is already over in log time', () => {
     const { log, state } = withIdentity()
     enroll(log, 'e1')
@@ -104,7 +104,7 @@ describe('Enrollment, outstanding or expired → refresh', () => {
   })
 })
 
-describe('Enrollment, outstanding → none', () => {
+describe('The removal of an open enrollment', () => {
   test('happens if the enrollment or its identity is deleted', () => {
     const { log, state } = withIdentity()
     enroll(log, 'e1')
@@ -115,7 +115,7 @@ describe('Enrollment, outstanding → none', () => {
   })
 })
 
-describe('Authenticator exists → re-enroll', () => {
+describe('The re-enrollment of an authenticator', () => {
   const credential = {
     identityId: 'i1',
     method: 'updb',

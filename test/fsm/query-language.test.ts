@@ -473,7 +473,7 @@ test.each([
     'identity authenticator lastActivityAt ipAddress mfaComplete mfaRequired improperClientCertChain',
   ],
   ['identityType', 'name'],
-])('%s can be filtered by exactly: %s', (entity, symbols) => {
+])('the kind %s can be filtered by exactly these symbols: %s', (entity, symbols) => {
   const common = ['id', 'createdAt', 'updatedAt', 'tags', 'isSystem']
   const names = symbolNames(findEntity(entity))
   expect(names.sort()).toEqual([...common, ...symbols.split(' ')].sort())

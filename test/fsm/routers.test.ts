@@ -181,7 +181,7 @@ describe.each(['edgeRouter', 'router', 'transitRouter', 'fabricRouter'])(
   },
 )
 
-describe('Edge router, enrolled → re-enroll', () => {
+describe('The re-enrollment of an enrolled edge router', () => {
   test('removes the certificate, keeps other properties and related records, and replaces an open enrollment token', () => {
     const { log, state } = formedState()
     log.batch([

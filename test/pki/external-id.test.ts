@@ -83,7 +83,7 @@ describe('an external id in a certificate', () => {
     ).toBeNull()
   })
 
-  test('can be read from any common name of a certificate, in order', () => {
+  test('can be taken from each common name of a certificate, in their order', () => {
     const subject = Buffer.from('301a310b300906035504030c026161310b300906035504030c026262', 'hex')
     const { certificate } = makeCertificate({
       name: subject,

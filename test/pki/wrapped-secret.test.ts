@@ -37,7 +37,7 @@ test.each([
   ['EC P-256', p256],
   ['EC P-384', curve('P-384')],
   ['RSA 2048', rsa(2048)],
-])("only the recipient's key of type %s can decrypt a wrapped secret", async (_type, keys) => {
+])('only the recipient’s key of type %s can decrypt a wrapped secret', async (_type, keys) => {
   const jwe = await wrapSecret(secret, keys.spki, context)
   expect(await unwrapSecret(jwe, keys.pem, context)).toEqual(secret)
   await expect(unwrapSecret(jwe, curve('P-256').pem, context)).rejects.toThrow(WrappedSecretError)

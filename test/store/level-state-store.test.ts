@@ -57,7 +57,7 @@ test('the memory store and the LevelDB store read each other’s snapshots and p
   await level.close()
 })
 
-test('after SIGKILL the store contains the records and the position mark of one batch, never a mixture', async () => {
+test('after SIGKILL the state store contains the records and the position mark of one batch, never a mixture', async () => {
   const dir = temporaryFolder()
   const script = join(import.meta.dirname, 'support/write-forever.ts')
   for (let round = 0; round < 3; round += 1) {

@@ -77,7 +77,7 @@ describe('router init', () => {
     )
   })
 
-  test('writes for each router type a comment about the services of a router of this type', async () => {
+  test('writes, for each router type, the sections that a router of this type needs', async () => {
     const keysOf = async (type: string): Promise<string[]> => {
       await runHere(['router', 'init', type, at(`${type}.yml`), '--advertise', 'r1'])
       const text = readFileSync(at(`${type}.yml`), 'utf8')

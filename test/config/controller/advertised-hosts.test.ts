@@ -24,7 +24,7 @@ function hostsAt(webAdvertise: string, names = ''): string[] {
 }
 
 describe('a controller that advertises different hosts to clients and to peers', () => {
-  test('has both in its certificate', () => {
+  test('has the hosts for clients and for peers in its certificate', () => {
     expect(hostsAt('net.example.org:443')).toEqual(['ctrl1', 'net.example.org'])
     expect(hostsAt('ctrl1:1280')).toEqual(['ctrl1'])
   })

@@ -6,7 +6,7 @@ import { GOOD, load } from './support.ts'
 describe('Comparing the active configuration with the file', () => {
   const running = load(GOOD)
 
-  test('finds nothing in an equal file', () => {
+  test('reports no change if the file is unchanged', () => {
     expect(compareConfigs(running, load(GOOD))).toEqual({ changes: [], merged: running })
   })
 

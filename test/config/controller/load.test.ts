@@ -242,8 +242,8 @@ test.each([
   expect(listed.map(({ url }) => url)).toEqual(shown.map((address) => `tls:${address}`))
 })
 
-describe('The environment', () => {
-  test('overrides the file, and adds missing options', () => {
+describe('Environment variables', () => {
+  test('override the configuration file, and add options that the file lacks', () => {
     const config = load(changed('trustDomain: test.example', ''), {
       FLOTILLA_ID: 'ctrl9',
       FLOTILLA_TRUST_DOMAIN: 'other.example',

@@ -155,7 +155,7 @@ describe('The controllers that a router knows', () => {
     },
   )
 
-  test('follow later lists from the other controllers after one controller has claimed a huge index', () => {
+  test('are updated by later lists of the other controllers after one controller has claimed a huge index', () => {
     const stage = new Stage('a b c')
     for (const id of ['a', 'b']) stage.says(id, 'a b c', { index: 5 })
     stage.says('c', 'a b c', { index: 1e12, isLeader: true })

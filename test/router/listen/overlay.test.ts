@@ -146,7 +146,7 @@ test('a client that reads nothing stops the target from sending', async () => {
   expect(got).toBe(total)
 })
 
-test('if a target is killed, its client’s connection closes', async () => {
+test('if a target program is killed, its client’s connection through the routers closes', async () => {
   await serve((socket) => socket.once('data', () => socket.resetAndDestroy()))
   const socket = await connected(tcpPort)
   socket.resume()
@@ -154,7 +154,7 @@ test('if a target is killed, its client’s connection closes', async () => {
   await eventually(() => socket.readableEnded || socket.destroyed).toBe(true)
 })
 
-test('if a client is killed, the connection to its target closes', async () => {
+test('if a client program is killed, the connection to its target closes', async () => {
   await serve((socket) => socket.pipe(socket))
   const socket = await connected(tcpPort)
   let heard = ''
