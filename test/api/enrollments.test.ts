@@ -92,7 +92,7 @@ describe('The creation of an enrollment', () => {
     expect(reply.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field } })
   })
 
-  test('refuses to use a token that the caller chooses', async () => {
+  test('generates a token, even if the request contains one', async () => {
     const identityId = await somebody()
     const id = await newEnrollment(identityId, { token: 'mine', jwt: 'mine', edgeRouterId: 'x' })
     const detail = await shown(root, `${enrollments}/${id}`)

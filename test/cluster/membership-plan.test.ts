@@ -297,7 +297,7 @@ describe('A request for admission', () => {
     expect(learner.target.members[1]).toMatchObject({ promote: false, returning: false })
   })
 
-  test('is refused, whatever its disk, while the member is running', () => {
+  test('from a member with another disk is refused while the member is running', () => {
     const again = request('c2', { storeId: otherStore })
     expect(
       decideAdmission(caller('c2'), again, context('C1 C2', { liveStartedAtMs: 5 })),

@@ -34,7 +34,7 @@ function entry(index: number, term = 1, text = `entry ${index}`): Entry {
   return { index, term, timeMs: index, type: 'command', data: bytes(text) }
 }
 
-test('every Raft message is decoded to the message that was encoded', () => {
+test('every Raft message is the same after encoding and decoding', () => {
   const encoder = new MessageEncoder()
   const envelope = { from: 'a', to: 'b', term: 7 }
   const at = { term: 6, index: Number.MAX_SAFE_INTEGER - 9 }

@@ -25,7 +25,7 @@ function channelOf(answer: (method: string, payload: Uint8Array) => Uint8Array):
 }
 
 describe('a message between controllers', () => {
-  test('is decoded to the message that was encoded', () => {
+  test('is the same after encoding and decoding', () => {
     const { answer } = peerMethods.snapshot
     const offer = { id: 1n, term: 2n, index: 3n }
     expect(decodePeerMessage(answer, encodePeerMessage(answer, offer))).toMatchObject(offer)

@@ -89,7 +89,7 @@ describe('A reload of the configuration', () => {
   test.each([
     ['is invalid', 'logLevel: loud\n', /config\.yml:\d+: logLevel: expected one of/],
     [
-      'contradicts what only a restart changes',
+      'contradicts an option that only a restart can change',
       'identity: {cert: other.pem, key: pki/key.pem, ca: /srv/ca.pem}\nserverCertificates: [{cert: pki/cert.pem, key: web.key}]\n',
       /serverCertificates\[0\]\.cert: is named more than once .*; restart the controller/,
     ],

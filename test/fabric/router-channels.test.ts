@@ -303,14 +303,17 @@ describe('a router that a controller admits', () => {
     [1043, false],
     [1011, false],
     [4_000_000, false],
-  ])('gets, for the request type %i, a result with success: %s', async (contentType, expected) => {
-    const pipe = await stage.dial()
-    pipe.say({ contentType, sequence: 42 })
-    await settle()
-    const result = resultOf(pipe, 42)
-    expect(result).toBeDefined()
-    expect(isSuccess(result)).toBe(expected)
-  })
+  ])(
+    'gets a result for a request of the type %i, and success is %s',
+    async (contentType, expected) => {
+      const pipe = await stage.dial()
+      pipe.say({ contentType, sequence: 42 })
+      await settle()
+      const result = resultOf(pipe, 42)
+      expect(result).toBeDefined()
+      expect(isSuccess(result)).toBe(expected)
+    },
+  )
 
   test.each([20_400, 20_402, 20_404, 20_406])(
     'gets, for the unsupported request type %i, an error in the format of edge requests, with a code and a text',

@@ -269,7 +269,7 @@ describe('a certificate authenticator', () => {
     expect(log.raw(ENTITY_PATCH, 'authenticator', 'a', { tags: { a: 1 } }).ok).toBe(true)
   })
 
-  test('can be marked with the current log time as to be extended, unlike a password authenticator', () => {
+  test('can be marked as due for an extension at the current log time, unlike a password authenticator', () => {
     const { log, state } = formedState()
     certificate(log, 'a', 'admin', {})
     const ask = (id: string, rollKeys: boolean): Outcome | null => {

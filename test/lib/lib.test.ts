@@ -16,7 +16,7 @@ describe('canonical JSON:', () => {
 })
 
 describe('a bounded queue', () => {
-  test('refuses items when it is full, keeps their order, and accepts items again once it is empty', () => {
+  test('refuses items when it is full, keeps their order, and accepts items again once it has space', () => {
     const queue = new BoundedQueue<number>(2)
     expect([queue.push(1), queue.push(2), queue.push(3)]).toEqual([true, true, false])
     expect(queue.shift()).toBe(1)

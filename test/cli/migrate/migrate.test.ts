@@ -241,7 +241,7 @@ describe('flotilla migrate check', () => {
 })
 
 describe('flotilla migrate', () => {
-  test('writes a backup that can be restored, and a configuration that can start', async () => {
+  test('writes a backup that can be restored, and a configuration with which the controller can start', async () => {
     const { code, stdout } = await runHere([
       'migrate',
       single.configuration,

@@ -106,7 +106,12 @@ describe('the section listeners of a router configuration', () => {
   })
 
   test.each([
-    ['two for clients', `listeners: [${clients}, ${clients}]\n`, 'listeners[1]', 'listeners[0]'],
+    [
+      'two listeners for clients',
+      `listeners: [${clients}, ${clients}]\n`,
+      'listeners[1]',
+      'listeners[0]',
+    ],
     ['clients and a proxy', `listeners: [${clients}, ${proxy}]\n`, 'listeners[1]', 'listeners[0]'],
     ['links and a proxy', `listeners: [${proxy}]\n${links}`, 'link.listeners[0]', 'listeners[0]'],
   ])('refuses the same address for %s', (_, sections, key, other) => {
