@@ -381,7 +381,7 @@ at most 15 ms per turn, and other work runs between the turns (\`node bench/rout
 ${parts.join('\n')}`
 }
 
-test('docs/internals/limits.md contains the values of the limits in the code', () => {
+test('docs/internals/limits.md contains the values that the limits have in the code', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, text())
   expect(readFileSync(page, 'utf8'), 'FLOTILLA_RECORD=1 records it').toBe(text())
 })
@@ -660,7 +660,7 @@ program. Answers with 429 and 503 carry \`Retry-After\`. [Limits in the code](..
 ${parts.join('\n')}`
 }
 
-test('docs/reference/limits.md contains the values in the code of those limits that matter to callers', () => {
+test('docs/reference/limits.md contains, of the limits that matter to callers, the values in the code', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(callersPage, callersText())
   expect(readFileSync(callersPage, 'utf8'), 'FLOTILLA_RECORD=1 records it').toBe(callersText())
 })
@@ -672,7 +672,7 @@ function optionDefaults(): Map<string, string> {
   return new Map([...rows].map(([, key = '', value = '']) => [key, value.trim()]))
 }
 
-test('if a limit has an option, only configuration.md states its value', () => {
+test('if a limit has an option, only docs/reference/configuration.md contains its value', () => {
   const options = optionDefaults()
   expect(options.get('log.lowSpaceBytes')).toBe('67108864')
   for (const [place, option] of Object.entries(configured)) {
@@ -703,7 +703,7 @@ const units: Readonly<Record<string, number>> = {
   GiB: 1024 ** 3,
 }
 
-test('a document that states the value of an option states the default value', () => {
+test('every document that contains the value of an option contains its default value', () => {
   const options = optionDefaults()
   const wrong: string[] = []
   let seen = 0

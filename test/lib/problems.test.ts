@@ -54,7 +54,7 @@ test('docs/integrate/errors.md lists exactly the problems in the table, each wit
   expect(without, 'write the remedy into the page').toEqual([])
 })
 
-test('a problem with a field contains the field, and a problem without one has its default message', () => {
+test('a problem about a field contains the field, and a problem without a field has its default message', () => {
   expect(fieldProblem('name', 'name is required').fault).toEqual({
     field: 'name',
     reason: 'name is required',
@@ -63,7 +63,7 @@ test('a problem with a field contains the field, and a problem without one has i
   expect(new Problem('NOT_FOUND').message).toBe(problems.NOT_FOUND.message)
 })
 
-test('error codes that OpenZiti also has use the statuses that its clients expect', () => {
+test('error codes that also exist in OpenZiti have the statuses that its clients expect', () => {
   const known = readCodes()
   expect(known.size).toBeGreaterThan(50)
   const others = Object.entries(problems).filter(([code, { http }]) => {

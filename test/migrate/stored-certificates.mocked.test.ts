@@ -28,7 +28,7 @@ const { databaseOf, sampleStores, sha1Of } = await import('./sample-network.ts')
 const NOW = Date.parse('2026-03-03T00:00:00Z')
 
 // Only a full garbage collection frees Node's form of a certificate, 8 KB outside of the heap.
-test("certificates of identities are read without Node's form of a certificate", async () => {
+test('the migration reads the certificates of identities without Node’s own certificate objects', async () => {
   const [network, partner] = [await newCa('network', NOW), await newCa('partner', NOW)]
   const stores = sampleStores({
     leafPem: await clientCertificate(network, 'edge-1', NOW),
