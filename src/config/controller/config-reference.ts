@@ -13,7 +13,7 @@ Unknown keys are faults. Relative paths start at the folder of the file.
 
 An environment variable can set each option; it takes precedence over the file. Relative paths in a variable start at the working folder. In a variable, separate the items of a list by commas. The variables for items of \`web\` and \`serverCertificates\` contain the number of the item (\`FLOTILLA_WEB_0_BIND\`). Options of scope *cluster* must be equal on every controller.
 
-The column *change* says how a new value takes effect: with \`systemctl reload\` (\`flotilla controller reload CONFIG\`, SIGHUP), or with a
+The column *change* shows how a new value takes effect: with \`systemctl reload\` (\`flotilla controller reload CONFIG\`, SIGHUP), or with a
 restart. The reload prints each changed option ([Change options](../operate/change-options.md)).
 
 ${renderConfigTables(controllerConfigTable)}
