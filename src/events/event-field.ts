@@ -48,7 +48,8 @@ export const commonEventFields: readonly EventField[] = [
   {
     name: 'timestamp',
     type: 'string',
-    meaning: 'RFC 3339, UTC: log time of the entry that caused the event, or the time at which the controller observed it.',
+    meaning:
+      'RFC 3339, UTC: log time of the entry that caused the event, or the time at which the controller observed it.',
   },
   {
     name: 'event_id',

@@ -2,7 +2,7 @@
 export const membershipLimits = {
   /**
    * Maximum members. Every change carries the whole configuration, and every member connects to
-   * every other one.
+   * every other member.
    */
   membersMax: 32,
   /**
