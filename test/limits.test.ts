@@ -364,9 +364,9 @@ function text(): string {
   )
   return `# Limits in the code
 
-Everything that can grow has a limit. The name of a limit ends with its unit. If a row has no meaning, see the row above it, or the file in
-the heading, which explains each limit. Limits that an operator can change are options of [configuration.md](../reference/configuration.md);
-the others are part of the program. [Limits that a caller can meet](../reference/limits.md) lists the limits that users need to know.
+Everything that can grow has a limit. The name of a limit ends with its unit. If a row has no meaning, see the row above it, or the file in the heading, which
+explains each limit. Limits that an operator can change are options of [configuration.md](../reference/configuration.md); the others are part of the program.
+[Limits that a caller can meet](../reference/limits.md) lists the limits that users need to know.
 
 At a limit, a client gets 413 for a body, 431 for headers, 400 for a filter, 429 \`SERVER_TOO_MANY_REQUESTS\` with \`Retry-After\` for too
 many requests, and 503 \`TIMEOUT\` for a request that takes too long. A page size above the maximum counts as the maximum, without an error,
@@ -654,9 +654,8 @@ function callersText(): string {
   })
   return `# Limits that a caller can meet
 
-For developers of clients and for administrators. You can change limits that are options in the [configuration of a
-controller](configuration.md); all other limits are part of the program. Responses with 429 and 503 contain \`Retry-After\`. [Limits in the
-code](../internals/limits.md) lists every limit, also those between controllers and routers.
+For developers of clients and for administrators. You can change limits that are options in the [configuration of a controller](configuration.md); all other limits are part of the program.
+Responses with 429 and 503 contain \`Retry-After\`. [Limits in the code](../internals/limits.md) lists every limit, also those between controllers and routers.
 
 ${parts.join('\n')}`
 }
