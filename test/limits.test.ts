@@ -370,8 +370,8 @@ explains each limit. Limits that an operator can change are options of [configur
 
 At a limit, a client gets 413 for a body, 431 for headers, 400 for a filter, 429 \`SERVER_TOO_MANY_REQUESTS\` with \`Retry-After\` for too
 many requests, and 503 \`TIMEOUT\` for a request that takes too long. A page size above the maximum counts as the maximum, without an error,
-as in OpenZiti. The controller never truncates a complete list (\`limit=-1\`, \`limit none\`). It builds the list in steps, and other requests run between the
-steps. It refuses a list with more rows or bytes than allowed with 400 on \`limit\`; callers who are not administrators have a lower limit.
+as in OpenZiti. The controller never truncates a complete list (\`limit=-1\`, \`limit none\`). The controller builds such a list in steps, and other requests run between the
+steps. The controller refuses a list with more rows or bytes than allowed with 400 on \`limit\`; callers who are not administrators have a lower limit.
 Each row shows the state at the time of its step, so a concurrent change may appear in some rows only, as it may between two pages.
 
 A controller refuses a message of a router that exceeds the limits on bytes or elements before it decodes the message; this takes at most a
