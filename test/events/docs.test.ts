@@ -36,7 +36,7 @@ function sectionOf({ namespace, aliases, about, types, fields }: EventSubject): 
   )
   return [
     `### ${namespace}`,
-    `${about}${RECORD_NAMESPACES.has(namespace) ? ' For administrators.' : ''}${known === '' ? '' : ` Subscriptions may call it ${known}.`}`,
+    `${about}${RECORD_NAMESPACES.has(namespace) ? ' Only administrators can read these events.' : ''}${known === '' ? '' : ` Alternative name in subscriptions: ${known}.`}`,
     ['| type | when | emitted by |', '|---|---|---|', ...rows].join('\n'),
     tableOf(fields),
   ].join('\n\n')
