@@ -17,7 +17,7 @@ export interface ClusterNodeOptions extends ProposalOptions {
   readonly self: SelfDescription
   readonly clusterId: string
   readonly generation: number
-  /** After this time without a leader, writes and linearizable reads are refused immediately. */
+  /** After this time without a leader, writes and linearizable reads are refused at once. */
   readonly leaderlessMsMax: number
   /** Maximum time until a leader confirms a linearizable read; after that: CLUSTER_NO_LEADER. */
   readonly readTimeoutMs: number

@@ -21,7 +21,7 @@ export const eventLimits = {
    * Maximum concurrent event streams of one identity; above that: 429 SERVER_TOO_MANY_REQUESTS.
    */
   eventStreamsPerCallerMax: 8,
-  /** A stream is closed if events are waiting and its client reads nothing for this time. */
+  /** A stream is closed if events are waiting and its client reads nothing for this time ... */
   eventStallMs: 20_000,
   /**
    * Time that a client may take to close its stream after the controller sent the reason for
@@ -38,13 +38,13 @@ export const eventLimits = {
    * permission.
    */
   eventHeartbeatMs: 15_000,
-  /** Maximum bytes in one write to standard output. */
+  /** Bytes written to standard output at once. */
   eventBatchBytes: 64 * 1024,
   /** Maximum number of observations that wait to become events; more are dropped and counted. */
   liveFactsWaitingMax: 10_000,
   /**
-   * Maximum number of combinations of service, terminator and result that are counted separately in
-   * one interval; further combinations are not counted.
+   * Maximum number of services, terminators and results with separate counts in one interval;
+   * further ones are not counted.
    */
   dialCountsMax: 10_000,
   /**
@@ -52,7 +52,7 @@ export const eventLimits = {
    * connects or disconnects.
    */
   terminatorEventsMax: 10_000,
-  /** Maximum names in one filter. */
+  /** Names in one filter. */
   eventFilterNamesMax: 64,
   /**
    * Maximum bytes of one message from a WebSocket client, small because a request for events is
@@ -65,6 +65,6 @@ export const eventLimits = {
   eventLinesRetryMs: 50,
   /** Delay before a failed write to a file is retried. */
   eventFileRetryMs: 1000,
-  /** Maximum bytes in one write to a file. */
+  /** Bytes written to a file at once. */
   eventFileBatchBytes: 256 * 1024,
 } as const

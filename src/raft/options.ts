@@ -31,8 +31,8 @@ export interface CoreOptions {
    */
   readonly applyLagEntriesMax: number
   /**
-   * Maximum bytes of committed entries in one batch for apply. Batches of up to twice as many bytes
-   * may be in progress before they are reported as applied.
+   * Maximum bytes of committed entries handed to apply at once. Up to twice as many bytes may be
+   * handed out before they are reported as applied.
    */
   readonly applyBytesMax: number
   /**

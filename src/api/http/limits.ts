@@ -19,9 +19,9 @@ export const httpLimits = {
    * closed.
    */
   headerBytesMax: 32 * 1024,
-  /** Maximum characters of one path parameter; a longer parameter matches no route. */
+  /** Maximum characters of one path parameter; a longer one matches no route. */
   pathParameterCharactersMax: 128,
-  /** Maximum open connections per listener; further connections are closed immediately. */
+  /** Maximum open connections per listener; further connections are closed at once. */
   connectionsMax: 10_000,
   /**
    * Maximum open connections per source address at one listener; further connections are closed at
@@ -65,7 +65,7 @@ export const httpLimits = {
    * is closed.
    */
   lingerBytesMax: 8 * 1024 * 1024,
-  /** Maximum time for which the controller reads and discards these bytes (`lingerBytesMax`). */
+  /** Maximum duration of reading these bytes (`lingerBytesMax`). */
   lingerMs: 2 * SECOND_MS,
   /**
    * Maximum requests that wait for a write, an index or a hash, divided among identities or, for
@@ -95,7 +95,7 @@ export const httpLimits = {
   keepAliveTimeoutMs: 30 * SECOND_MS,
   /**
    * During shutdown, the controller waits this long for requests on open connections before it
-   * closes idle connections.
+   * closes idle ones.
    */
   drainIdleMs: 1500,
   /**
@@ -111,8 +111,8 @@ export const httpLimits = {
   /** Maximum values of one repeated query parameter. */
   queryValuesMax: 100,
   /**
-   * A list with more bytes, or with more rows than a page, is a long list: the controller
-   * serializes it in steps, and serves other requests between the steps.
+   * A list with more bytes, or with more rows than a page, is a long list: it is printed in steps,
+   * interleaved with other requests.
    */
   longListBytesMin: 512 * 1024,
   /**
@@ -132,7 +132,7 @@ export const httpLimits = {
   compressedBytesMin: 2048,
   /** A list with more bytes is not compressed, because it would be in memory twice. */
   compressedBytesMax: 4 * 1024 * 1024,
-  /** A list up to this size is compressed in the main thread, a larger list in another thread. */
+  /** A list up to this size is compressed at once, a larger one in another thread. */
   compressedAtOnceBytesMax: 256 * 1024,
   /**
    * Maximum lists that are compressed in other threads at a time, divided among callers; above

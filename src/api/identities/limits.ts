@@ -1,8 +1,6 @@
 /** Limits for log lines about clients whose edge routers have no edge listener. */
 export const missingListenerLogLimits = {
-  /**
-   * Warnings that one controller may log at the same time (burst); further warnings are not logged.
-   */
+  /** Warnings that one controller may log at once (burst); more are not logged. */
   listenerWarningsBurst: 10,
   /**
    * Warnings of one controller per second after the burst `listenerWarningsBurst`; more are not

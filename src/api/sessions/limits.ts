@@ -20,9 +20,9 @@ export const apiSessionLimits = {
    * attempts must pause.
    */
   logInFailuresMax: 10,
-  /** Length of the first pause after failed log-ins. */
+  /** First pause. */
   logInPauseMsMin: SECOND_MS,
-  /** Maximum length of a pause after failed log-ins. */
+  /** Longest pause. */
   logInPauseMsMax: MINUTE_MS,
   /**
    * Maximum stored pairs of user name and source; the least recently used pair is dropped first.
@@ -108,10 +108,7 @@ export const apiSessionLimits = {
    * without addresses.
    */
   routerReturnWaitMs: 5 * SECOND_MS,
-  /**
-   * Maximum requests that wait for a router; the controller answers further requests without a
-   * wait.
-   */
+  /** Maximum requests that wait for a router; further ones are answered without a wait. */
   routerReturnWaitersMax: 1024,
   /** Interval at which each waiting request checks its routers. */
   routerReturnPollMs: 250,

@@ -1,17 +1,17 @@
 /** Limits of the traffic that a controller counts by service and by router, in memory. */
 export const trafficLimits = {
   /**
-   * Maximum services, and maximum routers, that are counted separately; each takes some 9 kB. Above
-   * the maximum, the controller looks at the 16 that were unused for the longest time and evicts
-   * the one with the least traffic, whose numbers are then part of `other`.
+   * Services and routers that are counted separately, some 9 kB each. Of the 16 that were unused
+   * for the longest time, the one with the least traffic is evicted; its numbers are then part of
+   * `other`.
    */
   trafficServicesMax: 1000,
   trafficRoutersMax: 500,
   /** Services or routers with the most traffic in one response. */
   trafficTopMax: 20,
   /**
-   * Maximum concurrent requests that collect traffic from the other controllers, divided fairly
-   * among callers; further requests are refused.
+   * Concurrent requests that collect traffic from the other controllers, divided fairly among
+   * callers; more are refused.
    */
   trafficReadsMax: 16,
   /**

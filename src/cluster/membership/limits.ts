@@ -2,7 +2,7 @@
 export const membershipLimits = {
   /**
    * Maximum members. Every change carries the whole configuration, and every member connects to
-   * every other member.
+   * every other one.
    */
   membersMax: 32,
   /**

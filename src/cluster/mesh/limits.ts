@@ -15,11 +15,10 @@ export const meshLimits = {
    * source.
    */
   meshHandshakesPerSourceMax: 32,
-  /** Maximum connections of one source; connections above the limit are closed immediately. */
+  /** Maximum connections of one source; connections above the limit are closed at once. */
   meshConnectionsPerSourceMax: 192,
   /**
-   * Connections that one source may open at the same time (burst); further connections are closed
-   * immediately.
+   * Connections that one source may open at once (burst); further connections are closed at once.
    */
   meshConnectionsBurst: 128,
   /**
@@ -39,7 +38,7 @@ export const meshLimits = {
    * record.
    */
   meshSessionsPerStrangerMax: 2,
-  /** Maximum connections of all non-members; connections above the limit are closed immediately. */
+  /** Maximum connections of all non-members; connections above the limit are closed at once. */
   meshStrangersMax: 16,
   /** Maximum time that a non-member may be connected. */
   meshStrangerMs: 30_000,
@@ -48,8 +47,7 @@ export const meshLimits = {
   /** Maximum concurrent streams of one connection of a non-member. */
   meshStreamsOfStrangerMax: 4,
   /**
-   * Streams that a connection may open at the same time (burst); a connection that exceeds this is
-   * closed.
+   * Streams that a connection may open at once (burst); a connection that exceeds this is closed.
    */
   meshStreamsBurst: 16,
   /**
@@ -58,8 +56,8 @@ export const meshLimits = {
    */
   meshStreamsPerSecond: 2,
   /**
-   * Pings and settings that a connection may send at the same time (burst); a connection that
-   * exceeds this is closed.
+   * Pings and settings that a connection may send at once (burst); a connection that exceeds this
+   * is closed.
    */
   meshControlsBurst: 64,
   /**

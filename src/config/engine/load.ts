@@ -11,8 +11,8 @@ import { decodeText } from '../../lib/text/decode-text.ts'
 /** Maximum bytes of a configuration file; a larger file is refused. */
 export const CONFIG_BYTES_MAX = 1024 * 1024
 /**
- * Maximum number of faults, and of warnings, reported for one file. Limited, because a file of only
- * unknown keys would cause thousands of reports.
+ * Maximum number of faults, and of warnings, reported for one file. Limited, because a file that
+ * only has unknown keys would have thousands.
  */
 export const CONFIG_FAULTS_MAX = 1000
 

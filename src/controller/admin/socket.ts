@@ -6,7 +6,7 @@ import { actorFromCallerHeader, CALLER_HEADER, currentProcessCaller } from './ca
 import { adminSocketAddress, type SocketAddress } from './socket-address.ts'
 
 export const adminSocketLimits = {
-  /** Maximum open connections; further connections are closed immediately. */
+  /** Maximum open connections; more are closed at once. */
   socketConnectionsMax: 32,
 } as const
 

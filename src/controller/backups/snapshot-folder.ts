@@ -22,7 +22,7 @@ export const snapshotFileLimits = {
   unnamedMax: 8,
   /**
    * Maximum number of snapshots that an operator named. Only an operator may remove them; at the
-   * limit, a further snapshot is refused.
+   * limit, a further one is refused.
    */
   namedMax: 8,
 } as const

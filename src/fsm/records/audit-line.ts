@@ -12,7 +12,7 @@ export const auditLimits = {
    * block of old records is dropped.
    */
   recordsMax: 100_000,
-  /** Maximum age of an audit record, in log time. */
+  /** Log time. */
   ageMsMax: 30 * 24 * 60 * 60_000,
   /** Audit records per block. A block is stored, hashed and dropped as a whole. */
   blockRecords: 64,

@@ -9,7 +9,7 @@ export const writeBehindDefaults = {
    * other write is in progress.
    */
   flushPeriodMs: 200,
-  /** Characters of unwritten changes from which a write to the store starts immediately. */
+  /** Characters of unwritten changes from which a write to the store starts at once. */
   flushBytes: 1024 * 1024,
   dirtyCharactersMax: 2 * 1024 * 1024,
 } as const
