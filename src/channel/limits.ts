@@ -32,7 +32,7 @@ export const channelLimits = {
    * cannot be dropped, and a peer that reads data slowly keeps its channel.
    */
   trySendBytesMax: 4 * 1024 * 1024,
-  /** Requests waiting for a reply; the next one fails. */
+  /** Maximum requests that wait for a reply; a further request fails. */
   repliesWaitingMax: 256,
   /**
    * Default time to wait for the reply to a request; after that, the request fails and the
@@ -54,7 +54,7 @@ export const channelLimits = {
   checkEveryMs: 1000,
   /** Maximum time without the reply to a heartbeat; after that, the channel is closed. */
   silentMsMax: 30_000,
-  /** The same limit until the peer has replied to its first heartbeat. */
+  /** Replaces `silentMsMax` until the peer has replied to its first heartbeat. */
   firstSilentMsMax: 60_000,
 } as const
 export type ChannelLimits = { readonly [name in keyof typeof channelLimits]: number } & {

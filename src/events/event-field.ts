@@ -44,17 +44,18 @@ export interface EventSubject {
 /** Fields of every event. */
 export const commonEventFields: readonly EventField[] = [
   { name: 'namespace', type: 'string', meaning: 'What the event is about.' },
-  { name: 'event_src_id', type: 'string', meaning: 'The controller that emitted it.' },
+  { name: 'event_src_id', type: 'string', meaning: 'The controller that emitted the event.' },
   {
     name: 'timestamp',
     type: 'string',
-    meaning: 'RFC 3339, UTC: log time of the entry, or when the controller saw it.',
+    meaning:
+      'RFC 3339, UTC: log time of the entry that caused the event, or the time at which the controller observed it.',
   },
   {
     name: 'event_id',
     type: 'string',
     meaning:
-      '`generation:index:sequence`, the same on every controller for events from the log; otherwise followed by `@` and the controller. Two events with the same one are the same event.',
+      '`generation:index:sequence`, the same on every controller for events from the log; otherwise followed by `@` and the controller. Events with equal IDs are the same event.',
   },
 ]
 

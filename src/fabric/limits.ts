@@ -2,7 +2,9 @@
  * Limits of the load that routers put on one controller, in addition to the limits of each channel.
  */
 export const routerLimits = {
-  /** Maximum open connections of the router listener; more connections are closed at once. */
+  /**
+   * Maximum open connections of the router listener; further connections are closed immediately.
+   */
   routerConnectionsMax: 8192,
   /**
    * Maximum connections from one source address; high, because many routers may share an address.
@@ -11,14 +13,19 @@ export const routerLimits = {
   routerConnectionsPerSourceMax: 1024,
   /** Maximum sockets of the channel of one router. */
   routerSocketsMax: 3,
-  /** Connections that one source address may open at once (burst); more are closed at once. */
+  /**
+   * Connections that one source address may open at the same time (burst); further connections are
+   * closed immediately.
+   */
   routerConnectionsPerSourceBurst: 256,
   /**
    * Connections that one source address may open per second after the burst; more are closed at
    * once.
    */
   routerConnectionsPerSourcePerSecond: 32,
-  /** Connections that one router, identified by its certificate, may open at once (burst). */
+  /**
+   * Connections that one router, identified by its certificate, may open at the same time (burst).
+   */
   routerConnectsBurst: 8,
   /** Connections that one router may open per second after the burst `routerConnectsBurst`. */
   routerConnectsPerSecond: 0.5,
@@ -56,7 +63,7 @@ export const routerLimits = {
   routerTextCharactersMax: 255,
   /** Maximum log lines per minute about refused routers. A refused router redials repeatedly. */
   routerRefusalsLoggedMax: 60,
-  /** Warnings that may be logged about one connected router at once (burst). */
+  /** Warnings that may be logged about one connected router at the same time (burst). */
   routerWarningsBurst: 20,
   /**
    * Warnings that are logged about one connected router per second after the burst
@@ -79,7 +86,7 @@ export const routerLimits = {
   linksMax: 65_536,
   /** Maximum links that one router reports; further links are ignored. */
   linksPerRouterMax: 8192,
-  /** Sockets shown per link. */
+  /** Maximum sockets shown per link. */
   linkConnectionsMax: 16,
   /** Maximum link listeners per router, and maximum groups per listener. */
   linkListenersMax: 32,
@@ -152,7 +159,10 @@ export const routerLimits = {
   postureReportsMax: 256,
   /** Maximum senders tracked for each of the four limits per minute above. */
   refusedClaimsMax: 100_000,
-  /** Circuits owned by this controller; the limit is divided fairly among routers and clients. */
+  /**
+   * Maximum circuits that this controller owns; the limit is divided fairly among routers and
+   * clients.
+   */
   circuitsMax: 200_000,
   /** Maximum routers on the path of a circuit that another controller published. */
   circuitRoutersMax: 64,
@@ -178,15 +188,20 @@ export const routerLimits = {
   /** Time for which a dial waits for a host whose router or links have not reconnected yet. */
   hostsAwaitedMs: 2000,
   /**
-   * Maximum dials that wait for a host, divided fairly among clients; more dials are refused at
-   * once.
+   * Maximum dials that wait for a host, divided fairly among clients; further dials are refused
+   * immediately.
    */
   hostsAwaitedMax: 16,
-  /** Circuits that one router may request at once (burst); more are refused. */
+  /**
+   * Circuits that one router may request at the same time (burst); further requests are refused.
+   */
   circuitsOfRouterBurst: 8000,
   /** Circuits that one router may request per second after the burst; more are refused. */
   circuitsOfRouterPerSecond: 400,
-  /** Circuits that one client may request at once (burst), across all routers; more are refused. */
+  /**
+   * Circuits that one client may request at the same time (burst), across all routers; further
+   * requests are refused.
+   */
   circuitsOfClientBurst: 2000,
   /**
    * Circuits that one client may request per second after the burst, across all routers; more
@@ -207,8 +222,8 @@ export const routerLimits = {
    */
   failingHostsMax: 65_536,
   /**
-   * Delay from the connection of a router to the validation of its terminators; meanwhile the
-   * router may recreate them.
+   * Delay from the connection of a router to the validation of its terminators; in the meantime,
+   * the router may create them again.
    */
   terminatorsAskedAfterMs: 5000,
   /** Maximum terminators in one validation message. */

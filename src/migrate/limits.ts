@@ -7,7 +7,10 @@ export const migrateLimits = {
    * each visited page.
    */
   fileBytesMax: 64 * 1024 * MIB,
-  /** Maximum bytes of one page with its overflow pages; must be enough for the largest record. */
+  /**
+   * Maximum bytes of one page with its overflow pages; the limit must be high enough for the
+   * largest record.
+   */
   pageBytesMax: 64 * MIB,
   /** Maximum depth of the page tree of one bucket. */
   treeDepthMax: 64,

@@ -23,7 +23,7 @@ function table(remedies: ReadonlyMap<string, string>): string {
   return `# Errors
 
 For developers of clients. Every refusal is \`{"error": {"code", "message", "requestId", "cause"}, "meta"}\`. Programs compare the code, which is stable; people read
-the message. \`cause\` names the field and the reason, or describes in a sentence why the request failed.
+the message. \`cause\` names the field and the reason, or describes the reason for the failure in a sentence.
 
 | retry | meaning |
 |---|---|

@@ -23,7 +23,7 @@ export const callerWriteLimits = {
    * creates all its terminators again.
    */
   routerWritesMax: 12_000,
-  /** Maximum extensions of one router's certificates per minute. */
+  /** Maximum renewals of one router's certificates per minute. */
   routerExtensionsMax: 12,
   /**
    * Maximum counted writes of all callers together per window; above that: 429

@@ -33,9 +33,9 @@ export const externalTokenLimits = {
   keyFetchMsMin: SECOND_MS,
   /** Maximum fetches per minute for all signers. */
   keyFetchesPerMinuteMax: 240,
-  /** Maximum bytes of a key set; a larger one is refused. */
+  /** Maximum bytes of a key set; a larger key set is refused. */
   keySetBytesMax: 256 * 1024,
-  /** Maximum keys of a key set; a larger one is refused. */
+  /** Maximum keys of a key set; a larger key set is refused. */
   keySetKeysMax: 100,
   /** Keys older than this are fetched again at their next use. */
   keySetFreshMs: 15 * MINUTE_MS,

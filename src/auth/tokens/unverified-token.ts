@@ -3,7 +3,7 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { jsonDepth } from '../../lib/bounds/json-depth.ts'
 
 export const tokenLimits = {
-  /** Maximum characters of a token; a longer one is not read. */
+  /** Maximum characters of a token; a longer token is not read. */
   charactersMax: 24 * 1024,
   /** Maximum nesting depth of the token's header, and of its claims. */
   depthMax: 16,

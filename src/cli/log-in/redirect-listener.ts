@@ -15,8 +15,8 @@ export const redirectLimits = {
    */
   strayRequestsMax: 100,
   /**
-   * Maximum open connections of the listener for the browser; further connections are closed at
-   * once.
+   * Maximum open connections of the listener for the browser; further connections are closed
+   * immediately.
    */
   redirectConnectionsMax: 16,
   /**

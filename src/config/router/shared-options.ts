@@ -336,7 +336,7 @@ export const listenerOptions: Readonly<Record<string, SchemaFields>> = {
     ),
     dnsUpstreamMode: defineOption(choice(['parallel', 'serial', 'failover', 'random']), {
       default: 'parallel',
-      why: 'tproxy: order in which the router queries `dnsUpstream`. parallel: all at once. serial: one after the other. failover: first the server that answered last. random: first any of them.',
+      why: 'tproxy: order in which the router queries `dnsUpstream`. parallel: all at the same time. serial: one after the other. failover: first the server that answered last. random: first a random server.',
     }),
     dnsUnanswerable: defineOption(choice(['timeout', 'servfail', 'refused']), {
       default: 'refused',
@@ -349,12 +349,12 @@ export const listenerOptions: Readonly<Record<string, SchemaFields>> = {
     ...inert({
       svcPollRate: defineOption(optionalType(durationType(1, DAY_MS)), {
         default: null,
-        why: 'How often services were polled.',
+        why: 'Former interval of polls for services.',
         deprecated: 'services are pushed; it has no effect',
       }),
       udpCheckInterval: defineOption(durationType(0, DAY_MS), {
         default: 0,
-        why: 'Interval of the check.',
+        why: 'Interval of checks for idle UDP flows.',
       }),
     }),
     udpIdleTimeout: defineOption(durationType(0, DAY_MS), {

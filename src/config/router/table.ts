@@ -55,7 +55,7 @@ const csrFields = {
   locality: defineOption(subjectField, { default: null, why: 'Subject field L.' }),
   organization: defineOption(subjectField, { default: null, why: 'Subject field O.' }),
   organizationalUnit: defineOption(subjectField, { default: null, why: 'Subject field OU.' }),
-  sans: defineSection('Names that the server certificate is to have.', {
+  sans: defineSection('Names that the router requests for its server certificate.', {
     dns: defineOption(dnsNamesType, { default: [], why: 'DNS names.' }),
     ip: defineOption(ipAddressesType, { default: [], why: 'IP addresses.' }),
     uri: defineOption(urisType, { default: [], why: 'URIs.' }),

@@ -24,7 +24,7 @@ export const entityChangeSubject: EventSubject = {
     },
   ],
   fields: [
-    { name: 'eventType', type: 'string', meaning: 'The type.' },
+    { name: 'eventType', type: 'string', meaning: 'Type of the event, from the table above.' },
     {
       name: 'eventId',
       type: 'string',

@@ -20,7 +20,7 @@ export const link: EventSubject = {
     { name: 'fault', emitter: 'seer', when: 'a link was lost or removed' },
   ],
   fields: [
-    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    { name: 'event_type', type: 'string', meaning: 'Type of the event, from the table above.' },
     { name: 'link_id', type: 'string', meaning: 'ID of the link.' },
     { name: 'src_router_id', type: 'string', meaning: 'ID of the router that dialed the link.' },
     { name: 'dst_router_id', type: 'string', meaning: 'ID of the router that was dialed.' },

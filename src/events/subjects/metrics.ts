@@ -49,7 +49,7 @@ export const metricsSubject: EventSubject = {
     {
       name: 'source_event_id',
       type: 'string',
-      meaning: 'ID of the report; all events from one report have the same.',
+      meaning: 'ID of the report; all events from one report have the same ID.',
     },
   ],
 }

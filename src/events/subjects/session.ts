@@ -13,7 +13,7 @@ export const session: EventSubject = {
     { name: 'deleted', emitter: 'every', when: 'a service session ended' },
   ],
   fields: [
-    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    { name: 'event_type', type: 'string', meaning: 'Type of the event, from the table above.' },
     { name: 'session_type', type: 'string', meaning: '`Dial` or `Bind`.' },
     {
       name: 'provider',

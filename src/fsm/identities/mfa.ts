@@ -25,7 +25,7 @@ import {
 } from '../apply/outcome.ts'
 import { removeWithReferences } from '../apply/references.ts'
 
-/** Maximum number of recovery codes in one set. */
+/** Number of recovery codes that the setup of MFA creates, and maximum number in one set. */
 export const recoveryCodesMax = 20
 const idCharactersMax = 64
 

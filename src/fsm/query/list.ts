@@ -34,7 +34,7 @@ export const pageLimits = {
   limitMax: 500,
   /**
    * Maximum rows of a list that is requested without a limit. A client assumes that such a list is
-   * complete, so a longer one is refused and never truncated.
+   * complete, so a longer list is refused and never truncated.
    */
   wholeListRowsMax: unpagedListRowsMax,
   /** Maximum `offset` of a page; a larger `offset` counts as this value. */

@@ -28,7 +28,7 @@ import { createWriteConsequences, removeWithReferences } from '../apply/referenc
 export const hostedTerminatorLimits = {
   /** Maximum terminators that all clients of one router host. */
   terminatorsPerRouterMax: 65_536,
-  /** Maximum terminators that one identity hosts, over all routers. */
+  /** Maximum terminators that one identity hosts, at all routers together. */
   terminatorsPerIdentityMax: 4096,
   /**
    * Maximum number of peer data keys that a host sends to dialing clients; a router's request with

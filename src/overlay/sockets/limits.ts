@@ -32,7 +32,9 @@ export const socketLimits = {
   datagramsWaitingBytesOfAllMax: 4 * 1024 * 1024,
   /** Time for which datagrams of a peer are ignored after its circuit was refused. */
   datagramPeerRefusedMs: 1000,
-  /** Maximum open connections of one stream listener; more are closed at once. */
+  /**
+   * Maximum open connections of one stream listener; further connections are closed immediately.
+   */
   streamConnectionsMax: 8192,
   /**
    * Maximum open connections from one source address to one stream listener; more are closed at
@@ -42,13 +44,14 @@ export const socketLimits = {
   /** Maximum TLS handshakes in progress at one listener. */
   streamHandshakesMax: 512,
   /**
-   * Maximum connections without a complete hello at a port that several TLS servers share. One more
-   * closes the oldest of its source, or of the source with the most.
+   * Maximum connections without a complete hello at a port that several TLS servers share. A
+   * further connection closes the oldest connection of its source, or of the source with the most
+   * connections.
    */
   hellosWaitingMax: 1024,
   /**
-   * Maximum connections of one source without a complete hello at such a port; one more closes
-   * the oldest.
+   * Maximum connections of one source without a complete hello at such a port; a further connection
+   * closes the oldest.
    */
   hellosWaitingPerSourceMax: 128,
   /**

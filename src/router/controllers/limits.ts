@@ -12,7 +12,8 @@ export const controllerLimits = {
   removedControllersMax: 64,
   /**
    * If the router, while running, has not reached a controller for this time and another controller
-   * does not list that controller, the unreachable controller loses its vote.
+   * does not list that controller, the router no longer counts the unreachable controller in
+   * majorities.
    */
   controllerAbsentMs: 24 * 60 * 60_000,
   /**

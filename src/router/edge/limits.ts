@@ -13,9 +13,12 @@ export const edgeLimits = {
   bearerUnshownMs: 60_000,
   /** Interval for checking the expiry of access tokens. */
   bearerSweepMs: 5000,
-  /** Maximum open client connections per listener; more are closed at once. */
+  /** Maximum open client connections per listener; further connections are closed immediately. */
   clientConnectionsOpenMax: 16_384,
-  /** Maximum open client connections of one source at one listener; more are closed at once. */
+  /**
+   * Maximum open client connections of one source at one listener; further connections are closed
+   * immediately.
+   */
   clientConnectionsPerSourceMax: 2048,
   /**
    * Maximum connections of a listener that are not admitted yet. Above that, the oldest handshake
@@ -44,7 +47,7 @@ export const edgeLimits = {
   webSocketAdmissionBytesMax: 128 * 1024,
   /** Time in which a client responds to the close frame of a web socket. */
   webSocketCloseMs: 2000,
-  /** Channels per identity. */
+  /** Maximum channels of one identity. */
   clientChannelsPerIdentityMax: 256,
   /** Maximum connections within one channel of a client. */
   clientConnectionsPerChannelMax: 16_384,
@@ -59,7 +62,7 @@ export const edgeLimits = {
   clientPosturesBytesMax: 64 * 1024 * 1024,
   /** Maximum posture reports of one client to which controllers have not responded yet. */
   clientPosturesWaitingMax: 16,
-  /** Timeout for each answer. */
+  /** Timeout for the response of each controller to a posture report. */
   clientPostureMs: 5000,
   /** Maximum concurrent connect requests of one identity; further ones wait. */
   connectsAtOnceMax: 32,
@@ -94,13 +97,13 @@ export const edgeLimits = {
   /** Minimum interval between two reported changes of one terminator. */
   terminatorChangedEveryMs: 1000,
   /**
-   * Changes of cost, precedence or health that one identity may report at once; later changes
-   * wait.
+   * Changes of cost, precedence or health that one identity may report at the same time (burst);
+   * later changes wait.
    */
   hostChangesBurst: 64,
   /** Changes that one identity may report per second after the burst `hostChangesBurst`. */
   hostChangesPerSecond: 4,
-  /** Terminators that one identity may create at once (burst). */
+  /** Terminators that one identity may create at the same time (burst). */
   hostCreationsBurst: 1024,
   /** Terminators that one identity may create per second after the burst; more wait. */
   hostCreationsPerSecond: 10,

@@ -2,7 +2,7 @@
 export const forwardLimits = {
   /** Maximum concurrent circuit requests of all listeners. */
   circuitsAskedMax: 128,
-  /** Circuits carried by this router; its controllers share the limit fairly. */
+  /** Maximum circuits that this router carries; its controllers share the limit fairly. */
   circuitsMax: 131_072,
   /** Maximum next hops of one circuit in this router. */
   hopsPerCircuitMax: 64,
@@ -14,7 +14,10 @@ export const forwardLimits = {
   leavingMsMax: 60_000,
   /** Maximum circuits in one report to a controller. */
   circuitsPerMessageMax: 1000,
-  /** Circuits with unreported misses; the links share the limit fairly. */
+  /**
+   * Maximum circuits for which the router has received frames without a next hop and has not
+   * reported this yet; the links share the limit fairly.
+   */
   missesMax: 8192,
   /** Minimum interval between log warnings about frames without a next hop from one router. */
   circuitWarningEveryMs: 60_000,

@@ -14,8 +14,8 @@ export const linkLimits = {
   /** Maximum connections per source; high, because several routers may share an address. */
   linkConnectionsPerSourceMax: 512,
   /**
-   * Maximum pending handshakes per link listener; one more closes the oldest of its source, or of
-   * the source with the most.
+   * Maximum pending handshakes per link listener; a further connection closes the oldest of its
+   * source, or of the source with the most.
    */
   linkHandshakesMax: 256,
   /**
