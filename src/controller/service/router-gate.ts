@@ -7,6 +7,13 @@ import { assert } from '../../lib/assert.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { parseCertificate } from '../../pki/certificate.ts'
 
+interface RouterGateDeps {
+  readonly machine: StateMachine
+  readonly authorities: NetworkAuthorities
+  /** Whether this controller refuses all routers, for example because its state may be wrong. */
+  readonly isOutOfService: () => boolean
+}
+
 /**
  * Decides by the router's record alone whether a router may connect, and how long it may stay
  * connected. Later requests are authorized separately.
@@ -15,7 +22,7 @@ export function createRouterGate({
   machine,
   authorities,
   isOutOfService,
-}: Pick<RouterDeps, 'machine' | 'authorities' | 'isOutOfService'>): RouterAdmitter {
+}: RouterGateDeps): RouterAdmitter {
   return {
     admit: (socket) => {
       if (isOutOfService()) return { ok: false, reason: 'this controller is out of service' }
